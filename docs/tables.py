@@ -323,10 +323,14 @@ def with_published(text: str) -> str:
     best, models = benchmark_set.best_known(), formulations()
     grades = ", ".join(f"{sum(b.grade == grade for b in best.values())} {grade}" for grade in benchmark_set.GRADES)
     linear = sum(models[one.formulation].problem == "LP" for one in benchmark_set.problems())
+    run = set(rows["problem_name"])
+    absent = [sum(b.grade == grade and name not in run for name, b in best.items()) for grade in benchmark_set.GRADES]
+    listed = ", ".join(f"{count} {grade}" for count, grade in zip(absent, benchmark_set.GRADES, strict=True) if count)
+    left = f" Not run by any solver: {listed}; these have no time in the list below." if listed else ""
     lines = [
         f"{len(best)} problems: {linear} linear and {len(best) - linear} integer programs; {grades}. "
         f"{sum(b.open for b in best.values())} are open: their best known value and bound differ by more than 1e-4. "
-        f"{len(rows)} published runs, {rows['finished'].min()[:10]} to {rows['finished'].max()[:10]}.",
+        f"{len(rows)} published runs, {rows['finished'].min()[:10]} to {rows['finished'].max()[:10]}.{left}",
     ]
     spread = {row["solver"]: row for row in published_results.spread(made).to_dict("records")}
     for name, words in (("linear", "Linear programs"), ("integer", "Integer programs")):

@@ -120,7 +120,7 @@ def call_isolated(
         described = {
             "target": target,
             "arguments": dict(arguments),
-            "files": write_arrays(folder, named, "argument"),
+            "places": write_arrays(folder, named, "argument"),
             "path": importable_places(),
             "plugins": plugins.shipped(),
             "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * _GIB),
@@ -338,7 +338,7 @@ def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, 
     if "error" in answer:
         raise _typed(answer["error"])
     if "values" in answer:
-        found = read_arrays(folder, answer["files"])
+        found = read_arrays(folder, answer["places"])
         return Answer(None, answer["values"], found, wall_s=wall_s, peak_memory_mb=peak or None)
     if ending is None:
         ending, message = _diagnose(folder, job.returncode or 0, answer, limited=watch.memory_limit_mb is not None)

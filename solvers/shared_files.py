@@ -17,6 +17,7 @@ process that makes one.
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import shutil
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Arrays = Mapping[str, NDArray[Any]]
+    #: Where an array is: file, first byte, type, shape.
+    Place = tuple[str, int, str, tuple[int, ...]]
 
 
 TEMPORARY = ".tmp-"
@@ -206,6 +209,8 @@ NESTED = "OPTICOLL_SCRATCH"
 """Environment variable: the folder of the enclosing worker, so that nested folders are removed with it."""
 
 _MIB = 2**20
+#: Size of files of arrays that are mapped rather than read, and what the places of arrays are multiples of [bytes].
+_MAPPED_BYTES, _ALIGNED = 2**20, 64
 _SWEEP_AGE_S = 60.0
 
 
@@ -222,26 +227,45 @@ def read_json(path: Path) -> Any:
         return None
 
 
-def write_arrays(folder: Path, arrays: Arrays, tag: str) -> dict[str, str]:
-    """Save named arrays; returns the file name of each."""
-    files = {}
-    for position, (name, array) in enumerate(arrays.items()):
-        files[name] = f"{tag}-{position}.npy"
-        np.save(folder / files[name], np.asarray(array, order="C"), allow_pickle=False)
-    return files
+def write_arrays(folder: Path, arrays: Arrays, tag: str) -> dict[str, Place]:
+    """Save named arrays in one file; returns where each is.
+
+    Raises
+    ------
+    TypeError
+        For arrays of objects or records.
+    """
+    places: dict[str, Place] = {}
+    if not arrays:
+        return places
+    file = f"{tag}.bin"
+    with (folder / file).open("wb") as target:
+        for name, array in arrays.items():
+            whole = np.asarray(array, order="C")
+            if whole.dtype.hasobject or whole.dtype.names:
+                msg = f"array {name!r} has the type {whole.dtype}; only numbers, truth values and text can be sent"
+                raise TypeError(msg)
+            target.write(bytes(-target.tell() % _ALIGNED))
+            places[name] = (file, target.tell(), whole.dtype.str, whole.shape)
+            whole.tofile(target)
+    return places
 
 
-def read_arrays(folder: Path, files: Mapping[str, str], *, mapped: bool = False) -> dict[str, NDArray[Any]]:
-    """Load arrays by the names :func:`write_arrays` returned; ``mapped`` leaves them on file, read-only."""
-    return {name: _read_array(folder / file, mapped=mapped) for name, file in files.items()}
+def read_arrays(folder: Path, places: Mapping[str, Place], *, mapped: bool = False) -> dict[str, NDArray[Any]]:
+    """Load arrays from where :func:`write_arrays` put them, read-only if ``mapped``: large files stay on disk."""
+    files = {file: _bytes_in(folder / file, mapped=mapped) for file, *_ in places.values()}
+    arrays = {}
+    for name, (file, start, kind, shape) in places.items():
+        size = math.prod(shape) * np.dtype(kind).itemsize
+        arrays[name] = files[file][start : start + size].view(kind).reshape(shape)
+    return arrays
 
 
-def _read_array(path: Path, *, mapped: bool) -> NDArray[Any]:
-    if mapped:
-        with suppress(ValueError):  # an array without elements cannot be mapped
-            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-            return array
-    whole: NDArray[Any] = np.load(path, allow_pickle=False)
+def _bytes_in(path: Path, *, mapped: bool) -> NDArray[np.uint8]:
+    if mapped and path.stat().st_size >= _MAPPED_BYTES:
+        return np.asarray(np.memmap(path, mode="r"))
+    whole = np.fromfile(path, dtype=np.uint8)
+    whole.flags.writeable = not mapped
     return whole
 
 
@@ -257,24 +281,21 @@ class Report:
         self._lock = threading.Lock()
         self._serial = 0
         self._values: dict[str, Any] = {}
-        self._files: dict[str, str] = {}
+        self._places: dict[str, Place] = {}
 
     def __call__(self, values: Mapping[str, Any], arrays: Arrays | None = None) -> None:
         """Save ``values`` and ``arrays``."""
         with self._lock:
             self._serial += 1
             self._values.update(values)
-            old = []
-            if arrays:
-                new = write_arrays(self._folder, arrays, f"progress-{self._serial}")
-                old = [self._files[name] for name in new if name in self._files]
-                self._files.update(new)
+            before = {file for file, *_ in self._places.values()}
+            self._places.update(write_arrays(self._folder, arrays or {}, f"progress-{self._serial}"))
             write_json(
                 self._folder / "progress.json",
-                {"serial": self._serial, "values": self._values, "files": self._files},
+                {"serial": self._serial, "values": self._values, "places": self._places},
             )
-            for name in old:
-                (self._folder / name).unlink(missing_ok=True)
+            for file in before - {file for file, *_ in self._places.values()}:
+                (self._folder / file).unlink(missing_ok=True)
 
 
 def read_progress(
@@ -289,7 +310,7 @@ def read_progress(
         if state is None or state["serial"] <= after:
             return None
         try:
-            return state["serial"], state["values"], read_arrays(folder, state["files"], mapped=mapped)
+            return state["serial"], state["values"], read_arrays(folder, state["places"], mapped=mapped)
         except FileNotFoundError:
             continue  # replaced by a newer report between the two reads
     return None

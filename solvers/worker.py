@@ -18,6 +18,7 @@ import traceback
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,17 +273,41 @@ def main() -> NoReturn:
     adopt_orphans()
     gc.freeze()
     ours = os.getpid()
+    answered, answering = os.pipe()
+    os.set_blocking(answered, False)
     while True:
         folder = wait_for_folder()
         pid = os.fork()
         if pid == 0:
             tie_to_parent(ours)
-            do_job(folder)
+            do_job(folder, answering=answering)
+        told = answers_alone(pid, answered)
+        if told:  # the system takes milliseconds to end the process, which nobody has to wait for
+            os.write(1, b"0\n")
         ended, status = os.waitpid(-1, 0)
         while ended != pid:  # an orphan of the job
             ended, status = os.waitpid(-1, 0)
         kill_orphans()
-        os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
+        if not told:
+            with suppress(BlockingIOError):
+                os.read(answered, 1)
+            os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def answers_alone(pid: int, answered: int) -> bool:
+    """Wait for a job's answer or its end; whether it has answered and is the only process that this one has left.
+
+    False also where the system cannot tell the end of a process.
+    """
+    try:
+        end = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return False
+    try:
+        ready, _, _ = select.select([answered, end], [], [])
+    finally:
+        os.close(end)
+    return answered in ready and descendants(os.getpid()) == [pid] and os.read(answered, 1) == b"\n"
 
 
 def wait_for_folder() -> Path:
@@ -293,8 +318,18 @@ def wait_for_folder() -> Path:
     return Path(folder)
 
 
-def do_job(folder: Path, watched: int | None = None) -> NoReturn:
-    """Do the job described in a folder; ``watched`` is the parent's id where the system does not signal its death."""
+def do_job(folder: Path, watched: int | None = None, answering: int | None = None) -> NoReturn:
+    """Do the job described in a folder.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    watched
+        The parent's id, where the system does not signal its death.
+    answering
+        Pipe that gets a line when the answer is complete.
+    """
     with (folder / "log").open("wb") as log, Path(os.devnull).open("rb") as nothing:
         if watched is not None:
             watch_pipe(os.dup(0))
@@ -309,7 +344,7 @@ def do_job(folder: Path, watched: int | None = None) -> NoReturn:
     answer: dict[str, Any]
     try:
         values, arrays = _call(job, folder)
-        answer = {"values": values, "files": write_arrays(folder, arrays, "answer")}
+        answer = {"values": values, "places": write_arrays(folder, arrays, "answer")}
     except OpticollError as error:
         kind = type(error)
         answer = {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}
@@ -323,15 +358,23 @@ def do_job(folder: Path, watched: int | None = None) -> NoReturn:
     write_json(folder / "answer.json", answer)
     sys.stdout.flush()
     sys.stderr.flush()
+    if answering is not None:
+        os.write(answering, b"\n")
     os._exit(0)
 
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose parent dies, instead of the system's first process."""
     with suppress(AttributeError, OSError, TypeError):
-        import ctypes
+        _system().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+@cache
+def _system() -> Any:
+    """The system's library, loaded once: forked processes have it already."""
+    import ctypes
+
+    return ctypes.CDLL(None)
 
 
 def kill_orphans() -> None:
@@ -349,7 +392,7 @@ def kill_orphans() -> None:
 def _call(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     plugins.accept(job["plugins"])
     function = resolve(job["target"])
-    arrays = read_arrays(folder, job["files"], mapped=True)
+    arrays = read_arrays(folder, job["places"], mapped=True)
     values, results = function(job["arguments"], arrays, Report(folder))
     return dict(values), dict(results)
 
@@ -385,9 +428,7 @@ def limit_data(limit_bytes: int | None) -> None:
 def tie_to_parent(parent: int) -> bool:
     """Arrange that this process is killed when its parent dies; return whether the system supports that."""
     try:
-        import ctypes
-
-        tied: bool = ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+        tied: bool = _system().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
     except (AttributeError, OSError, TypeError):
         tied = False
     if os.getppid() != parent:

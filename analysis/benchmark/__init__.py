@@ -275,11 +275,11 @@ def _tiny_study(name: str, instances: Sequence[str]) -> Study:
 
 
 def _cpu_of_all_s() -> float:
-    """CPU time of this process and its workers, running ones among them [s]."""
+    """CPU time of this process and its workers, running ones and their ended jobs among them [s]."""
     import psutil
 
     running = (child.cpu_times() for child in psutil.Process().children(recursive=True))
-    return _cpu_s() + sum(one.user + one.system for one in running)
+    return _cpu_s() + sum(sum(one[:4]) for one in running)  # user, system, and those of children that have ended
 
 
 def cells() -> list[Row]:

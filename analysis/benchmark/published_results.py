@@ -20,7 +20,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -164,8 +164,10 @@ def _restored(frame: pd.DataFrame) -> pd.DataFrame:
         for text in made["incumbents"]
     ]
     made["incumbents"] = trails
-    version = made["solver_version"].fillna("").astype(str)
-    made["contestant"] = (made["method"].astype(str) + " " + version).str.strip()
+    whole = made["solver_version"].fillna("").astype(str)
+    short = whole.str.split(" (", n=1, regex=False).str[0]  # without the version of the package
+    versions = whole.groupby([made["method"].astype(str), short]).transform("nunique")
+    made["contestant"] = (made["method"].astype(str) + " " + short.where(versions == 1, whole)).str.strip()
     made["answered_s"] = made["time_solver_s"]
     made["time_solver_s"] = made["time_solver_cpu_s"].fillna(made["time_solver_s"])
     return made
@@ -226,10 +228,18 @@ def write_page(comparison: Comparison, out: Path, title: str) -> Path:
     )  # fmt: skip
 
 
+class Subset(NamedTuple):
+    """Runs with their problems' names, as :func:`write_tables` takes them, of ``cells`` that were to be run."""
+
+    runs: pd.DataFrame
+    cells: int
+    interrupted: bool
+
+
 def run_problems(
     chosen: Sequence[Problem], solvers: Sequence[str], store: Store, *, jobs: int | None = 1, repetitions: int = 1,
     tols: Sequence[float] = (),
-) -> pd.DataFrame:  # fmt: skip
+) -> Subset:  # fmt: skip
     """Run solvers on problems, under the limits of the benchmark; what the store has is not run again.
 
     Parameters
@@ -245,8 +255,8 @@ def run_problems(
 
     Returns
     -------
-    DataFrame
-        The runs with their problems' names, as :func:`write_tables` takes them.
+    Subset
+        The runs that have ended, also after Ctrl-C.
 
     Raises
     ------
@@ -281,10 +291,11 @@ def run_problems(
         msg = f"run: {', '.join(solvers)} take none of these problems; `opticoll list solvers` says what each takes"
         raise BadInput(msg)
     study = study_of(benchmark_set.STUDY, tasks)
-    run_with_progress(study, store, jobs, None)
+    summary = run_with_progress(study, store, jobs, None)
     keys = {cell.key for cell in study.cells}
     results = findings.best_runs(store)
-    return benchmark_set.select(results[results["key"].isin(keys)], tols=tuple(tols))
+    runs = benchmark_set.select(results[results["key"].isin(keys)], tols=tuple(tols))
+    return Subset(runs, len(keys), summary.interrupted)
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -351,22 +362,35 @@ def show_command(names: tuple[str, ...], grades: tuple[str, ...], accuracy: floa
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Runs beside each other.")
 @click.option("--repetitions", type=click.IntRange(1, MOST_REPETITIONS), default=1, show_default=True,
               help="Cold starts of each run.")  # fmt: skip
-@click.option("--store", "store_dir", metavar="DIR", help="Results store.")
+@click.option("--alone", is_flag=True, help="Leave the published runs out.")
+@click.option("--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results).")
 @_ACCURACY
 @_OUT
 def run_command(
     names: tuple[str, ...], grades: tuple[str, ...], solvers: tuple[str, ...], tols: tuple[float, ...], jobs: int,
-    repetitions: int, store_dir: str | None, accuracy: float, out: Path | None,
+    repetitions: int, alone: bool, store_dir: str | None, accuracy: float, out: Path | None,
 ) -> None:  # fmt: skip
-    """Run solvers on problems, and compare them with the published ones."""
+    """Run solvers on problems, and compare them with the published ones.
+
+    Runs that the store has are not made again: after Ctrl-C the same command goes on.
+    """
     from opticoll.analysis.store import Store
 
-    chosen = _chosen(names, grades)
-    runs = run_problems(chosen, solvers, Store(store_dir), jobs=jobs, repetitions=repetitions, tols=tols)
-    mine = _restored(pd.DataFrame(rows_of(runs), columns=list(FIELDS)))
+    chosen, store = _chosen(names, grades), Store(store_dir)
+    made = run_problems(chosen, solvers, store, jobs=jobs, repetitions=repetitions, tols=tols)
+    if made.interrupted:
+        click.echo(
+            f"run: interrupted; {len(made.runs)} of {made.cells} runs are in {store.root}; the same command goes on",
+            err=True,
+        )
+        raise click.Abort
+    mine = _restored(pd.DataFrame(rows_of(made.runs), columns=list(FIELDS)))
     mine["contestant"] += " (here)"
-    others = published(names=[one.name for one in chosen])
-    _show(pd.concat([mine, others], ignore_index=True), accuracy, out, "Published results and runs of this machine")
+    title = "Runs of this machine"
+    if not alone:
+        mine = pd.concat([mine, published(names=[one.name for one in chosen])], ignore_index=True)
+        title = "Published results and runs of this machine"
+    _show(mine, accuracy, out, title)
 
 
 @cli.command("publish")

@@ -337,7 +337,7 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             here = steps[steps["solver"] == name]
             ratio = np.append(here["ratio"].to_numpy(dtype=float), far)
             share = np.append(here["share"].to_numpy(dtype=float), here["share"].iloc[-1])
-            text = f"{label(name, 16)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
+            text = f"{label(name, 24)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
             for axes in (near, tail):
                 (line,) = axes.step(ratio, share, where="post", color=colour, linewidth=1.5, marker=marker,
                                     markersize=4, label=text, linestyle=_line(solvers.index(name)))  # fmt: skip
@@ -412,7 +412,7 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
         log_axes(axes, "x")
         axes.set_xlabel("solver's time [s]; right of the limit: no time")
         axes.set_ylabel("problem")
-        handles = [legend_mark(label(name, 16), *series(solvers.index(name)), size=5) for name in names]
+        handles = [legend_mark(label(name, 24), *series(solvers.index(name)), size=5) for name in names]
         handles += [
             legend_mark(words, MUTED, marker, filled=False) for word, (marker, words) in _OPEN.items() if word in seen
         ]
@@ -441,7 +441,7 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
                 colour, marker = series(solvers.index(name))
                 handles += axes.plot(
                     here["seconds_run"].clip(lower=1e-3), here["residual"].clip(lower=1e-16), linestyle="none",
-                    marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 16),
+                    marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 24),
                 )  # fmt: skip
         _classes(axes)
         log_axes(axes)

@@ -6,7 +6,9 @@ A cell is run and recorded in this process, in another one, or on another machin
 from __future__ import annotations
 
 import itertools
+import queue
 import sys
+import threading
 import time
 import traceback
 from collections import Counter
@@ -24,7 +26,7 @@ from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import find, load, unplanned_key
 from opticoll.errors import BadInput, LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
 from opticoll.solvers.adapters.command_line import adopt
-from opticoll.solvers.executor import JobCrashed
+from opticoll.solvers.executor import InProcess, JobCrashed
 from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.shared_files import AlreadyStored, claim
 from opticoll.solvers.task import Proof, Record, Requested, Run, Termination, one_line
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+    from typing import Self
 
     import pandas as pd
 
@@ -278,7 +281,7 @@ def run_study(
     study, store
         What to run, and where it is recorded.
     executor
-        Runs the cells. If it shares our files, cells record themselves; otherwise they are recorded as they return.
+        Runs the cells. Processes that share our files record them; otherwise this one does, beside the next cell.
     on_result
         Called with every finished cell.
 
@@ -307,7 +310,8 @@ def run_study(
             finish(result_of(cell, answered[cell.key], "skipped"))
     jobs = [CellJob(cell, str(store.root), study.name) for cell in study.cells if cell.key not in answered]
     try:
-        (_work if executor.shares_files else _work_elsewhere)(executor, jobs, finish)
+        elsewhere = executor.shares_files and not isinstance(executor, InProcess)
+        (_work if elsewhere else _work_and_record)(executor, jobs, finish)
     except KeyboardInterrupt:
         summary.interrupted = True
     _refuse_vanished(summary, store)
@@ -327,7 +331,7 @@ def _refuse_vanished(summary: Summary, store: Store) -> None:
 
 
 def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
-    """Run all jobs; retry those that another study is running until it has finished them."""
+    """Run all jobs in processes that record them; retry those that another study is running until it has finished."""
     pause = _PATIENCE_S[0]
     while jobs:
         busy: list[CellJob] = []
@@ -337,14 +341,20 @@ def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult]
                 busy.append(jobs[index])
             else:
                 finish(outcome)
-        if busy:
-            pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
-            time.sleep(pause)
+        pause = _wait_for_others(busy, jobs, pause)
         jobs = busy
 
 
-def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
-    """Run all jobs where the store cannot be reached; each is claimed and recorded by this process."""
+def _wait_for_others(busy: list[CellJob], jobs: list[CellJob], pause: float) -> float:
+    """Sleep if another study is running cells, longer where no other cell was left; how long [s]."""
+    if busy:
+        pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
+        time.sleep(pause)
+    return pause
+
+
+def _work_and_record(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
+    """Run all jobs, in this process or where the store cannot be reached; this process claims and records each."""
     pause = _PATIENCE_S[0]
     while jobs:
         away: dict[int, tuple[CellJob, ExitStack]] = {}
@@ -357,31 +367,103 @@ def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[C
         ) -> Iterator[Cell]:
             sent = itertools.count()
             for job in jobs:
-                hold = ExitStack()
-                if not hold.enter_context(claim_cell(job)):
-                    hold.close()
-                    busy.append(job)
-                    continue
-                known = answer_of(job)
-                if known is not None:
-                    hold.close()
-                    finish(known)
-                    continue
-                away[next(sent)] = (job, hold)
-                yield job.cell
+                with ExitStack() as stack:
+                    try:
+                        ours = stack.enter_context(claim_cell(job))
+                        known = answer_of(job) if ours else None
+                    except Exception as error:  # noqa: BLE001  reported as the result of the cell
+                        finish(_outcome(job, error))
+                        continue
+                    if not ours:
+                        busy.append(job)
+                    elif known is not None:
+                        finish(known)
+                    else:
+                        away[next(sent)] = (job, stack.pop_all())
+                        yield job.cell
 
-        try:
-            for index, made in executor.map_unordered(attempt, leaving()):
-                job, hold = away.pop(index)
-                with hold:
-                    finish(record_attempt(job, made) if isinstance(made, Attempt) else _outcome(job, made))
-        finally:
-            for _, hold in away.values():
-                hold.close()
-        if busy:
-            pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
-            time.sleep(pause)
+        with _Writer(finish) as writer:
+            try:
+                for index, made in executor.map_unordered(attempt, leaving()):
+                    writer.record(*away[index], made)
+                    del away[index]
+            finally:
+                for _, hold in away.values():
+                    hold.close()
+        pause = _wait_for_others(busy, jobs, pause)
         jobs = busy
+
+
+#: Runs that wait to be written; a solution can be large.
+_WAITING = 2
+
+
+class _Writer:
+    """Records runs in a thread of its own, so that the next cell does not wait for the disk.
+
+    A cell is finished, in the thread that made the writer, once its record is stored. At the end of the block, also
+    after Ctrl-C, every run handed over is recorded. After an error of the store no further run is.
+
+    Parameters
+    ----------
+    finish
+        Called with every recorded cell.
+    """
+
+    def __init__(self, finish: Callable[[CellResult], None]) -> None:
+        self._finish = finish
+        self._waiting: queue.Queue[tuple[CellJob, ExitStack, Attempt | Exception] | None] = queue.Queue(_WAITING)
+        self._recorded: queue.SimpleQueue[CellResult] = queue.SimpleQueue()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._write, daemon=True)  # a second Ctrl-C ends us
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._waiting.put(None)
+        self._thread.join()
+        self._report()
+
+    def record(self, job: CellJob, hold: ExitStack, made: Attempt | Exception) -> None:
+        """Hand over a run, or how its cell failed; ``hold`` is closed when it has been recorded.
+
+        Raises
+        ------
+        OpticollError
+            If an earlier run could not be recorded.
+        """
+        self._report()
+        self._waiting.put((job, hold, made))
+        self._report()
+
+    def _report(self) -> None:
+        while not self._recorded.empty():
+            self._finish(self._recorded.get())
+        if self._error is not None:
+            raise self._error
+
+    def _write(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            job, hold, made = item
+            with hold:
+                if self._error is not None:
+                    continue
+                try:
+                    self._recorded.put(_recorded(job, made))
+                except Exception as error:  # noqa: BLE001  raised in the other thread
+                    self._error = error
+
+
+def _recorded(job: CellJob, made: Attempt | Exception) -> CellResult:
+    """Record the run of a cell or how it failed; an error while it is recorded is a failure of the cell too."""
+    if not isinstance(made, Attempt):
+        return _outcome(job, made)
+    try:
+        return record_attempt(job, made)
+    except Exception as error:  # noqa: BLE001  an error of the store is raised again
+        return _outcome(job, error)
 
 
 def _outcome(job: CellJob, result: CellResult | Exception) -> CellResult:

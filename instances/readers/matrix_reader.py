@@ -18,6 +18,12 @@ import numpy as np
 _CONTINUOUS, _INTEGER = 0, 1
 #: HiGHS drops coefficients up to this size.
 SMALLEST = 1e-12
+#: Sections of MPS files; a line of data need not be indented.
+SECTIONS = frozenset({
+    "NAME", "OBJSENSE", "MAX", "MIN", "OBJNAME", "REFROW", "ROWS", "USERCUTS", "LAZYCONS", "COLUMNS", "RHS", "RANGES",
+    "BOUNDS", "SOS", "SOS1", "SOS2", "SETS", "QSECTION", "QMATRIX", "QUADOBJ", "QCMATRIX", "CSECTION", "INDICATORS",
+    "GENCONS", "DELAYEDROWS", "MODELCUTS", "ENDATA",
+})  # fmt: skip
 
 
 def main(file: str, folder: str) -> None:
@@ -62,7 +68,7 @@ def _refuse(folder: str, reason: str) -> None:
 def malformed_line(path: Path) -> str:
     """The first data line of an MPS file of which HiGHS would read a part only; empty if there is none.
 
-    HiGHS takes ``4.5x`` for 4.5 and ignores fields beyond the fifth.
+    HiGHS takes ``4.5x`` for 4.5, ignores fields beyond the fifth, and does not end on a column without a number.
     """
     section = ""
     with path.open(encoding="utf-8", errors="replace") as lines:
@@ -70,7 +76,7 @@ def malformed_line(path: Path) -> str:
             if line.startswith(("*", "$")) or not line.strip():
                 continue
             words = line.split()
-            if not line[0].isspace():
+            if not line[0].isspace() and words[0].upper() in SECTIONS:
                 section = words[0].upper()
                 continue
             if section in ("COLUMNS", "RHS", "RANGES") and "'MARKER'" not in words:

@@ -288,7 +288,8 @@ def _vector(name: str, value: object, size: int) -> NDArray[np.float64] | None:
 
 
 def _number(name: str, value: object, *, lenient: bool = False) -> float | None:
-    if value is None or (isinstance(value, (Real, np.number)) and not isinstance(value, np.complexfloating)):
+    real = (float, int, Real, np.number)  # plain types first: an abstract class takes milliseconds to answer at first
+    if value is None or (isinstance(value, real) and not isinstance(value, np.complexfloating)):
         return None if value is None or np.isnan(float(value)) else float(value)
     if lenient:
         return None

@@ -249,6 +249,8 @@ def edited(old: str, new: str) -> str:
         ("a.mps", edited(" FR b z", " SC b z 5"), "'z' is semi-continuous"),
         ("a.mps", edited(" FR b z", " UP b z -5"), "negative upper bound"),
         ("a.mps", "NAME\nROWS\n N o\nCOLUMNS\nENDATA\n", "no columns"),
+        ("a.mps", edited("COLUMNS\n", "COLUMNS\né1\n"), "line 10: 'é1'"),  # HiGHS reads such a file without an end
+        ("a.mps", edited(" y obj 2 c1 1", "y obj 2 c1 1x"), "line 14: 'y obj 2 c1 1x'"),
     ],
 )
 def test_a_file_that_cannot_be_solved_is_refused_in_one_line(tmp_path, capsys, name, text, reason):
@@ -396,3 +398,9 @@ def test_a_solution_written_by_solve_is_checked(tmp_path, mixed, capsys):
     assert main(["solve", NAME, mixed, "--no-store", "--solution", str(file)]) == 0
     assert main(["check", NAME, mixed, str(file), "--json"]) == 0
     assert '"verified": true' in capsys.readouterr().out
+
+
+def test_lines_of_data_need_not_be_indented(tmp_path):
+    assert parse(write(tmp_path, edited(" y obj 2 c1 1", "y obj 2 c1 1"), "a.mps")).hash == parse(
+        write(tmp_path, MIXED, "b.mps")
+    ).hash  # fmt: skip

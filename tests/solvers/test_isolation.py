@@ -405,9 +405,62 @@ def test_half_written_report_leaves_the_previous_one(tmp_path: Path) -> None:
 def test_reports_leave_no_old_arrays(tmp_path: Path) -> None:
     report = shared_files.Report(tmp_path)
     for k in range(5):
-        report({"objective": k}, {"x": np.full(2, k)})
-    assert len(list(tmp_path.glob("*.npy"))) == 1
+        report({"objective": k}, {"x": np.full(2, k)} if k else {"x": np.zeros(2), "y": np.arange(3)})
+    assert len(list(tmp_path.glob("*.bin"))) == 2  # the first one has y
     assert json.loads((tmp_path / "progress.json").read_text())["serial"] == 5
+    state = shared_files.read_progress(tmp_path)
+    assert state is not None
+    assert {name: array.tolist() for name, array in state[2].items()} == {"x": [4, 4], "y": [0, 1, 2]}
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_arrays_come_back_as_they_were(tmp_path: Path, mapped: bool) -> None:
+    sent = {
+        "scalar": np.array(2.5), "empty": np.zeros((0, 3)), "bits": np.array([True, False]), "text": np.array(["ä"]),
+        "columns": np.asfortranarray(np.arange(6).reshape(2, 3)), "large": np.arange(300_000.0), "last": np.int8([7]),
+    }  # fmt: skip
+    places = json.loads(json.dumps(shared_files.write_arrays(tmp_path, sent, "sent")))
+    read = shared_files.read_arrays(tmp_path, places, mapped=mapped)
+    assert list(read) == list(sent)
+    for name, array in sent.items():
+        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
+        assert np.array_equal(read[name], array)
+        assert read[name].flags.writeable is not mapped
+    with pytest.raises(TypeError, match="array 'x' has the type object"):
+        shared_files.write_arrays(tmp_path, {"x": np.array([None])}, "refused")
+
+
+ANSWERS = """
+import os, signal
+from opticoll.solvers.worker import answers_alone
+
+answered, answering = os.pipe()
+os.set_blocking(answered, False)
+told = []
+for answers, leaves in ((True, False), (False, False), (True, True)):
+    pid = os.fork()
+    if pid == 0:
+        if leaves and os.fork() == 0:
+            signal.pause()
+        if answers:
+            os.write(answering, b"\\n")
+            signal.pause()
+        os._exit(0)
+    told.append(answers_alone(pid, answered))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+print(*told, flush=True)
+os.killpg(0, signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not (worker_module.FORKS and hasattr(os, "pidfd_open")), reason="needs the ends of processes")
+def test_an_answer_is_taken_before_the_end_of_its_process_if_that_leaves_no_other() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", ANSWERS], stdout=subprocess.PIPE, text=True, timeout=240, check=False,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(worker_module.importable_places())},
+    )  # fmt: skip
+    assert told.stdout.split() == ["True", "False", "False"]
 
 
 # Started ahead ---------------------------------------------------------------------------------------------------

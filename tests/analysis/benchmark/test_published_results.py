@@ -99,6 +99,35 @@ def test_a_subset_is_run_and_shown_beside_the_published_runs(tmp_path, monkeypat
     assert set(made["verdict"]) == {"solved"}
     told = CliRunner().invoke(published_results.cli, ["show", NAME])
     assert told.exit_code == 0, told.output
+    told = CliRunner().invoke(published_results.cli, [*words, "--alone"])
+    assert told.exit_code == 0, told.output
+    assert "highs 1.2" not in told.output
+    assert len(list(Store(tmp_path / "store").names())) == 1
+
+
+def test_an_interrupted_subset_says_how_to_go_on(tmp_path, monkeypatch):
+    words = ["run", NAME, "--solver", "highs", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "page")]
+
+    def interrupt(task):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("opticoll.solvers.runner.solve", interrupt)
+        told = CliRunner().invoke(published_results.cli, words)
+    assert told.exit_code != 0
+    assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command goes on" in told.output
+    assert not (tmp_path / "page").exists()
+    told = CliRunner().invoke(published_results.cli, words)
+    assert told.exit_code == 0, told.output
+
+
+def test_a_contestant_is_a_solver_and_its_version_without_that_of_its_package(tmp_path):
+    runs = [selected(solver_version="10.0 (Py 6.3.0)")]
+    published_results.write_tables(pd.DataFrame(runs), tmp_path)
+    assert published_results.published(tmp_path)["contestant"].tolist() == ["highs 10.0"]
+    published_results.write_tables(pd.DataFrame([selected(solver_version="10.0 (Py 6.4.0)")]), tmp_path)
+    two = published_results.published(tmp_path)["contestant"].tolist()
+    assert two == ["highs 10.0 (Py 6.3.0)", "highs 10.0 (Py 6.4.0)"]
 
 
 def test_solvers_that_take_none_of_the_problems_are_refused(tmp_path):

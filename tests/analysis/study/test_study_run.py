@@ -8,10 +8,11 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ from opticoll.solvers import runner
 from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
 from opticoll.solvers.shared_files import claim
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.analysis.study import CellResult
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -54,7 +60,11 @@ from opticoll.solvers.executor import InProcess
 
 cells = tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(int(sys.argv[2])))
 print("ready", flush=True)
-summary = run_study(Study("naps", "", cells, Path("naps.toml")), Store(sys.argv[1]), InProcess())
+def report(result):
+    if result.status == "done":
+        print("done", result.key, flush=True)
+
+summary = run_study(Study("naps", "", cells, Path("naps.toml")), Store(sys.argv[1]), InProcess(), on_result=report)
 print(summary.count("done"), summary.count("skipped"), flush=True)
 sys.exit(130 if summary.interrupted else 0)
 """
@@ -102,9 +112,11 @@ def test_killed_ten_times_nothing_is_lost_or_counted_twice(tmp_path: Path) -> No
             wait_for(process, store, len(before) + 1)
         time.sleep(chance.uniform(0.0, 0.3 if k % 2 == 0 else 0.1))
         os.kill(process.pid, signal.SIGKILL)
+        reported = {line.split()[1] for line in process.stdout if line.endswith("\n")}
         process.wait()
         process.stdout.close()
         after = snapshot(store)
+        assert {f"{key}.1" for key in reported} <= set(after)
         assert all(after[name] == text for name, text in before.items())
         assert all(json.loads(text)["termination"] == "optimal" for text in after.values())
         before = after
@@ -324,6 +336,149 @@ def test_a_store_that_cannot_be_written_ends_the_study(tmp_path: Path, solver: S
     with pytest.raises(BadInput, match="is not a folder"):
         run_study(STUDY, Store(tmp_path / "file"), InProcess())
     assert solver.calls == 0
+
+
+# written beside the next cell ------------------------------------------------------------------------------------
+
+FIVE = Study("five", "", tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(5)), Path())
+
+
+def save_as(monkeypatch: pytest.MonkeyPatch, instead: Callable[[int], None]) -> None:
+    """Let the store do something before it saves a run; it is told the run's seed."""
+    save = Store.save
+
+    def told(self: Store, run: Run, **others: Any) -> str:
+        instead(run.task.seed)
+        return save(self, run, **others)
+
+    monkeypatch.setattr(Store, "save", told)
+
+
+def solve_as(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None]) -> None:
+    """Stand in for the runner, and do something before a cell is solved; it is told the cell's seed."""
+
+    def solve(task: Task) -> Run:
+        before(task.seed)
+        optimal = {"termination": Termination.OPTIMAL, "proof": Proof.OPTIMAL, "verified": True}
+        return Run(task, Record(formulation=task.formulation, **optimal), values={"x": np.full(9, float(task.seed))})
+
+    monkeypatch.setattr(runner, "solve", solve)
+
+
+def test_a_cell_is_solved_while_another_is_written_and_reported_when_it_is_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last_is_solved, reported = threading.Event(), []
+
+    def solving(seed: int) -> None:
+        if seed == 2:  # nothing has been written by now
+            assert not reported
+            last_is_solved.set()
+
+    def report(result: CellResult) -> None:
+        record = store.read(f"{result.key}.1")
+        assert store.solution(record["id"])[0]["x"][0] == float(int(result.key, 16))
+        reported.append(result.key)
+
+    solve_as(monkeypatch, solving)
+    save_as(monkeypatch, lambda seed: None if last_is_solved.wait(60) else pytest.fail("never solved"))
+    summary = run_study(FIVE, store, InProcess(), on_result=report)
+    assert reported == [cell.key for cell in FIVE.cells]
+    assert summary.count("done") == 5
+    assert run_study(FIVE, store, InProcess()).count("skipped") == 5
+    assert not list(store.locks.iterdir())
+
+
+def test_an_error_of_the_store_ends_the_study(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    solved: list[int] = []
+
+    def full(seed: int) -> None:
+        if seed >= 1:
+            msg = "store: cannot write: No space left on device; choose another folder with --store"
+            raise BadInput(msg)
+
+    solve_as(monkeypatch, solved.append)
+    save_as(monkeypatch, full)
+    reported: list[CellResult] = []
+    with pytest.raises(BadInput, match="No space left on device"):
+        run_study(FIVE, store, InProcess(), on_result=reported.append)
+    assert [result.key for result in reported] == [FIVE.cells[0].key]
+    assert list(store.names()) == [f"{FIVE.cells[0].key}.1"]
+    assert not list(store.locks.iterdir())
+    monkeypatch.undo()
+    solve_as(monkeypatch, solved.append)
+    summary = run_study(FIVE, store, InProcess())
+    assert (summary.count("done"), summary.count("skipped")) == (4, 1)
+
+
+def test_few_cells_are_solved_after_the_store_has_failed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    solved: list[int] = []
+
+    def refuse(seed: int) -> None:
+        msg = "store: cannot write"
+        raise BadInput(msg)
+
+    solve_as(monkeypatch, solved.append)
+    save_as(monkeypatch, refuse)
+    with pytest.raises(BadInput, match="cannot write"):
+        run_study(FIVE, store, InProcess())
+    assert len(solved) <= 4  # one is being written, two wait, and the fourth is refused
+    assert not list(store.names())
+
+
+def test_an_unexpected_error_while_a_run_is_recorded_is_a_row(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def once(seed: int) -> None:
+        tries.append(seed)
+        if tries == [0, 1]:
+            raise ZeroDivisionError
+
+    solve_as(monkeypatch, lambda seed: None)
+    save_as(monkeypatch, once)
+    summary = run_study(FIVE, store, InProcess())
+    assert [summary.results[cell.key].status for cell in FIVE.cells] == ["done", "failed", "done", "done", "done"]
+    assert store.read(f"{FIVE.cells[1].key}.1")["termination"] == "crashed"
+
+
+def test_a_cell_that_cannot_be_claimed_is_a_row(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("opticoll.analysis.study.claim", refuse)
+    assert run(store) == "failed"
+    assert "Input/output error" in store.read(f"{CELL.key}.1")["message"]
+
+
+def test_a_rival_s_answer_that_comes_meanwhile_is_taken(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = CellJob(FIVE.cells[3], str(store.root), "rival")
+
+    def overtaken(seed: int) -> None:
+        if seed == 3 and not store.attempts(job.cell.key):
+            record_attempt(job, attempt(replace(job.cell, task=structs.replace(job.cell.task, seed=7))))
+
+    solve_as(monkeypatch, lambda seed: None)
+    save_as(monkeypatch, overtaken)
+    summary = run_study(FIVE, store, InProcess())
+    assert (summary.count("done"), summary.count("skipped")) == (4, 1)
+    assert len(list(store.names())) == len(list(store.solutions.iterdir())) == 5
+
+
+def test_ctrl_c_writes_what_was_solved(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted, reported = threading.Event(), []
+
+    def solving(seed: int) -> None:
+        if seed == 2:
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    solve_as(monkeypatch, solving)
+    save_as(monkeypatch, lambda seed: None if interrupted.wait(60) else pytest.fail("never interrupted"))
+    summary = run_study(FIVE, store, InProcess(), on_result=reported.append)
+    assert summary.interrupted
+    assert [result.status for result in reported] == ["done", "done"]
+    assert sorted(store.names()) == [f"{cell.key}.1" for cell in FIVE.cells[:2]]
+    assert not list(store.locks.iterdir())
 
 
 def test_without_locks_cells_still_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
