@@ -43,7 +43,7 @@ from opticoll.analysis.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from opticoll.analysis.instance_bounds import BoundRow
+    from opticoll.analysis.describe import BoundRow
     from opticoll.analysis.solution_files import ScheduleRequest
     from opticoll.errors import OpticollError
     from opticoll.instances import Instance
@@ -331,7 +331,7 @@ def bounds_command(
     from opticoll.analysis import present
 
     with present.diverted_stdout():
-        from opticoll.analysis.instance_bounds import bounds
+        from opticoll.analysis.describe import bounds
 
         rows = bounds(instance, formulation, settings_of(settings), demand=demand_of(demand))
     if as_json:
@@ -459,8 +459,8 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
 @STORE
 def report(out: Path, store_dir: str | None) -> int:
     """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""
-    from opticoll.analysis.report import console as report_console
     from opticoll.analysis.report import drawings, page
+    from opticoll.analysis.report import findings as report_console
     from opticoll.analysis.report.findings import collect
 
     store = store_at(store_dir)
@@ -481,7 +481,7 @@ for _command in (*commands.COMMANDS, new):
 
 def _bounds_of(run: Run) -> list[BoundRow]:
     """The analytic bounds of a run's formulation; none where they need more than the instance."""
-    from opticoll.analysis.instance_bounds import rows
+    from opticoll.analysis.describe import rows
     from opticoll.formulations import bounds_of
 
     if run.plan is None or run.plan.formulation.needs is not None:

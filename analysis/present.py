@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from opticoll.analysis.benchmark.study_comparison import StudyComparison
-    from opticoll.analysis.describe import Description
-    from opticoll.analysis.instance_bounds import BoundRow
+    from opticoll.analysis.bound_sweep import SweepResult
+    from opticoll.analysis.describe import BoundRow, Description
     from opticoll.analysis.iteration_times import IterationTime
     from opticoll.analysis.ledger.claim import Row
     from opticoll.analysis.study import Summary
-    from opticoll.analysis.sweep_results import SweepResult
     from opticoll.analysis.topology_design import TopologyDesign
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {

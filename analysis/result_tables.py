@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.arrays import Array, Names
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.formulations.schedules import Verdict
     from opticoll.formulations.schedules.collective_steps import CollectiveSchedule
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
-    from opticoll.formulations.schedules.program import Verdict
     from opticoll.instances import Instance
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.task import Record, Run, Task
 

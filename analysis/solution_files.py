@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opticoll.formulations.schedules.lowering import XmlOptions
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.task import Run, Task
 
 
@@ -278,7 +278,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     """
     from opticoll.formulations.schedules import lowering as build
     from opticoll.formulations.schedules.collective_steps import COLLECTIVES
-    from opticoll.formulations.schedules.verification import verify_file
+    from opticoll.formulations.schedules.schedule_json import verify_file
     from opticoll.instances import Topology
     from opticoll.instances.demands import traffic_of
 

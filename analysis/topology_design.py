@@ -27,7 +27,7 @@ from opticoll.solvers.task import Proof, Task
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.methods.topology.symmetric_search import Found
 
 #: Most nodes of a design.

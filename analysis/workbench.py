@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.arrays import Links, Names
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Progress
 
@@ -582,8 +582,8 @@ def model(
     BadInput
         For anything that :func:`solve` refuses, and for a formulation that takes its data from another one's solution.
     """
-    from opticoll.solvers.compile import compile_model
     from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.standard_form import compile_model
 
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
     wanted: Any = formulation

@@ -65,7 +65,7 @@ def formulation_table() -> str:
 
 def with_formulations(text: str) -> str:
     """Text of a page with the current table of formulations."""
-    from opticoll.analysis.report.frontpage import replaced
+    from opticoll.analysis.bench import replaced
 
     return replaced(text, BLOCK, formulation_table())
 
@@ -229,7 +229,7 @@ def _type(value: dict[str, Any]) -> str:
 
 def with_records(text: str) -> str:
     """Text of the page on designs with a summary of the current table of records."""
-    from opticoll.analysis.report.frontpage import replaced
+    from opticoll.analysis.bench import replaced
     from opticoll.analysis.topology_design import RecordRow, records
 
     rows = records()
@@ -314,8 +314,8 @@ def gap_figure() -> str:
 
 def with_published(text: str) -> str:
     """Text of the page on the benchmark's results with the current tables."""
+    from opticoll.analysis.bench import replaced
     from opticoll.analysis.benchmark import benchmark_set, published_results
-    from opticoll.analysis.report.frontpage import replaced
     from opticoll.formulations import formulations
 
     rows = published_results.published()
@@ -381,7 +381,7 @@ def with_published(text: str) -> str:
 def benchmark_figures() -> dict[str, str]:
     """SVG figures of the published results by name."""
     from opticoll.analysis.benchmark import published_results
-    from opticoll.analysis.report import solvers_section
+    from opticoll.analysis.report import page as solvers_section
     from opticoll.analysis.report.page import standalone
 
     made = published_results.compared(published_results.published())

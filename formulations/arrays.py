@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]

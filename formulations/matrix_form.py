@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
     F64 = NDArray[np.float64]
     Values = Mapping[str, F64]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.arrays import Array, IndexSets, Links
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.readers.untrusted import Json, Setting, Settings
+    from opticoll.instances.readers import Json, Setting, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
 

@@ -7,11 +7,10 @@ if __name__ != "opticoll.instances":
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
 from opticoll.instances.digraph import Instance, Topology
 from opticoll.instances.matrix_program import MatrixProgram
-from opticoll.instances.photonic import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, write_topology
 from opticoll.instances.readers.graph_formats import to_networkx
 from opticoll.instances.readers.objects import as_instance, from_networkx, topology
-from opticoll.instances.servers import ServerPool, TrainingIteration
+from opticoll.instances.servers import LightpathMesh, ServerPool, TrainingIteration, WdmLine, WdmRing
 from opticoll.instances.spec import describe, parse
 
 __all__ = [

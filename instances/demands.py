@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances.readers import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
-from opticoll.instances.readers.untrusted import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

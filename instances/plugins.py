@@ -33,7 +33,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypedDict
 
 from opticoll.errors import BadInput, OpticollError
-from opticoll.instances.readers.untrusted import read_bytes
+from opticoll.instances.readers import read_bytes
 
 #: Environment variable that names plug-ins, and group of the entry points that do.
 VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Instance
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
 
 
 def modules_of(package: str) -> list[str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations.model import Formulation
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome, Run, Task

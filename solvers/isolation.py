@@ -22,8 +22,7 @@ from opticoll.errors import BadInput, BadOption, OpticollError, SolverUnavailabl
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.adapters.common import rounded_bounds
-from opticoll.solvers.adapters.interface import LicenceState, accepted, trivial_outcome
+from opticoll.solvers.adapters.interface import LicenceState, accepted, rounded_bounds, trivial_outcome
 from opticoll.solvers.shared_files import (
     read_arrays,
     read_json,

@@ -16,7 +16,6 @@ from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram
 from opticoll.solvers import memory, solver_log, verify
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
-from opticoll.solvers.compile import compile_built, declared_arrays, import_layer
 from opticoll.solvers.exact.prove import proven_exactly
 from opticoll.solvers.isolation import (
     BOUNDS_S,
@@ -28,10 +27,20 @@ from opticoll.solvers.isolation import (
 )
 from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
 from opticoll.solvers.methods.method import Answer
-from opticoll.solvers.methods.procedure import receive, run_procedure, send
-from opticoll.solvers.plan import Plan, instance_of, make_plan, plan_key, plugins_of, resume_key
+from opticoll.solvers.plan import (
+    Plan,
+    instance_of,
+    make_plan,
+    plan_key,
+    plugins_of,
+    receive,
+    resume_key,
+    run_procedure,
+    send,
+)
 from opticoll.solvers.relaxation import infeasibility, relaxation_bound, scaling_steps, solve_scaled
 from opticoll.solvers.solution import check, shared_parameters, solution_document
+from opticoll.solvers.standard_form import compile_built, declared_arrays, import_layer
 from opticoll.solvers.task import (
     Kkt,
     Needed,
@@ -63,7 +72,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.standard_form import StandardForm
 

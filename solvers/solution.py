@@ -16,15 +16,14 @@ from opticoll.formulations.arrays import finite_number, named_arrays
 from opticoll.formulations.model import read_parameters
 from opticoll.formulations.schedules.collective_steps import COLLECTIVES
 from opticoll.formulations.schedules.schedule_json import is_schedule, read_rounds
-from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance
+from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance, readers
 from opticoll.instances.demands import UNIFORM, DemandSpec, same_demand, traffic_of
-from opticoll.instances.readers import untrusted
-from opticoll.instances.readers.untrusted import Json, Setting, Settings, same_text
+from opticoll.instances.readers import Json, Setting, Settings, same_text
 from opticoll.solvers import verify
-from opticoll.solvers.compile import declared_arrays
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
+from opticoll.solvers.standard_form import declared_arrays
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 
@@ -368,7 +367,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
 
 
 def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
-    """Verify a solver's solution file (:mod:`opticoll.instances.readers.sol_files`).
+    """Verify a solver's solution file (:mod:`opticoll.instances.matrix_program`).
 
     Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.runner.export` writes it.
     Duals in the file give a bound by weak duality, unless there are integer columns.
@@ -380,9 +379,9 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
         solution, which the file does not hold.
     """
     from opticoll.formulations.matrix_form import most_violated
-    from opticoll.instances.readers.sol_files import positions, read_sol
-    from opticoll.solvers.adapters.common import plain_names
-    from opticoll.solvers.compile import compile_built
+    from opticoll.instances.matrix_program import positions, read_sol
+    from opticoll.solvers.adapters.interface import plain_names
+    from opticoll.solvers.standard_form import compile_built
 
     if model.needs is not None:
         msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; check a JSON file with both"
@@ -486,7 +485,7 @@ def check_schedule(
     BadInput
         For other settings than those.
     """
-    from opticoll.formulations.schedules import verification
+    from opticoll.formulations.schedules import schedule_json
 
     if not model.name.startswith("alltoall."):
         msg = f"{path}: a schedule is checked as one of an alltoall formulation, not as {model.name}"
@@ -500,9 +499,11 @@ def check_schedule(
     collective, root = COLLECTIVES.get(model.name, "alltoall"), int(parameters.get("root", 0))
     traffic = traffic_of(parameters, instance) if isinstance(instance, Topology) else None
     if document is None:
-        verdict = verification.verify_file(path, instance, collective, traffic=traffic, root=root, **cost)
+        verdict = schedule_json.verify_file(path, instance, collective, traffic=traffic, root=root, **cost)
     elif isinstance(instance, Topology):
-        verdict = verification.verify_document(document, path, instance, collective, traffic=traffic, root=root, **cost)
+        verdict = schedule_json.verify_document(
+            document, path, instance, collective, traffic=traffic, root=root, **cost
+        )
     else:
         msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
         raise BadFile(msg)
@@ -541,7 +542,7 @@ def read_document(path: Path) -> dict[str, Json]:
     BadFile
         If it cannot be read, is too large, or is neither.
     """
-    document = untrusted.read_json(path, MAX_BYTES, "name a solution file, as solve --solution writes it")
+    document = readers.read_json(path, MAX_BYTES, "name a solution file, as solve --solution writes it")
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
         msg = f"{path}: is not a solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)

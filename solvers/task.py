@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overl
 import msgspec
 
 from opticoll.errors import BadOption
-from opticoll.instances.readers.untrusted import Json
+from opticoll.instances.readers import Json
 
 if TYPE_CHECKING:
     import numpy as np

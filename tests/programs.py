@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opticoll.formulations.schedules.program import (
+from opticoll.formulations.schedules import (
     READS,
     RECEIVES,
     SENDS,

@@ -86,7 +86,7 @@ def optimum_of(name, spec):
     """The optimum of a formulation with its own settings on the instance of a spec, by :func:`optimum`."""
     from opticoll.formulations import formulation
     from opticoll.instances import parse
-    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.standard_form import compile_model
 
     model = formulation(name)
     build = model.build.get("matrix", model.build["cvxpy"])

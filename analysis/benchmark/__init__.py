@@ -99,8 +99,8 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
     """Build and compile one model; memory at the peak and afterwards, above that before [MB]."""
     import psutil
 
-    from opticoll.solvers.compile import compile_model, import_layer
     from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.standard_form import compile_model, import_layer
     from opticoll.solvers.task import Task
     from opticoll.solvers.worker import peak_memory_mb
 
@@ -161,9 +161,9 @@ def building() -> list[Row]:
 def solving() -> list[Row]:
     """Peak memory of a solver's worker above that for a trivial problem, within the first seconds [MB]."""
     from opticoll.formulations import formulation
-    from opticoll.solvers.compile import compile_model
     from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.standard_form import compile_model
     from opticoll.solvers.task import SolveRequest, Task
 
     rows: list[Row] = []
@@ -224,9 +224,9 @@ STATED_S = 25.0
 def stated() -> list[Row]:
     """CPU seconds of building and solving stated models by HiGHS in a warm process, and what ``auto`` takes."""
     from opticoll.formulations import formulation
-    from opticoll.solvers.compile import import_layer
     from opticoll.solvers.plan import make_plan
     from opticoll.solvers.runner import solve
+    from opticoll.solvers.standard_form import import_layer
     from opticoll.solvers.task import Task
 
     import_layer("pyomo")

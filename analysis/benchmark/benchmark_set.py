@@ -17,7 +17,7 @@ processor time, ``medium`` if it solves it within the time limit, ``hard`` other
 and bound differ by more than 1e-4 is *open*.
 
 ``opticoll report`` writes the data of every figure to ``tables/solvers-*.csv``, see
-:func:`opticoll.analysis.report.solvers_section.tables`.
+:func:`opticoll.analysis.report.page.tables`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.task import Run
 
 STUDY = "solver-bench"

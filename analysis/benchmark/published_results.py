@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opticoll.analysis.benchmark.benchmark_set import Problem
-    from opticoll.analysis.report.solvers_section import Comparison
+    from opticoll.analysis.report.page import Comparison
     from opticoll.analysis.store import Store
 
 FOLDER = Path(__file__).resolve().parent / "published"
@@ -181,12 +181,12 @@ def compared(rows: pd.DataFrame, accuracy: float = 1e-6) -> Comparison:
     NoSolution
         If there are no runs.
     """
-    from opticoll.analysis.report import solvers_section
+    from opticoll.analysis.report import page
 
     if not (rows["termination"] != "unavailable").any():
         msg = f"no published results of these problems; run them with `{PROGRAM} run NAME`"
         raise NoSolution(msg)
-    return solvers_section.compared(rows, benchmark_set.best_known(), accuracy, combined=_one_each)
+    return page.compared(rows, benchmark_set.best_known(), accuracy, combined=_one_each)
 
 
 def _one_each(table: pd.DataFrame) -> pd.DataFrame:
@@ -216,12 +216,12 @@ def write_page(comparison: Comparison, out: Path, title: str) -> Path:
     BadInput
         If the folder cannot be written.
     """
-    from opticoll.analysis.report import page, solvers_section
+    from opticoll.analysis.report import page
 
-    drawn = solvers_section.figures(comparison)
+    drawn = page.figures(comparison)
     clock = "Times are processor seconds of the solver inside its worker; limits are of wall-clock time."
-    content = solvers_section.section(comparison, {one.name: one for one in drawn}, None, clock)
-    tables = solvers_section.tables(comparison) | {"solvers-spread": spread(comparison)}
+    content = page.section(comparison, {one.name: one for one in drawn}, None, clock)
+    tables = page.tables(comparison) | {"solvers-spread": spread(comparison)}
     return page.build_comparison(
         out, drawn, tables, study=benchmark_set.STUDY, title=title, missing=0, cells=len(comparison.runs),
         solvers=content,

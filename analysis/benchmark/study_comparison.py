@@ -23,7 +23,7 @@ from opticoll.solvers.task import texts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opticoll.analysis.report.solvers_section import Comparison
+    from opticoll.analysis.report.page import Comparison
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Cell, Study
     from opticoll.solvers.task import Json, Task
@@ -128,7 +128,7 @@ def compare(
     NoSolution
         If the store has no runs of the study.
     """
-    from opticoll.analysis.report import findings, solvers_section
+    from opticoll.analysis.report import findings, page
 
     if accuracy is not None and not 0 < accuracy < 1:
         msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
@@ -154,9 +154,7 @@ def compare(
     rows["time_solver_s"] = _seconds(rows, chosen)
     if accuracy is None:
         accuracy = max(1e-6, *(cell.task.tol for cell in study.cells))
-    comparison = solvers_section.compared(
-        rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs
-    )
+    comparison = page.compared(rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs)
     return StudyComparison(study, comparison, chosen, len(set(cells) - set(rows["key"])))
 
 
@@ -226,14 +224,14 @@ def write_page(made: StudyComparison, out: Path) -> Path:
     BadInput
         If the folder cannot be written.
     """
-    from opticoll.analysis.report import page, solvers_section
+    from opticoll.analysis.report import page
 
-    drawn = solvers_section.figures(made.comparison)
-    content = solvers_section.section(
+    drawn = page.figures(made.comparison)
+    content = page.section(
         made.comparison, {one.name: one for one in drawn}, made.summaries,
         CLOCKS[made.clock], str(made.study.source),
     )  # fmt: skip
-    tables = solvers_section.tables(made.comparison)
+    tables = page.tables(made.comparison)
     return page.build_comparison(
         out, drawn, tables, study=made.study.name, title=made.study.title,
         missing=made.missing, cells=len(made.study.cells), solvers=content,

@@ -347,7 +347,7 @@ def certified_flow(topology: Topology) -> float:
         If the flow or the bound disagrees with the solver.
     """
     from opticoll.formulations.flows import concurrent_flow as model
-    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.standard_form import compile_model
 
     data = model.by_source(topology)
     form = compile_model(model.build_matrix(data))

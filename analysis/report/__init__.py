@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pandas as pd
 
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
 
 
 Kind = Literal["text", "name", "long", "number", "count", "seconds", "gap", "ratio", "proof"]

@@ -1,25 +1,36 @@
-"""Figures of the report: bounds, times and claims of a store, and the papers' figures."""
+"""Figures of the report: bounds, times and claims of a store, and the papers' figures.
+
+Content of the report's sections, as plain data for the templates.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
 
+from opticoll.analysis import report
+from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.papers import figures as paper_figures
 from opticoll.analysis.plots import drawing, inline, png, store_plots
+from opticoll.analysis.report import PROOFS, Column, Row, Table, missing, table, written
+from opticoll.analysis.report.findings import PAPER_NAMES, machine
 from opticoll.solvers.executor import LocalProcesses
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from matplotlib.figure import Figure
 
     from opticoll.analysis.papers import PaperFigure
     from opticoll.analysis.report.findings import Findings
+    from opticoll.analysis.store import Store
 
 
 @dataclass(frozen=True)
@@ -180,3 +191,270 @@ def counted(number: int, noun: str) -> str:
 def slug(name: str) -> str:
     """A name in the characters that file names and anchors share."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "figure"
+
+
+#: Most runs with details on the page. With more than :data:`columns.MOST_ROWS`, the JSON text of the records, which is
+#: most of the bytes, is left out.
+MOST_RECORDS = 5000
+#: Most instances listed with a claim; the CSV file has all.
+MOST_INSTANCES = 6
+#: Colour class of every verdict, and words that are clear without the colour.
+VERDICTS = {
+    Verdict.REPRODUCED: ("good", "✓ reproduced"),
+    Verdict.DEPENDS: ("fair", "± depends on an open choice"),
+    Verdict.NOT_REPRODUCED: ("bad", "✗ not reproduced"),
+    Verdict.SELF_CONTRADICTED: ("fair", "≠ self-contradicted"),
+    Verdict.NOT_TESTABLE: ("mute", "– not testable"),
+}
+
+_RESULTS = (
+    Column("problem", "instance", "name", link=True), Column("formulation", "formulation"), Column("method", "method"),
+    Column("n", "N", "count"), Column("objective", "objective", "number", link=True),
+    Column("T", "T = 1/F", "number", link=True), Column("proof", "proof", "proof"), Column("gap", "gap", "gap"),
+    Column("time_solve_s", "solve [s]", "seconds"), Column("seconds", "total [s]", "seconds"),
+    Column("solver_name", "solver"),
+)  # fmt: skip
+_FAILURES = (
+    Column("problem", "instance", "name", link=True), Column("formulation", "formulation"), Column("method", "method"),
+    Column("termination", "termination"), Column("requested_time_limit_s", "time limit [s]", "seconds"),
+    Column("proof", "proof", "proof"), Column("bound", "our bound", "number"), Column("message", "message", "long"),
+)  # fmt: skip
+_ENVIRONMENT = (
+    Column("platform", "platform"), Column("host", "host"), Column("cpus", "cores", "count"),
+    Column("python", "Python"), Column("opticoll", "opticoll"), Column("git_commit", "commit"),
+    Column("runs", "runs", "count"), Column("first", "first run (UTC)"), Column("last", "last run (UTC)"),
+)  # fmt: skip
+_RUNS = (
+    Column("problem", "instance", "name", link=True), Column("instance", "instance", "name", link=True),
+    Column("heuristic", "method"), Column("method", "method"), Column("n", "N", "count"),
+    Column("objective", "value", "number"), Column("reference", "optimum or bound", "number"),
+    Column("ratio", "ratio", "ratio"), Column("proof", "proof", "proof"),
+)  # fmt: skip
+
+
+class Fact(NamedTuple):
+    """A named value; ``code`` sets it in a fixed-width font."""
+
+    name: str
+    value: Any
+    code: bool = False
+
+
+class Overview(NamedTuple):
+    """Counts by proof status: tiles over all, a table by formulation."""
+
+    tiles: list[tuple[str, int]]
+    table: Table
+
+
+class BoundsOf(NamedTuple):
+    """Bounds on the instances of one formulation."""
+
+    formulation: str
+    figure: ReportFigure | None
+    table: Table
+
+
+class PaperPart(NamedTuple):
+    """One figure of a paper; ``drawn`` is None if the store has no rows for it."""
+
+    title: str
+    statement: str
+    study: str | None
+    drawn: ReportFigure | None
+    runs: Table | None
+
+
+class Paper(NamedTuple):
+    """The figures of one paper."""
+
+    anchor: str
+    title: str
+    parts: list[PaperPart]
+
+
+class Environment(NamedTuple):
+    """The machine that wrote the report, and the machines that made the runs."""
+
+    facts: list[Fact]
+    table: Table
+
+
+class Details(NamedTuple):
+    """One record; ``text`` is its JSON, None if left out."""
+
+    id: str
+    heading: str
+    facts: list[Fact]
+    text: str | None
+
+
+def overview(findings: Findings) -> Overview:
+    """Counts by proof status, over all and by formulation."""
+    results = findings.results
+    counts = results["proof"].value_counts()
+    words = {name: words.split(" ", 1)[1] for name, (_, words) in PROOFS.items()}
+    tiles = [("runs recorded", findings.runs), ("different cells", len(results))]
+    tiles += [(text, int(counts.get(name, 0))) for name, text in words.items()]
+    tiles.append(("failed or unverified", len(findings.failures)))
+    by = results.groupby("formulation")["proof"].value_counts().unstack(fill_value=0)
+    rows = report.rows(by.reset_index())
+    shown = [Column("formulation", "formulation")]
+    shown += [Column(name, text, "count") for name, text in words.items() if name in by]
+    return Overview(tiles, Table("Cells by formulation and proof status", shown, rows, len(rows), sortable=False))
+
+
+def results(findings: Findings) -> Table:
+    """Best run of every cell, each with a link to its record."""
+    timed = findings.results["T"].notna().any()
+    return table(findings.results, [column for column in _RESULTS if timed or column.field != "T"], "Results")
+
+
+def bounds(findings: Findings, figures: Mapping[str, ReportFigure]) -> list[BoundsOf]:
+    """Optimum over every analytic bound, by formulation; the tightest bound of an instance is bold."""
+    found = []
+    for formulation, rows in findings.bounds.groupby("formulation"):
+        names = list(dict.fromkeys(rows["bound"]))
+        lines: list[dict[str, Any]] = []
+        for instance, here in rows.groupby("instance", sort=False):
+            ratios = dict(zip(here["bound"], here["ratio"], strict=True))
+            known = {name: ratio for name, ratio in ratios.items() if not missing(ratio)}
+            tight = {name for name, ratio in known.items() if ratio >= max(known.values()) - 1e-6}
+            lines.append({"instance": instance, **here.iloc[0][["n", "objective", "proof"]], **ratios, "bold": tight})
+        shown = [Column("instance", "instance", "name"), Column("n", "N", "count"),
+                 Column("objective", "optimum", "number"), Column("proof", "proof", "proof"),
+                 *(Column(name, f"÷ {name}", "ratio") for name in names)]  # fmt: skip
+        made = Table("Optimum over each bound", shown, lines, len(lines))
+        found.append(BoundsOf(str(formulation), figures.get(str(formulation)), made))
+    return found
+
+
+def missing_bounds(findings: Findings) -> dict[str, list[str]]:
+    """Instances without bounds, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in findings.missing.items():
+        reasons.setdefault(reason, []).append(name)
+    return reasons
+
+
+def papers(drawn: Mapping[str, ReportFigure], shown: Collection[str]) -> list[Paper]:
+    """Every paper's figures; those of one paper are together.
+
+    Parameters
+    ----------
+    drawn
+        Figures that the store has rows for, by name.
+    shown
+        Ids of the records on the page.
+    """
+    found: dict[str, Paper] = {}
+    for figure in paper_figures():
+        name = figure.paper.lower()
+        made = drawn.get(figure.name)
+        runs = None if made is None or made.rows is None else runs_behind(made.rows, shown)
+        title = f"{figure.where[:1].upper()}{figure.where[1:]}: {figure.title}"
+        paper = found.setdefault(name, Paper(f"paper-{slug(name)}", PAPER_NAMES.get(name, name), []))
+        paper.parts.append(PaperPart(title, figure.says, figure.study, made, runs))
+    return list(found.values())
+
+
+def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> Table | None:
+    """Runs that a figure is made of, each with a link to its record; None if the page has none of them.
+
+    Parameters
+    ----------
+    rows
+        The figure's rows; their ``id`` names the run, where they have one.
+    shown
+        Ids of the records on the page.
+    """
+    known = rows[rows["id"].isin(shown)].drop_duplicates("id") if "id" in rows else rows.head(0)
+    if known.empty:
+        return None
+    by_heading = {column.heading: column for column in reversed(_RUNS) if column.field in known}
+    return table(known, reversed(by_heading.values()), "Runs of this figure")
+
+
+def failures(findings: Findings) -> Table:
+    """Cells without a verified value."""
+    return table(findings.failures, _FAILURES, "Failures")
+
+
+def environment(findings: Findings) -> Environment:
+    """Machines and versions of the runs, and of this report."""
+    here = machine()
+    solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
+    versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
+    facts = _known(
+        Fact("report written on", here["platform"]), Fact("cores", here["cpus"]),
+        Fact("memory [GiB]", here["memory_gib"]), Fact("Python", here["python"]), Fact("opticoll", here["opticoll"]),
+        Fact("commit", here["git_commit"]), Fact("solvers in the store", versions),
+    )  # fmt: skip
+    rows = report.rows(findings.environments)
+    for row in rows:
+        for moment in ("first", "last"):
+            row[moment] = None if missing(row[moment]) else f"{row[moment]:%Y-%m-%d %H:%M}"
+        if not missing(row["git_commit"]):
+            commit, dash, dirty = str(row["git_commit"]).partition("-")
+            row["git_commit"] = f"{commit[:12]}{dash}{dirty}"
+    return Environment(facts, Table("Environments", _ENVIRONMENT, rows, len(findings.environments)))
+
+
+def shown_records(store: Store, findings: Findings) -> list[str]:
+    """Ids of the records on the page: those of the results, then those that claims rest on."""
+    stored = set(store.names())
+    used = [name for row in findings.claims for name in row["records"] if name in stored]
+    return list(dict.fromkeys([*findings.results["id"], *used]))[:MOST_RECORDS]
+
+
+def records(shown: Mapping[str, Row]) -> list[Details]:
+    """Details of records: effective options, versions, times and key; of a few records also the JSON text.
+
+    Parameters
+    ----------
+    shown
+        Records by id, in order.
+    """
+    return [_details(record, whole=len(shown) <= report.MOST_ROWS) for record in shown.values()]
+
+
+def _details(record: Row, *, whole: bool) -> Details:
+    solver, times = record.get("solver") or {}, record.get("time") or {}
+    requested, place = record.get("requested") or {}, record.get("environment") or {}
+    facts = _known(
+        Fact("key", record.get("key"), code=True),
+        Fact("record", record.get("id"), code=True),
+        Fact("instance hash", record.get("instance_hash"), code=True),
+        Fact("termination", record.get("termination")),
+        Fact("objective", record.get("objective")),
+        Fact("bound", record.get("bound")),
+        Fact("bound source", record.get("bound_source")),
+        Fact("effective settings", _pairs(record.get("settings"))),
+        Fact("solver", " ".join(str(solver[k]) for k in ("name", "version") if solver.get(k))),
+        Fact("algorithm", solver.get("algorithm")),
+        Fact("effective options", _pairs(solver.get("options"))),
+        Fact("limits", _pairs(requested, ("time_limit_s", "memory_limit_gib", "tol"))),
+        Fact("run with", _pairs(requested, ("threads", "seed", "repetition"))),
+        Fact("times [s]", _pairs({k.removesuffix("_s"): written(v) for k, v in times.items() if v is not None})),
+        Fact("size", _pairs(record.get("size"), record.get("size") or ())),
+        Fact("peak memory [MB]", written(record.get("peak_memory_mb"))),
+        Fact("violations", _pairs({k: written(v, "gap") for k, v in (record.get("violations") or {}).items()})),
+        Fact("versions", _pairs(place, ("opticoll", "git_commit", "python"))),
+        Fact("started, finished (UTC)", " – ".join(str(record[k]) for k in ("started", "finished") if record.get(k))),
+        Fact("message", record.get("message")),
+    )
+    problem = ", ".join(written(record.get(name), "text") for name in ("instance", "formulation", "method"))
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=str) if whole else None
+    return Details(str(record.get("id")), f"{problem}: {written(record.get('proof'), 'text')}", facts, text)
+
+
+def _known(*facts: Fact) -> list[Fact]:
+    return [fact for fact in facts if not missing(fact.value) and fact.value not in ("", {}, [])]
+
+
+def _pairs(values: Any, names: Iterable[str] | None = None) -> str | None:
+    """Values as ``name = value``: all of them, or those of ``names`` that are known."""
+    if not isinstance(values, dict):
+        return None
+    shown = values if names is None else {name: values[name] for name in names if values.get(name) is not None}
+    return ", ".join(f"{name} = {value}" for name, value in shown.items())

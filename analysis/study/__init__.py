@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store.schema import StoredRecord
     from opticoll.analysis.study.study_file import Cell, Study
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.executor import Executor
     from opticoll.solvers.task import Environment
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Parameter
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
 NAME = "alltoall.all-gather"
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
 NAME = "alltoall.all-reduce"
 _BLOCKS = (

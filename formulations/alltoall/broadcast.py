@@ -40,7 +40,7 @@ from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, Parameter
 
 if TYPE_CHECKING:
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
 NAME = "alltoall.broadcast"
 PARAMETERS = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)

@@ -32,9 +32,9 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
 from opticoll.formulations.arrays import Names, arc_labels, arc_names, pair_labels, vertex_names
+from opticoll.formulations.flows import bounds as flow_bounds
+from opticoll.formulations.flows import closed_forms as flow_closed_forms
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
-from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
 NAME = "alltoall.link-mcf"
 

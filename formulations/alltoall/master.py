@@ -12,7 +12,7 @@ max F  s.t.
 
 Arcs into s are fixed at 0. The optimum is that of ``alltoall.link-mcf`` with 1/(N-1) of its variables: m |S| + 1.
 T = 1/F is the time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths
-l >= 0. Closed forms: see :mod:`opticoll.formulations.flows.flow_bounds`. For a single pair, F is the maximum flow over
+l >= 0. Closed forms: see :mod:`opticoll.formulations.flows`. For a single pair, F is the maximum flow over
 the demand. The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
 """
 
@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.flows import bounds, closed_forms
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
 from opticoll.formulations.model import Formulation
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
-from opticoll.instances.readers.untrusted import PREFIX, Settings
+from opticoll.instances.readers import PREFIX, Settings
 
 if TYPE_CHECKING:
     pass

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
 NAME = "alltoall.path-mcf"
 

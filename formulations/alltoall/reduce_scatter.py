@@ -37,7 +37,7 @@ from opticoll.formulations.alltoall.all_gather import SharedFlows, between_all, 
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
 NAME = "alltoall.reduce-scatter"
 

@@ -68,8 +68,8 @@ from opticoll.formulations.arrays import (
     vertex_labels,
     vertex_names,
 )
+from opticoll.formulations.flows import bounds as fluid_bounds
 from opticoll.formulations.flows import concurrent_flow as static
-from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
 NAME = "alltoall.timestep-mcf"
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
     I64 = NDArray[np.int64]
 

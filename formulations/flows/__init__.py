@@ -1,1 +1,328 @@
-"""Multicommodity flows, shared by several papers: models, bounds, paths and compiled kernels."""
+"""Multicommodity flows, shared by several papers: models, bounds, paths and compiled kernels.
+
+Analytic bounds on the throughput of a concurrent flow, computed without a solver.
+
+All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from above, and so T = 1/F from below. Each holds
+for every topology and every demand.
+
+moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total capacity,
+                N the number of ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, and d the largest
+                out-degree. On a d-regular digraph of unit capacities this is d / sum_k k n_k. For other demands, the
+                largest demands of every source are placed nearest: F <= C / sum_s sum_i D_s(i) k_i.
+node-cut        All that a rank sends (receives) leaves (enters) it: F <= c(out of v) / sum_u D_vu.
+distance        Theorem 1 with the hop distances of the graph: F <= sum c / sum_sv D_sv dist(s,v).
+any-lengths     LP duality: F <= sum c l / sum D dist_l for every l >= 0. The lengths come from a fixed number of
+                multiplicative-weight steps: arcs that shortest paths overload become longer.
+sweep-cut       F <= c(S -> complement) / D(S -> complement) over the prefixes S of vertex orders (spectral and
+                breadth-first), a special case of any-lengths with l = 1 on the cut.
+closed-form     The optimum for the uniform demand, where the family declares it
+                (:func:`opticoll.instances.spec.family`).
+
+Closed forms, for unit links and all vertices ranks. Each follows from a primal and a dual solution of equal value: on
+an arc-transitive graph an even split over shortest paths loads all arcs equally, so that the distance bound is met;
+rings and tori split into dimensions.
+
+hypercube:d              T = 2^(d-1)
+bipartite:nxn            T = 3 - 2/n
+ring:n (two-way)         T = floor(n^2/4) / 2
+ring:n,directed          T = n (n-1) / 2
+torus, all k even, > 2   T = N k_max / 8
+complete:n               T = 1
+path:n                   T = floor(n/2) ceil(n/2)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations import outward
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand
+from opticoll.formulations.model import Bound
+from opticoll.instances.digraph import Topology
+from opticoll.instances.spec import family_of, parse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+
+
+def closed_form(topology: Topology) -> Bound | None:
+    """The optimum that the topology's family declares, or None.
+
+    A spec is only a name: the topology must equal the instance that the spec describes.
+    """
+    if "+" in topology.spec or topology.n < 2 or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
+        return None
+    declared = family_of(topology)
+    if declared is None or declared[0].closed_form is None:
+        return None
+    time = declared[0].closed_form(**declared[1])
+    if time is None or parse(topology.spec) != topology:
+        return None
+    value = outward.fraction_up(1 / time)
+    return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
+
+
+PAPER = "alltoall"
+#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, fewer at equal cost.
+LENGTH_STEPS = 60
+
+
+def bounds(data: ConcurrentFlow) -> list[Bound]:
+    """All analytic bounds on the flow of ``data``, whose sources and demands are at terminals."""
+    found = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
+    found += [any_lengths_bound(data), sweep_cut_bound(data)]
+    return found + closed_forms(data)
+
+
+def closed_forms(data: ConcurrentFlow) -> list[Bound]:
+    """The optimum of a family where it is known, for the uniform demand."""
+    known = closed_form(data.topology) if data.uniform else None
+    return [] if known is None else [known]
+
+
+def moore_depths(vertices: int, degree: int) -> NDArray[np.int64]:
+    """Least depths of ``vertices`` others in a tree of out-degree ``degree``, ascending (Theorem 2)."""
+    sizes: list[int] = []
+    left, layer = vertices, 1
+    while left > 0:
+        layer = layer * degree if degree > 1 else 1
+        sizes.append(min(layer, left))
+        left -= sizes[-1]
+    return np.repeat(np.arange(1, len(sizes) + 1), sizes)
+
+
+def moore_depth_sum(vertices: int, degree: int) -> int:
+    """``sum_k k n_k``: least total depth of ``vertices`` others in a tree of out-degree ``degree`` (Theorem 2)."""
+    return int(moore_depths(vertices, degree).sum())
+
+
+def moore_bound(data: ConcurrentFlow) -> Bound:
+    """Theorem 2 for the largest out-degree d: no vertex has more than d^k others at distance k."""
+    topology = data.topology
+    others, degree = topology.ranks - 1, int(topology.out_degree.max(initial=0))
+    depth = moore_depths(others, degree)
+    if data.uniform:
+        total = int(depth.sum())
+        needed = float(outward.down(topology.ranks * total))
+        reason = f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others"
+    else:
+        largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
+        needed = outward.dot_down(largest_first, np.broadcast_to(depth, largest_first.shape))
+        reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the least depths"
+    value = outward.quotient_up(outward.sum_up(topology.capacity), needed)
+    return Bound("moore", value, reason, PAPER)
+
+
+def node_cut_bound(data: ConcurrentFlow) -> Bound:
+    """All that a rank sends (receives) leaves (enters) it."""
+    topology, ends = data.topology, data.topology.terminals
+    leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
+    entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
+    ratio = np.full((2, ends.size), np.inf)
+    for side, (room, wanted) in enumerate(((leaving, data.traffic.sum(axis=1)), (entering, data.traffic.sum(axis=0)))):
+        with np.errstate(over="ignore"):
+            np.divide(room, wanted, out=ratio[side], where=wanted > 0)
+    degree = int(max(topology.out_degree.max(initial=0), topology.in_degree.max(initial=0)))
+    ratio = outward.up(ratio, degree + (1 if data.uniform else ends.size + _groups_of_a_source(data)))
+    worst = ends[np.argmin(ratio.min(axis=0))]
+    return Bound("node-cut", float(ratio.min()), f"capacity at vertex {topology.labels[worst]}", PAPER)
+
+
+def _groups_of_a_source(data: ConcurrentFlow) -> int:
+    """Most groups of one source, whose demands add up."""
+    return int(np.bincount(data.sources).max(initial=0))
+
+
+def distance_bound(data: ConcurrentFlow) -> Bound:
+    """Every shard uses as many links as its hop distance: Theorem 1 summed over all pairs."""
+    value = length_bound(data, np.ones(data.topology.arcs))
+    return Bound("distance", value, "Theorem 1 with this graph's hop distances", PAPER)
+
+
+def any_lengths_bound(data: ConcurrentFlow) -> Bound:
+    """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload grow longer."""
+    topology, scale = data.topology, outward.exponent(data.capacity)
+    capacity = np.maximum(np.ldexp(data.capacity, -scale), 1e-300)
+    weights = np.log(capacity.min()) - np.log(capacity)
+    best, used = np.inf, 0
+    steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
+    if not steps:  # too large for shortest-path trees: the lengths 1/c alone
+        best = length_bound(data, capacity.min() / capacity)
+    for step in range(steps):
+        value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -600.0)))
+        if value < best:
+            best, used = value, step
+        load = np.ldexp(load, -outward.exponent(load)) / capacity  # a power of two, so that nothing overflows
+        peak = load.max(initial=0.0)
+        if not peak > 0:
+            break
+        weights = weights + load / peak / (1.0 + 0.15 * step)
+    return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
+
+
+def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """The bound of positive lengths, and the load of shortest-path trees under them on every arc, ``(m,)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    topology = data.topology
+    unique, group = np.unique(data.sources, return_inverse=True)
+    reach, parent = dijkstra(topology.length_matrix(lengths), indices=unique, return_predecessors=True)
+    wanted, (demand, power) = np.zeros((unique.size, topology.n)), scaled_demand(data)
+    np.add.at(wanted, group, demand.T)
+    needed = wanted > 0
+    cost = outward.dot_down(wanted[needed], reach[needed])
+    cost = float(outward.down(cost, topology.n + _groups_of_a_source(data)))
+    value = outward.weighted_capacity(data.capacity, lengths, cost, power)
+
+    # Leaves first: every vertex adds its demand and the load it forwards to its parent, one tree level at a time.
+    rows = np.arange(unique.size)[:, None]
+    reached = parent >= 0
+    depth = reached.astype(np.int64)
+    above = np.where(reached, parent, np.arange(topology.n)[None, :])
+    while True:
+        step = depth[rows, above]
+        if not step.any():
+            break
+        depth, above = depth + step, above[rows, above]
+    carried = wanted.copy()
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        tree, vertex = np.nonzero(depth == level)
+        np.add.at(carried, (tree, parent[tree, vertex]), carried[tree, vertex])
+    tree, vertex = np.nonzero(depth > 0)
+    arc = _shortest_arc(topology, lengths, parent[tree, vertex], vertex)
+    load = np.asarray(np.bincount(arc, carried[tree, vertex], topology.arcs), dtype=float)
+    return value, load
+
+
+def _shortest_arc(
+    topology: Topology, lengths: NDArray[np.float64], tails: NDArray[np.int64], heads: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The shortest of the parallel arcs from ``tails[i]`` to ``heads[i]``, which must exist."""
+    order = np.lexsort((lengths, topology.head, topology.tail))
+    key = topology.tail[order] * topology.n + topology.head[order]
+    return order[np.searchsorted(key, tails * topology.n + heads)]
+
+
+def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
+    """Best prefix cut of a spectral order and of breadth-first orders, in both directions."""
+    topology = data.topology
+    best, side, entering = np.inf, np.zeros(topology.n, dtype=bool), False
+    ends = np.zeros(topology.n)
+    ends[topology.terminals] = 1.0
+    for order in _sweep_orders(topology):
+        rank = np.empty(topology.n, dtype=np.int64)
+        rank[order] = np.arange(topology.n)
+        first, last = rank[topology.tail], rank[topology.head]
+        inside = np.cumsum(ends[order])[:-1]
+        out, into = _demand_across(data, rank, inside)
+        for enters, low, high, wanted in ((False, first, last, out), (True, last, first, into)):
+            # An arc crosses the cut behind position p when one end is at most p and the other beyond.
+            crossing = low < high
+            cut = interval_sums(low[crossing], high[crossing], topology.capacity[crossing], topology.n)[:-1]
+            with np.errstate(over="ignore"):
+                ratio = np.divide(cut, wanted, out=np.full(cut.size, np.inf), where=wanted > 0)
+            if ratio.size and ratio.min() < best:
+                best, entering, side = float(ratio.min()), enters, rank <= int(np.argmin(ratio))
+    size = int(np.count_nonzero(side[topology.terminals]))
+    return Bound(
+        "sweep-cut",
+        cut_value(data, ~side if entering else side),
+        f"cut with {size} rank{'s' * (size != 1)} on one side",
+        PAPER,
+    )
+
+
+def cut_value(data: ConcurrentFlow, side: NDArray[np.bool_]) -> float:
+    """``c(S -> complement) / D(S -> complement)`` of the vertices S where ``side``, ``(n,)``, rounded up."""
+    topology = data.topology
+    capacity = outward.sum_up(topology.capacity[side[topology.tail] & ~side[topology.head]])
+    here = side[topology.terminals]
+    if data.uniform:
+        wanted = float(np.count_nonzero(here) * np.count_nonzero(~here))
+    else:
+        wanted = float(outward.down(outward.sum_down(data.traffic[np.ix_(here, ~here)]), _groups_of_a_source(data)))
+    return outward.quotient_up(capacity, wanted)
+
+
+def interval_sums(low: NDArray[np.int64], high: NDArray[np.int64], weight: F64, n: int) -> F64:
+    """For p = 0 .. n - 1 the sum of the weights >= 0 of intervals ``low <= p < high``, ``(n,)``; nothing is subtracted.
+
+    Every interval is split into at most 2 log n nodes of a binary tree over the places; a place adds up its ancestors.
+    """
+    size = 1 << max(int(n - 1).bit_length(), 0)
+    node = np.zeros(2 * size)
+    low, high = low + size, high + size
+    while low.size:
+        left, right = (low & 1) == 1, (high & 1) == 1
+        node += np.bincount(low[left], weight[left], 2 * size)
+        node += np.bincount(high[right] - 1, weight[right], 2 * size)
+        low, high = (low + 1) >> 1, high >> 1
+        open_ = low < high
+        low, high, weight = low[open_], high[open_], weight[open_]
+    width = 1
+    while width < size:
+        node[2 * width : 4 * width] += np.repeat(node[width : 2 * width], 2)
+        width *= 2
+    return node[size : size + n]
+
+
+def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArray[np.float64]) -> list[F64]:
+    """Demand out of every prefix of an order, and into it, each ``(n-1,)``, never overestimated.
+
+    Parameters
+    ----------
+    data, rank
+        Place of every vertex in the order, ``(n,)``.
+    inside
+        Terminals among the first 1, 2, ... vertices, ``(n-1,)``.
+    """
+    topology = data.topology
+    if data.uniform:
+        pairs = inside * (topology.ranks - inside)
+        return [pairs, pairs]
+    by_place = np.argsort(rank[topology.terminals])
+    wanted = data.traffic[np.ix_(by_place, by_place)]
+    found = []
+    for matrix in (wanted, wanted.T):
+        # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
+        beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
+        across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
+        found.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
+    return found
+
+
+def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = topology.n
+    # An even power of two, so that square roots of degrees scale without rounding.
+    capacity = np.maximum(np.ldexp(topology.capacity, -2 * (outward.exponent(topology.capacity) // 2)), 1e-300)
+    graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
+    both = csr_array(graph + graph.T)
+    orders = [np.arange(n)]
+    spectral = _spectral_order(both)
+    if spectral is not None:
+        orders.append(spectral)
+    for root in np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int)).tolist():
+        reached = breadth_first_order(both, root, directed=False, return_predecessors=False)
+        if reached.size == n:
+            orders.append(reached.astype(np.int64))
+    return orders
+
+
+def _spectral_order(both: object) -> NDArray[np.int64] | None:
+    """Vertices along the second eigenvector of the normalised Laplacian (deterministic), None above 2000."""
+    import scipy.sparse as sp
+
+    weights = sp.csr_array(both).toarray() if sp.csr_array(both).shape[0] <= 2000 else None
+    if weights is None or weights.shape[0] < 3:
+        return None
+    degree = weights.sum(axis=1)
+    scale = 1.0 / np.sqrt(np.maximum(degree, 1e-300))
+    _, vectors = np.linalg.eigh(np.eye(degree.size) - scale[:, None] * weights * scale[None, :])
+    return np.argsort(vectors[:, 1] * scale, kind="stable")

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000

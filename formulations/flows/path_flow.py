@@ -39,8 +39,8 @@ from opticoll.formulations.arrays import (
     pair_names,
     path_names,
 )
+from opticoll.formulations.flows import bounds as flow_bounds
 from opticoll.formulations.flows import concurrent_flow
-from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.path_sets import (
     PathRule,
     PathSet,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
 
 @dataclass(frozen=True, eq=False)

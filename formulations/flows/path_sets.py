@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
     I64 = NDArray[np.int64]
     Pairs = tuple[I64, I64]

@@ -34,8 +34,8 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.arrays import Array, Size, check_arrays, check_shapes
 from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.single_source import WeightedPath
+from opticoll.instances import readers as untrusted
 from opticoll.instances.demands import UNIFORM
-from opticoll.instances.readers import untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

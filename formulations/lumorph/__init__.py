@@ -61,7 +61,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import Bound
-from opticoll.instances.readers.untrusted import parse_json, pinned, read_pinned
+from opticoll.instances.readers import parse_json, pinned, read_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ MOST_RECTANGLES = 4_000_000
 class CircuitSpec(str):
     """The text of a circuit list; ``file:`` texts are pinned to the contents of the file.
 
-    See :mod:`opticoll.instances.readers.untrusted`.
+    See :mod:`opticoll.instances.readers`.
     """
 
     __slots__ = ()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.arrays import Names
     from opticoll.formulations.lumorph import Variant
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

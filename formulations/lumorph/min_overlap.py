@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

@@ -47,7 +47,7 @@ import numpy as np
 from opticoll.formulations.lumorph.route_sets import RouteSet, candidate_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds import positions
-from opticoll.instances.photonic import LightpathMesh
+from opticoll.instances.servers import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -87,7 +87,7 @@ from opticoll.formulations.rounds.round_schedule import (
     violations,
 )
 from opticoll.instances import Topology
-from opticoll.instances.photonic import LightpathMesh
+from opticoll.instances.servers import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds import Collective
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds import offsets
-from opticoll.instances.photonic import LightpathMesh
+from opticoll.instances.servers import LightpathMesh
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.rounds.wavelengths import lemma_1
+from opticoll.formulations.rounds import lemma_1
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ min sum_c y_c  s.t.
     conflict[a,c]   sum_r A_ar x_rc <= y_c
     symmetry[c]     y_{c+1} <= y_c
 
-Bounds and optimum: :mod:`opticoll.formulations.rounds.wavelengths`. The LP relaxation gives the arc-counting bound
+Bounds and optimum: :mod:`opticoll.formulations.rounds`. The LP relaxation gives the arc-counting bound
 without rounding. An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 for a
 route not taken, so that large ones need no x. The checker reads either and tests every arc and wavelength.
 """
@@ -27,24 +27,25 @@ import numpy as np
 from opticoll.formulations.arrays import Array, Links, Names, arc_names, pair_labels
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import PAPER
-from opticoll.formulations.rounds import collective, select
-from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
-from opticoll.formulations.rounds.wavelengths import (
+from opticoll.formulations.rounds import (
     arcs_taken,
     assign,
+    collective,
     lemma_1,
     load_bound,
+    select,
     wavelengths_needed,
     whole_fibres,
 )
+from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.photonic import WdmFibres
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
+    from opticoll.instances.servers import WdmFibres
 
     I64 = NDArray[np.int64]
 

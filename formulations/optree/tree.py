@@ -40,7 +40,7 @@ from opticoll.formulations.arrays import Array, Names, Size, round_links
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import COUNTS, MOST_NODES, PAPER, Fabric, check_radices, walks
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
-from opticoll.formulations.rounds.wavelengths import whole_fibres
+from opticoll.formulations.rounds import whole_fibres
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.optree import Walks
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.photonic import WdmFibres
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.servers import WdmFibres
 
     I64 = NDArray[np.int64]
 

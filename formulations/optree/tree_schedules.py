@@ -9,7 +9,7 @@ goes to label q of each of the other subgroups of its group (an extra label come
 a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks each, no stage
 takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree`:
 
-    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`,
+    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds`,
                          alternately mirrored
     any other stage      circuits run towards their target inside the segment; intervals of a line are coloured with
                          as many wavelengths as the busiest arc has circuits. Segments of groups are disjoint, so all
@@ -29,10 +29,9 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.optree import Fabric, check_radices
-from opticoll.formulations.rounds import collective
+from opticoll.formulations.rounds import MOST_NODES, arcs_taken, assign, collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, direct
 from opticoll.formulations.rounds.round_schedule import violations as round_violations
-from opticoll.formulations.rounds.wavelengths import MOST_NODES, arcs_taken, assign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.photonic import WdmFibres
+    from opticoll.instances.servers import WdmFibres
 
     I64 = NDArray[np.int64]
 

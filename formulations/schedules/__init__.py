@@ -9,4 +9,571 @@ schedule_json   link schedules and routes as JSON, written and read
 foreign_schedules   schedules of TE-CCL, msccl-tools and ForestColl, read and executed
 interpreter     execution of programs
 verification    any schedule file against a topology
+
+Programs of thread blocks as the MSCCL interpreter runs them, collectives, and verdicts.
+
+A rank has three buffers of chunks: input ``i``, output ``o``, scratch ``s``. A thread block sends to at most one rank
+and receives from at most one, over one channel, and executes its instructions in order:
+
+    s     send src                            r     receive into dst
+    cpy   src to dst                          re    dst + src into dst
+    rcs   receive into dst and send on        rrc   receive, + src, into dst
+    rrs   receive, + src, send on             rrcs  receive, + src, into dst and send on
+    nop   no operation: carries one more dependency of the next instruction
+
+An instruction may wait until another thread block of its rank has finished a step (``waits``); a thread block
+publishes its progress only at instructions that ``signal``.
+
+Collectives. N ranks, D chunks per shard; every chunk of a result is a sum of contributions (origin rank, index there).
+
+    alltoall        input of r: N D chunks, [t D + c] for rank t;     output of r: [s D + c] = [r D + c] of s
+    allgather       input of r: D chunks;                             output of r: [s D + c] = [c] of s
+    reducescatter   input of r: N D chunks;                           output of r: [c] = sum over s of its [r D + c]
+    allreduce       input of r: C chunks;                             output of r: [c] = sum over s of its [c]
+
+In place, input and output share memory: entirely for alltoall and allreduce; the input of allgather is the part
+[r D, (r+1) D) of its output, and the output of reducescatter that part of its input.
 """
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+#: Reasons for which a schedule is refused.
+REASONS = {
+    "collective": "the schedule performs another collective",
+    "demand": "the schedule sends other amounts than the demand",
+    "ranks": "the schedule has another number of ranks",
+    "no-arc": "a transfer uses an arc that the topology does not have",
+    "two-owners": "two thread blocks of a rank use one end of a connection",
+    "unmatched-send": "a send without a receive",
+    "unmatched-receive": "a receive without a send",
+    "count-mismatch": "the k-th send and the k-th receive of a connection move different numbers of chunks",
+    "numbering": "steps of a thread block do not count up from 0",
+    "bounds": "a step accesses chunks outside its buffer",
+    "no-peer": "a thread block without a peer sends or receives",
+    "dependency": "an instruction waits for a step that does not exist",
+    "deadlock": "no thread block can proceed",
+    "race": "two thread blocks access a chunk, at least one writing it, in no defined order",
+    "missing-chunk": "a chunk never arrives",
+    "wrong-chunk": "an output holds the wrong chunk",
+    "wrong-sum": "a sum misses a contribution or counts it more than once",
+    "uninitialised": "a chunk was read before it was written",
+    "not-held": "a rank sends a chunk that it does not hold yet",
+    "no-chunk": "a transfer names a chunk that the collective does not have",
+    "duplicate": "a rank receives a chunk that it already holds",
+    "no-route": "a route is not a path from its source to its target",
+    "weights": "the routes of a pair do not carry exactly its shard",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of a check; an invalid one has a ``reason`` (a key of REASONS) and the first violation."""
+
+    valid: bool
+    reason: str = ""
+    message: str = ""
+    rank: int | None = None
+    chunk: int | None = None
+    step: str | None = None
+    metrics: dict[str, float | list[str] | dict[str, str] | None] = field(default_factory=dict)
+
+    @property
+    def time(self) -> float | None:
+        """Time of a valid schedule, where it has one."""
+        found = self.metrics.get("time", self.metrics.get("async_time"))
+        return float(found) if isinstance(found, (int, float)) else None
+
+
+@contextmanager
+def many_objects() -> Iterator[None]:
+    """No garbage collection while millions of objects without cycles are made: it would scan them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def refused(
+    reason: str, message: str, *, rank: int | None = None, chunk: int | None = None, step: str | int | None = None
+) -> Verdict:
+    """An invalid verdict; its message starts with the reason."""
+    where = None if step is None else str(step)
+    return Verdict(False, reason, f"{reason}: {message}", rank, chunk, where)
+
+
+SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
+RECEIVES = frozenset({"r", "rcs", "rrc", "rrs", "rrcs"})
+READS = frozenset({"s", "cpy", "re", "rrc", "rrs", "rrcs"})
+WRITES = frozenset({"r", "cpy", "re", "rcs", "rrc", "rrcs"})
+KINDS = SENDS | RECEIVES | READS | WRITES | {"nop"}
+COLLECTIVES = ("alltoall", "allgather", "reducescatter", "allreduce")
+
+#: (sender, receiver, channel)
+Connection = tuple[int, int, int]
+#: Contributions to a chunk: (origin rank, index in its input), ascending.
+Contributions = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Chunk ``offset`` of buffer ``i``, ``o`` or ``s``."""
+
+    buffer: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One step of a thread block; ``waits`` is (thread block, step) of the same rank or None.
+
+    ``number`` is the step number in the file if it differs from the position.
+    """
+
+    kind: str
+    source: Place
+    target: Place
+    count: int = 1
+    waits: tuple[int, int] | None = None
+    signals: bool = False
+    number: int | None = None
+
+
+@dataclass
+class ThreadBlock:
+    """Instructions in order; ``send`` and ``receive`` are the peers' ranks or -1."""
+
+    number: int
+    send: int
+    receive: int
+    channel: int
+    instructions: list[Instruction] = field(default_factory=list)
+
+
+@dataclass
+class Rank:
+    """Declared buffer sizes [chunks] and thread blocks of one rank, by number."""
+
+    sizes: dict[str, int]
+    blocks: dict[int, ThreadBlock] = field(default_factory=dict)
+
+
+@dataclass
+class Program:
+    """The program of a collective: ``chunks_per_loop`` is N D, or C for allreduce.
+
+    ``min_bytes`` and ``max_bytes`` are the sizes of the whole buffer for which a runtime should select it. ``spelled``
+    is the name of the collective in the file if that is another, ``missing`` the attributes that the file lacks.
+    """
+
+    name: str
+    collective: str
+    chunks_per_loop: int
+    ranks: list[Rank]
+    inplace: bool = False
+    protocol: str = "Simple"
+    min_bytes: int = 0
+    max_bytes: int = 0
+    spelled: str | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def chunks(self) -> int:
+        """Chunks D of a shard (C for allreduce)."""
+        return self.chunks_per_loop if self.collective == "allreduce" else self.chunks_per_loop // len(self.ranks)
+
+    @property
+    def instructions(self) -> int:
+        """Number of instructions in all thread blocks."""
+        return sum(len(block.instructions) for rank in self.ranks for block in rank.blocks.values())
+
+    def initial(self, rank: int, place: Place) -> Contributions | None:
+        """Initial contents of a place (see :meth:`located`); None if empty."""
+        part = self.chunks
+        gathering = self.collective == "allgather"
+        if self.inplace and gathering:
+            held = place.buffer == "o" and place.offset // part == rank
+            return ((rank, place.offset - rank * part),) if held else None
+        if self.inplace and self.collective in {"alltoall", "allreduce", "reducescatter"}:
+            return ((rank, place.offset),) if place.buffer == "i" and place.offset < self.chunks_per_loop else None
+        most = part if gathering else self.chunks_per_loop
+        return ((rank, place.offset),) if place.buffer == "i" and place.offset < most else None
+
+    def located(self, rank: int, place: Place) -> Place:
+        """The canonical place of a memory location that two buffers share."""
+        if not self.inplace or place.buffer == "s":
+            return place
+        if self.collective == "allgather":
+            return place if place.buffer == "o" else Place("o", rank * self.chunks + place.offset)
+        if place.buffer == "i":
+            return place
+        shift = rank * self.chunks if self.collective == "reducescatter" else 0
+        return Place("i", shift + place.offset)
+
+    def demanded(self, rank: int) -> Iterator[tuple[Place, Contributions]]:
+        """Every chunk of the rank's output and its required contributions."""
+        N, D = len(self.ranks), self.chunks
+        if self.collective in {"alltoall", "allgather"}:
+            for s in range(N):
+                for c in range(D):
+                    index = rank * D + c if self.collective == "alltoall" else c
+                    yield Place("o", s * D + c), ((s, index),)
+        else:
+            shift = rank * D if self.collective == "reducescatter" else 0
+            for c in range(D):
+                yield Place("o", c), tuple((s, shift + c) for s in range(N))
+
+
+@dataclass(frozen=True)
+class Target:
+    """Limits of a runtime that executes MSCCL XML.
+
+    Parameters
+    ----------
+    name, source
+        Its name here, and the files of its repository that state the limits.
+    steps, blocks, channels
+        Most steps a thread block (numbered, with ``nop``), thread blocks a rank, and channels.
+    peers
+        Most thread blocks of a rank that send, and that receive, over one channel.
+    count, dependency, offset
+        Most chunks a step; largest number of a thread block that is waited for; largest offset in a buffer.
+    nodes
+        Most elements of the file that a rank keeps: the algorithm, all ranks, its own thread blocks and steps.
+    unlimited
+        Value of maxBytes for buffers of any size; None if the range must be stated.
+    whole_loop
+        Whether the elements for a peer must be a multiple of all chunks of the buffer, N D, rather than of D.
+    skipped
+        Elements of a rank that the runtime does not execute.
+    optional
+        Attributes that its parser does not ask for.
+    missing_most
+        Largest buffer [bytes] where maxBytes is missing; None if it must be there.
+    reducescatter
+        Its name of that collective; the others have one name everywhere.
+    whole_sizes
+        Whether declared sizes of input and output must be those of the collective, or 0.
+    """
+
+    name: str
+    source: str
+    steps: int
+    blocks: int
+    channels: int = 32
+    peers: int = 32
+    count: int = 71
+    dependency: int = 127
+    offset: int = 32767
+    nodes: int | None = None
+    unlimited: int | None = None
+    whole_loop: bool = False
+    skipped: tuple[str, ...] = ("copy",)
+    optional: tuple[str, ...] = ("name",)
+    missing_most: int | None = None
+    reducescatter: str = "reducescatter"
+    whole_sizes: bool = False
+
+    def name_of(self, collective: str) -> str:
+        """The name of a collective in its files."""
+        return self.reducescatter if collective == "reducescatter" else collective
+
+    def multiple_of(self, program: Program) -> int:
+        """The number of elements for a peer (of the buffer, for allreduce) must be a multiple of this."""
+        return program.chunks_per_loop if self.whole_loop else program.chunks
+
+
+#: Runtimes, by name.
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(
+            "msccl", "github.com/microsoft/msccl: src/include/msccl.h, src/include/devcomm.h, src/graph/topo.cc",
+            256, 216, optional=("outofplace", "minBytes", "maxBytes"), missing_most=1 << 27,
+            reducescatter="reduce_scatter", whole_sizes=True,
+        ),
+        Target(
+            "rccl", "github.com/ROCm/rccl: src/include/msccl/msccl_struct.h, src/include/msccl/msccl_parser.h, "
+            "src/misc/msccl/msccl_parser.cc", 64, 64, nodes=4096, unlimited=0,
+        ),
+        Target(
+            "azure-msccl", "github.com/Azure/msccl-executor-nccl: src/include/msccl/msccl_struct.h, "
+            "src/misc/msccl/msccl_lifecycle.cc, src/misc/msccl/msccl_parser.cc", 64, 1024, unlimited=0, whole_loop=True,
+        ),
+    )
+}  # fmt: skip
+#: Protocols that every runtime knows.
+PROTOCOLS = ("Simple", "LL", "LL128")
+
+
+def usage(program: Program) -> dict[str, int]:
+    """What a program takes of every limit of a :class:`Target`."""
+    names = ("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes", "loose")
+    found = dict.fromkeys(names, 0)
+    for rank in program.ranks:
+        sends: dict[int, int] = {}
+        receives: dict[int, int] = {}
+        whole = 1 + len(program.ranks)
+        for block in rank.blocks.values():
+            steps = block.instructions
+            whole += 1 + len(steps)
+            found["steps"] = max(found["steps"], len(steps))
+            found["channels"] = max(found["channels"], block.channel + 1)
+            found["count"] = max(found["count"], max((step.count for step in steps), default=0))
+            found["wait"] = max(found["wait"], max((step.waits[0] for step in steps if step.waits), default=0))
+            if any(step.kind == "nop" for step in steps):
+                found["loose"] += _loose(steps)
+            for peer, per_channel in ((block.send, sends), (block.receive, receives)):
+                if peer >= 0:
+                    per_channel[block.channel] = per_channel.get(block.channel, 0) + 1
+        found["blocks"] = max(found["blocks"], max(rank.blocks, default=-1) + 1)
+        found["sends"] = max(found["sends"], *sends.values(), 0)
+        found["receives"] = max(found["receives"], *receives.values(), 0)
+        found["offset"] = max(found["offset"], *(size - 1 for size in rank.sizes.values()))
+        found["nodes"] = max(found["nodes"], whole)
+    return found
+
+
+def _loose(steps: Sequence[Instruction]) -> int:
+    """Steps behind a waiting ``nop`` that do not wait themselves, as the parsers of all runtimes demand.
+
+    They join a ``re`` that does not wait to the one before it that sums into the same place, and count both as one.
+    """
+    found, pending = 0, False
+    before: Instruction | None = None
+    for step in steps:
+        if step.kind == "nop":
+            pending |= step.waits is not None
+            continue
+        joined = (
+            before is not None and step.kind == "re" == before.kind and step.waits is None and not before.signals
+            and (step.target, step.source.buffer) == (before.target, before.source.buffer)
+        )  # fmt: skip
+        before = step
+        if not joined:
+            found += pending and step.waits is None
+            pending = False
+    return found
+
+
+def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = None) -> list[str]:
+    """For what a target refuses a program, and by how much it exceeds its limits; empty if it fits.
+
+    ``used`` is its :func:`usage`, counted here if None.
+    """
+    found = usage(program) if used is None else used
+    limits = {
+        "steps": (target.steps, "steps in a thread block"), "blocks": (target.blocks, "thread blocks in a rank"),
+        "channels": (target.channels, "channels"), "sends": (target.peers, "sending thread blocks on a channel"),
+        "receives": (target.peers, "receiving thread blocks on a channel"), "count": (target.count, "chunks in a step"),
+        "wait": (target.dependency, "as the number of a thread block that is waited for"),
+        "offset": (target.offset, "as the largest offset in a buffer"),
+        "nodes": (target.nodes, "elements that a rank reads"),
+    }  # fmt: skip
+    excess = [
+        f"{found[name]} {what} (at most {most})"
+        for name, (most, what) in limits.items()
+        if most is not None and found[name] > most
+    ]
+    if program.protocol not in PROTOCOLS:
+        excess.append(f"protocol {program.protocol} (known are {', '.join(PROTOCOLS)})")
+    most = program.max_bytes
+    if "maxBytes" in program.missing and target.missing_most is not None:
+        most = target.missing_most
+    if most <= program.min_bytes and most != target.unlimited:
+        excess.append(f"no buffer size from minBytes={program.min_bytes} to maxBytes={most}")
+    return [*excess, *_refused_form(program, target, found["loose"])]
+
+
+def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
+    """What the target's parser refuses besides sizes."""
+    spelled, name = program.spelled or program.collective, target.name_of(program.collective)
+    found = [f"coll={spelled!r}, which must be {name!r}"] if spelled != name else []
+    missing = [key for key in program.missing if key not in target.optional]
+    if missing:
+        found.append(f"no attribute {', '.join(missing)}")
+    gap = next((v for v, rank in enumerate(program.ranks) if sorted(rank.blocks) != list(range(len(rank.blocks)))), -1)
+    if gap >= 0:
+        found.append(f"thread blocks of rank {gap} that are not numbered from 0 without gaps")
+    if any(block.channel < 0 for rank in program.ranks for block in rank.blocks.values()):
+        found.append("a thread block without a channel")
+    if loose:
+        found.append(f"steps behind a nop that wait for nothing themselves ({loose})")
+    if target.whole_sizes:
+        every, part = program.chunks_per_loop, program.chunks
+        due = {"i": part if program.collective == "allgather" else every,
+               "o": part if program.collective == "reducescatter" else every}  # fmt: skip
+        for v, rank in enumerate(program.ranks):
+            other = next((b for b in "io" if rank.sizes[b] not in (0, due[b])), None)
+            if other is not None:
+                found.append(f"{other}_chunks={rank.sizes[other]} of rank {v}, which must be {due[other]} or 0")
+                break
+    return found
+
+
+# Static checks ----------------------------------------------------------------------------------------------------
+
+
+def static_violation(program: Program) -> Verdict | None:
+    """The first violation that is visible without execution; None if there is none."""
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            violation = _block_violation(v, rank, block)
+            if violation is not None:
+                return violation
+    return _connection_violations(program)
+
+
+def numbering_violation(program: Program) -> Verdict | None:
+    """The first step whose number in the file is not its position; None if there is none.
+
+    The runtime executes in file order and reads numbers only for dependencies, so this is checked last.
+    """
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            for position, instruction in enumerate(block.instructions):
+                if instruction.number is not None:
+                    where = label(block, position)
+                    msg = (
+                        f"rank {v}, {where}: the file numbers it {instruction.number}; number steps from 0 without gaps"
+                    )
+                    return refused("numbering", msg, rank=v, step=where)
+    return None
+
+
+def label(block: ThreadBlock, position: int) -> str:
+    """The name of a step in messages."""
+    instruction = block.instructions[position] if position < len(block.instructions) else None
+    return f"tb {block.number} step {position}" + ("" if instruction is None else f" ({instruction.kind})")
+
+
+def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
+    sizes, alone = rank.sizes, v in (block.send, block.receive)
+    for position, step in enumerate(block.instructions):
+        kind, count = step.kind, step.count
+        if step.waits is not None:
+            other = rank.blocks.get(step.waits[0])
+            if other is None or not 0 <= step.waits[1] < len(other.instructions):
+                where = label(block, position)
+                msg = f"rank {v}, {where}: waits for tb {step.waits[0]} step {step.waits[1]}, which does not exist"
+                return refused("dependency", msg, rank=v, step=where)
+        if alone or (kind in SENDS and block.send < 0) or (kind in RECEIVES and block.receive < 0):
+            where = label(block, position)
+            msg = f"rank {v}, {where}: needs another rank as its peer, not send={block.send}, recv={block.receive}"
+            return refused("no-peer", msg, rank=v, step=where)
+        if kind in READS and not 0 <= step.source.offset <= sizes[step.source.buffer] - count:
+            return _out_of_range(v, rank, block, position, step.source)
+        if kind in WRITES and not 0 <= step.target.offset <= sizes[step.target.buffer] - count:
+            return _out_of_range(v, rank, block, position, step.target)
+    return None
+
+
+def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: Place) -> Verdict:
+    last, where = place.offset + block.instructions[position].count - 1, label(block, position)
+    msg = (
+        f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
+        f"which has {rank.sizes[place.buffer]}"
+    )
+    return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
+
+
+def _connection_violations(program: Program) -> Verdict | None:
+    ends: dict[Connection, list[ThreadBlock | None]] = {}
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            for side, peer, kinds in ((0, block.send, SENDS), (1, block.receive, RECEIVES)):
+                if not any(instruction.kind in kinds for instruction in block.instructions):
+                    continue
+                key = (v, peer, block.channel) if side == 0 else (peer, v, block.channel)
+                pair = ends.setdefault(key, [None, None])
+                first = pair[side]
+                if first is not None:
+                    verb = "send to" if side == 0 else "receive from"
+                    both = f"tb {first.number} and tb {block.number}"
+                    msg = f"rank {v}: {both} both {verb} rank {peer} over channel {key[2]}"
+                    return refused("two-owners", msg, rank=v, step=label(block, 0))
+                pair[side] = block
+    for key in sorted(ends):
+        violation = _connection_violation(key, ends[key][0], ends[key][1])
+        if violation is not None:
+            return violation
+    return None
+
+
+def _connection_violation(key: Connection, sender: ThreadBlock | None, receiver: ThreadBlock | None) -> Verdict | None:
+    s, r, channel = key
+    sends = _those(sender, SENDS)
+    receives = _those(receiver, RECEIVES)
+    between = f"{len(sends)} sends and {len(receives)} receives from rank {s} to rank {r} over channel {channel}"
+    if len(sends) > len(receives):
+        assert sender is not None
+        at = sends[len(receives)]
+        where, chunk = label(sender, at), sender.instructions[at].source.offset
+        return refused("unmatched-send", f"rank {s}, {where}: {between}", rank=s, chunk=chunk, step=where)
+    if len(receives) > len(sends):
+        assert receiver is not None
+        at = receives[len(sends)]
+        where, chunk = label(receiver, at), receiver.instructions[at].target.offset
+        return refused("unmatched-receive", f"rank {r}, {where}: {between}", rank=r, chunk=chunk, step=where)
+    assert sender is not None
+    assert receiver is not None
+    for i, j in zip(sends, receives, strict=True):
+        sent, got = sender.instructions[i], receiver.instructions[j]
+        if sent.count != got.count:
+            where = label(receiver, j)
+            msg = (
+                f"rank {r}, {where}: receives {got.count} chunks where rank {s}, {label(sender, i)} sends {sent.count}"
+            )
+            return refused("count-mismatch", msg, rank=r, chunk=got.target.offset, step=where)
+    return None
+
+
+def _those(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
+    return [] if block is None else [i for i, instruction in enumerate(block.instructions) if instruction.kind in kinds]
+
+
+# Channels ---------------------------------------------------------------------------------------------------------
+
+
+def channels_of(program: Program) -> int:
+    """Channels that a program uses."""
+    return 1 + max((block.channel for rank in program.ranks for block in rank.blocks.values()), default=0)
+
+
+def deal_channels(split: Mapping[tuple[int, int, int], int], most_peers: int) -> dict[tuple[int, int, int], list[int]]:
+    """Channels of every connection: the first free ones of which neither end has too many peers.
+
+    Parameters
+    ----------
+    split
+        Number of channels for each (sender, receiver, part); parts of a connection get different ones.
+    most_peers
+        Most thread blocks of a rank that send, and that receive, over one channel.
+    """
+    used: dict[tuple[int, int, int], int] = {}  # (rank, channel, sends?): peers
+    taken: dict[tuple[int, int], set[int]] = {}
+    found: dict[tuple[int, int, int], list[int]] = {}
+    for (tail, head, part), many in sorted(split.items()):
+        busy = taken.setdefault((tail, head), set())
+        mine: list[int] = []
+        channel = 0
+        while len(mine) < many:
+            out, into = (tail, channel, 1), (head, channel, 0)
+            if channel not in busy and max(used.get(out, 0), used.get(into, 0)) < most_peers:
+                mine.append(channel)
+                used[out], used[into] = used.get(out, 0) + 1, used.get(into, 0) + 1
+            channel += 1
+        busy.update(mine)
+        found[tail, head, part] = mine
+    return found

@@ -30,15 +30,15 @@ from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from opticoll.errors import BadInput
+from opticoll.formulations.schedules import Verdict, refused
 from opticoll.formulations.schedules.link_schedule import pair_capacity
-from opticoll.formulations.schedules.program import Verdict, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticoll.formulations.flows.tree_packing import Packing, Tree
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
 
 #: Formulations with such schedules, and the name of their collective in files.
 COLLECTIVES = {

@@ -26,18 +26,18 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
+from opticoll.formulations.schedules import Verdict, refused
 from opticoll.formulations.schedules.link_schedule import pair_capacity, ways_between
 from opticoll.formulations.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
-from opticoll.formulations.schedules.program import Verdict, refused
-from opticoll.instances.readers import untrusted
-from opticoll.instances.readers.untrusted import Json, parses_as_float
+from opticoll.instances import readers
+from opticoll.instances.readers import Json, parses_as_float
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import XmlElement
+    from opticoll.instances.readers import XmlElement
 
 #: Largest ForestColl file [bytes], most sends, and largest number in a file.
 MAX_BYTES = 256 << 20
@@ -283,7 +283,7 @@ def _missing(schedule: Sends, ends: list[int], share: dict[tuple[int, Chunk], fl
 
 def is_tree_file(path: Path) -> bool:
     """Whether an XML file holds trees of ForestColl: its root is ``<Algo>``, that of MSCCL XML ``<algo>``."""
-    untrusted.check_file(path, MSCCL_BYTES, "name a schedule file")
+    readers.check_file(path, MSCCL_BYTES, "name a schedule file")
     with path.open("rb") as stream:
         start = re.sub(rb"<!--.*?-->|<\?.*?\?>", b"", stream.read(65536), flags=re.DOTALL)
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<Algo ", b"<Algo>"))
@@ -301,9 +301,7 @@ def run_trees(path: Path, topology: Topology) -> Verdict:
     BadFile
         If the file is malformed, or names what is no vertex.
     """
-    root = untrusted.parse_xml(
-        untrusted.read_bytes(path, MAX_BYTES, "name a schedule file"), path, "write ForestColl XML"
-    )
+    root = readers.parse_xml(readers.read_bytes(path, MAX_BYTES, "name a schedule file"), path, "write ForestColl XML")
     number = {label: v for v, label in enumerate(topology.labels)}
     if len(number) < topology.n:
         msg = f"{path}: vertices of {topology.spec} share labels, by which the file names them; give each its own"

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.schedules.program import (
+from opticoll.formulations.schedules import (
     READS,
     RECEIVES,
     SENDS,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.schedules.program import Instruction, Program, ThreadBlock
+    from opticoll.formulations.schedules import Instruction, Program, ThreadBlock
 
 
 #: Most messages in flight per connection: NCCL's buffers hold 8 steps, MSCCL's messages take 4.

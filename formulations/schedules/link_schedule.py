@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.schedules.program import Verdict, refused
+from opticoll.formulations.schedules import Verdict, refused
 from opticoll.formulations.schedules.shard_routes import Chunked, amounts_of, cut
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ its way, and arrives in the output of t at [s D + c]. In an all-gather, chunk c 
 waits only for the receive that brought its chunk: there are no barriers, so the program may run ahead of the steps. It
 cannot deadlock: a send of one step waits only for receives of earlier steps, and receives wait for no dependency.
 
-Limits of a runtime (:class:`opticoll.formulations.schedules.program.Target`). The transfers of a connection are dealt
+Limits of a runtime (:class:`opticoll.formulations.schedules.Target`). The transfers of a connection are dealt
 out to as many channels as keep its thread blocks within the steps. Every channel takes a limited number of peers; the
 others get another channel. With more thread blocks than a rank may have, the two directions of a connection share one.
 With I instances every chunk is divided into I parts, each with channels of its own.
@@ -31,10 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules import collective_steps
-from opticoll.formulations.schedules.link_schedule import BUDGETS, schedule_routes
-from opticoll.formulations.schedules.msccl_xml import write_xml
-from opticoll.formulations.schedules.program import (
+from opticoll.formulations.schedules import (
     PROTOCOLS,
     TARGETS,
     Instruction,
@@ -44,14 +41,20 @@ from opticoll.formulations.schedules.program import (
     Target,
     ThreadBlock,
     channels_of,
+    collective_steps,
     deal_channels,
     exceeded,
     many_objects,
 )
-from opticoll.formulations.schedules.program_layout import Layout, Moves
-from opticoll.formulations.schedules.schedule_json import collective_document, links_document, routes_document
+from opticoll.formulations.schedules.link_schedule import BUDGETS, schedule_routes
+from opticoll.formulations.schedules.msccl_xml import Layout, Moves, write_xml
+from opticoll.formulations.schedules.schedule_json import (
+    collective_document,
+    execute_program,
+    links_document,
+    routes_document,
+)
 from opticoll.formulations.schedules.shard_routes import cut, refuse_without_routes, routes_of, without_steps
-from opticoll.formulations.schedules.verification import execute_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -235,7 +238,7 @@ class XmlOptions:
     Parameters
     ----------
     target
-        The runtime whose limits are kept, a name of :data:`opticoll.formulations.schedules.program.TARGETS`.
+        The runtime whose limits are kept, a name of :data:`opticoll.formulations.schedules.TARGETS`.
     protocol
         ``Simple``, ``LL`` or ``LL128``.
     channels
@@ -288,7 +291,7 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
         Name of the program.
     options
         Runtime, channels and instances. What exceeds the limits of the runtime all the same is named by
-        :func:`opticoll.formulations.schedules.program.exceeded`.
+        :func:`opticoll.formulations.schedules.exceeded`.
 
     Raises
     ------

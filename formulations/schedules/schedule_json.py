@@ -23,31 +23,54 @@ kind "rounds"
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
     weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D.
+
+Verify a schedule file on a topology, and compare its time with the best lower bound on the fluid time.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules.collective_steps import COLLECTIVES, CollectiveSteps, Move, moves_document
-from opticoll.formulations.schedules.foreign_schedules import foreign_tool
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.schedules import TARGETS, Verdict, exceeded, interpreter, refused, usage
+from opticoll.formulations.schedules.collective_steps import (
+    COLLECTIVES,
+    CollectiveSteps,
+    Move,
+    moves_document,
+    run_moves,
+)
+from opticoll.formulations.schedules.foreign_schedules import (
+    foreign_tool,
+    is_tree_file,
+    read_foreign,
+    run_sends,
+    run_trees,
+)
+from opticoll.formulations.schedules.link_schedule import pair_capacity, run_links, run_routes, ways_between
+from opticoll.formulations.schedules.msccl_xml import read_xml
 from opticoll.formulations.schedules.shard_routes import amounts_of
-from opticoll.instances.readers import untrusted
+from opticoll.instances import readers
+from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.formulations.schedules import Program
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
     from opticoll.formulations.schedules.shard_routes import Chunked
-    from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
+
 
 FORMAT = "opticoll-schedule/1"
 #: Largest file [bytes], and most transfers or vertices on routes in it.
@@ -156,7 +179,7 @@ def load(path: Path) -> Any:
     BadFile
         If it cannot be read, is too large or is not JSON.
     """
-    return untrusted.read_json(path, MAX_BYTES, "name a schedule file")
+    return readers.read_json(path, MAX_BYTES, "name a schedule file")
 
 
 def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | RouteTable | CollectiveSteps:
@@ -383,3 +406,167 @@ def _chunks(value: Any, path: Path) -> int:
         msg = f"{path}: 'chunks' must be a whole number from 1 to {MAX_CHUNKS}, not {str(value)[:40]}"
         raise BadFile(msg)
     return value
+
+
+def verify_file(
+    path: Path,
+    instance: object,
+    collective: str = "alltoall",
+    *,
+    traffic: NDArray[np.float64] | None = None,
+    root: int = 0,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+) -> Verdict:
+    """Execute the schedule in an ``.xml`` (MSCCL, ForestColl) or JSON file (also TE-CCL, msccl-tools) on a topology.
+
+    ``traffic`` is the demand between ranks, ``(N, N)``, that an all-to-all must send; None for 1 shard between all.
+    ``root`` is the rank of a broadcast, counted from 0.
+
+    Raises
+    ------
+    BadFile
+        If the file is malformed, too large, or for another instance.
+    NotApplicable
+        If the instance is not a topology.
+    """
+    if not isinstance(instance, Topology):
+        msg = f"{path}: schedules are checked on topologies; {getattr(instance, 'spec', instance)} is not a topology"
+        raise NotApplicable(msg)
+    if path.suffix.lower() == ".xml":
+        if traffic is not None:
+            return refused("demand", "MSCCL XML holds equal shards between all ranks, and the demand is another")
+        if is_tree_file(path):
+            if collective != "allgather":
+                return refused("collective", f"the file is an allgather, not an {collective}")
+            return _with_bound(run_trees(path, instance), instance, collective)
+        return verify_program(read_xml(path), instance, collective, alpha=alpha, beta=beta)
+    document = load(path)
+    return verify_document(document, path, instance, collective, traffic=traffic, root=root, alpha=alpha, beta=beta)
+
+
+def verify_document(
+    document: Any,
+    path: Path,
+    topology: Topology,
+    collective: str = "alltoall",
+    *,
+    traffic: NDArray[np.float64] | None = None,
+    root: int = 0,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+) -> Verdict:
+    """Execute the schedule in a JSON document; errors as in :func:`verify_file`."""
+    if foreign_tool(document) is not None:
+        sends = read_foreign(document, path, topology)
+        if sends.collective != collective:
+            return refused("collective", f"the file is an {sends.collective}, not an {collective}")
+        if collective == "alltoall" and (other := _other_demand(None, topology, traffic)) is not None:
+            return other
+        return _with_bound(run_sends(sends, topology), topology, collective, traffic)
+    schedule = read_schedule(document, path, topology)
+    performed = schedule.collective if isinstance(schedule, LinkSteps | CollectiveSteps) else "alltoall"
+    if performed != collective:
+        return refused("collective", f"the file is a schedule for {performed}, not for {collective}")
+    if isinstance(schedule, CollectiveSteps):
+        return _with_bound(run_moves(schedule, topology, root, alpha=alpha, beta=beta), topology, collective, root=root)
+    if performed == "alltoall" and (other := _other_demand(schedule.demand, topology, traffic)) is not None:
+        return other
+    if isinstance(schedule, LinkSteps):
+        verdict = run_links(schedule, topology, alpha=alpha, beta=beta)
+    else:
+        verdict = run_routes(schedule, topology)
+    return _with_bound(verdict, topology, collective, traffic)
+
+
+def _other_demand(
+    demand: dict[tuple[int, int], float] | None, topology: Topology, traffic: NDArray[np.float64] | None
+) -> Verdict | None:
+    """The first pair for which a schedule states another amount than ``traffic``, as a verdict."""
+    if demand is None and traffic is None:
+        return None
+    ends = topology.terminals
+    uniform = np.ones((ends.size, ends.size)) - np.eye(ends.size)
+    expected, actual = uniform if traffic is None else traffic, uniform
+    if demand is not None:
+        actual, place = np.zeros_like(uniform), {v: rank for rank, v in enumerate(ends.tolist())}
+        for (s, t), amount in demand.items():
+            if s not in place or t not in place:
+                return refused("demand", f"the file states a demand of {s} to {t}, which are not both ranks", rank=s)
+            actual[place[s], place[t]] = amount
+    differs = np.argwhere(np.abs(actual - expected) > 1e-9 * np.maximum(expected, actual))
+    if not differs.size:
+        return None
+    s, t = differs[0].tolist()
+    names = [topology.labels[ends[rank]] for rank in (s, t)]
+    msg = (
+        f"the file sends {actual[s, t]:g} from {names[0]} to {names[1]}, and the demand is {expected[s, t]:g}; "
+        "give the demand of the file"
+    )
+    return refused("demand", msg, rank=int(ends[s]))
+
+
+def verify_program(
+    program: Program, topology: Topology, collective: str, *, alpha: float = 0.0, beta: float = 1.0
+) -> Verdict:
+    """Execute a program with rank r on the r-th terminal of the topology, over arcs and through forwarding vertices."""
+    if program.collective != collective:
+        return refused("collective", f"the file is a schedule for {program.collective}, not for {collective}")
+    if len(program.ranks) != topology.ranks:
+        msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.ranks}"
+        return refused("ranks", msg)
+    verdict = execute_program(program, topology, alpha=alpha, beta=beta)
+    if verdict.valid:
+        used = usage(program)
+        excess = {name: exceeded(program, target, used) for name, target in TARGETS.items()}
+        fits = [name for name, found in excess.items() if not found]
+        over = {name: "; ".join(found) for name, found in excess.items() if found}
+        verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits, "exceeds": over})
+    return _with_bound(verdict, topology, collective)
+
+
+def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> Verdict:
+    """As :func:`verify_program`, without limits of runtimes and bounds."""
+    number = {int(v): r for r, v in enumerate(topology.terminals)}
+    ways = {(number[u], number[v]): those for (u, v), those in ways_between(topology).items()}
+    # The buffer of an all-reduce is one shard for every rank.
+    shards = len(program.ranks) if program.collective == "allreduce" else 1
+    return interpreter.run(program, pair_capacity(topology), ways, alpha=alpha, beta=beta * shards)
+
+
+def _with_bound(
+    verdict: Verdict,
+    topology: Topology,
+    collective: str,
+    traffic: NDArray[np.float64] | None = None,
+    root: int = 0,
+) -> Verdict:
+    """Add ``T_bound``, the best analytic lower bound on the fluid time, and ``over_bound`` to a valid verdict."""
+    if not verdict.valid:
+        return verdict
+    time = verdict.time
+    bound = _fluid_bound(topology, collective, traffic, root)
+    metrics = {**verdict.metrics, "T_bound": bound}
+    if bound and time is not None:
+        metrics["over_bound"] = time / bound
+    return replace(verdict, metrics=metrics)
+
+
+def _fluid_bound(topology: Topology, collective: str, traffic: NDArray[np.float64] | None, root: int) -> float:
+    if collective in {"allgather", "broadcast", "reducescatter", "allreduce"}:
+        return _bound_of_collective(topology, collective, root)
+    from opticoll.formulations.flows import bounds
+    from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
+
+    data = by_source(all_to_all_topology(topology, "alltoall") if traffic is None else topology, traffic)
+    return max(1.0 / bound.value for bound in bounds(data) if bound.value > 0)
+
+
+def _bound_of_collective(topology: Topology, collective: str, root: int) -> float:
+    from opticoll.formulations.alltoall import all_gather, all_reduce, broadcast, reduce_scatter
+
+    model: Formulation[Any] = {
+        "allgather": all_gather, "broadcast": broadcast, "reducescatter": reduce_scatter, "allreduce": all_reduce,
+    }[collective].FORMULATION  # fmt: skip
+    settings = {"root": root} if collective == "broadcast" else {}
+    return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))

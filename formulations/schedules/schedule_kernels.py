@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.schedules.program import Program
+    from opticoll.formulations.schedules import Program
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

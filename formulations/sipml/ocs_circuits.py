@@ -40,7 +40,7 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.rounds.wavelengths import matchings
+from opticoll.formulations.rounds import matchings
 from opticoll.formulations.sipml import (
     PAPER,
     TIME_ROUNDINGS,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.arrays import Links
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

@@ -8,7 +8,7 @@ Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavel
 Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B
         with ``model=sets``, whose size does not depend on W: walks over circuits f_dvp >= 0, integer, idle segments
         idle_dva >= 0 and crossing circuits over_dp >= 0, integer, with the index sets of
-        :mod:`opticoll.formulations.sipml.arc_sets`
+        :mod:`opticoll.formulations.sipml`
         with ``model=arcs``: x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W)
 
 min (max V / B) t  s.t.
@@ -44,30 +44,34 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Size
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
+from opticoll.formulations.rounds import arcs_taken, whole_fibres
 from opticoll.formulations.sipml import (
     PAPER,
     TIME_ROUNDINGS,
     Transfers,
+    Walks,
     chord_count,
     chords,
+    circuits_of_sets,
     derived,
+    heaviest_set,
     least_times,
     pair_sets,
     ring_links,
+    state_walks,
+    strip,
     transfers_of,
+    walks,
 )
-from opticoll.formulations.sipml.arc_sets import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
 from opticoll.instances.families.machines import servers
-from opticoll.instances.photonic import WdmRing
-from opticoll.instances.servers import ServerPool
+from opticoll.instances.servers import ServerPool, WdmRing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

@@ -25,8 +25,8 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Links
+from opticoll.formulations.flows import any_lengths_bound
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.topoopt import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.topoopt import Ring
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

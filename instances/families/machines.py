@@ -20,10 +20,17 @@ import numpy as np
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances.digraph import Instance, Topology, both_ways, check_size
 from opticoll.instances.matrix_program import MatrixProgram, read_program
-from opticoll.instances.photonic import WdmLine, WdmRing
 from opticoll.instances.published import GPUS, MODELS, iteration
 from opticoll.instances.readers.files import read_matrix, read_specified
-from opticoll.instances.servers import AllReduceCall, AllReduceGroup, ServerPool, TrainingIteration, check_servers
+from opticoll.instances.servers import (
+    AllReduceCall,
+    AllReduceGroup,
+    ServerPool,
+    TrainingIteration,
+    WdmLine,
+    WdmRing,
+    check_servers,
+)
 from opticoll.instances.spec import check_positive, family, nearest
 from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.instances.digraph import MAX_VERTICES, Topology, both_ways, check_size
-from opticoll.instances.photonic import LightpathMesh
+from opticoll.instances.servers import LightpathMesh
 from opticoll.instances.spec import Dimensions, check_positive, family
 
 if TYPE_CHECKING:

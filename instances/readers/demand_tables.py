@@ -24,10 +24,10 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.digraph import parse_size
+from opticoll.instances.readers import parse_json, parse_xml, parses_as_float
 from opticoll.instances.readers.draft import SOURCES, TARGETS
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
-from opticoll.instances.readers.untrusted import parse_json, parse_xml, parses_as_float
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

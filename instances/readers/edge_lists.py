@@ -30,6 +30,7 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.instances.digraph import split_rate
+from opticoll.instances.readers import parses_as_float
 from opticoll.instances.readers.draft import (
     CAPACITY_NAMES,
     NEUTRAL,
@@ -42,7 +43,6 @@ from opticoll.instances.readers.draft import (
     file_capacities,
     is_number,
 )
-from opticoll.instances.readers.untrusted import parses_as_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.readers import NUMPY, decode, numpy_matrix, parse_xml, parses_as_float, read_bytes
 from opticoll.instances.readers.draft import ReadOptions
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.graph_formats import (
@@ -36,7 +37,6 @@ from opticoll.instances.readers.graph_formats import (
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.topology_json import read_json, write_json
-from opticoll.instances.readers.untrusted import NUMPY, decode, numpy_matrix, parse_xml, parses_as_float, read_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.readers import XmlElement, parses_as_float
 from opticoll.instances.readers.draft import Draft, ReadOptions, file_capacities, is_number
-from opticoll.instances.readers.untrusted import XmlElement, parses_as_float
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

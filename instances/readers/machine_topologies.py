@@ -28,8 +28,8 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.instances.digraph import split_rate
+from opticoll.instances.readers import XmlElement, parse_xml
 from opticoll.instances.readers.draft import Draft, ReadOptions, is_number
-from opticoll.instances.readers.untrusted import XmlElement, parse_xml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,8 +26,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
+from opticoll.instances.readers import parse_json
 from opticoll.instances.readers.draft import Draft, ReadOptions, default_labels, file_capacities, read_capacity
-from opticoll.instances.readers.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import apply_options, parse_value, set_solution, unknown_option
-from opticoll.solvers.adapters.interface import Adapter, Capabilities
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
+    apply_options,
+    parse_value,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

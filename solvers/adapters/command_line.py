@@ -22,12 +22,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
-from opticoll.instances.readers.sol_files import SolFile, positions, read_sol
-from opticoll.instances.readers.untrusted import decode, read_bytes
+from opticoll.instances.matrix_program import SolFile, positions, read_sol
+from opticoll.instances.readers import decode, read_bytes
 from opticoll.instances.spec import nearest
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import ProgressLog, rounded_bounds, set_solution
-from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
+    LicenceState,
+    ProgressLog,
+    rounded_bounds,
+    set_solution,
+)
 from opticoll.solvers.shared_files import scratch_folder
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations

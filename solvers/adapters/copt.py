@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import (
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
+    LicenceState,
     ProgressLog,
     finite_or_none,
     licence_too_small,
@@ -16,7 +19,6 @@ from opticoll.solvers.adapters.common import (
     set_solution,
     unknown_option,
 )
-from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

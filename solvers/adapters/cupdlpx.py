@@ -8,8 +8,15 @@ import numpy as np
 
 from opticoll.errors import SolverUnavailable
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import apply_options, parse_value, set_solution, unknown_option
-from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
+    LicenceState,
+    apply_options,
+    parse_value,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

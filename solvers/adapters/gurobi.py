@@ -9,7 +9,10 @@ import numpy as np
 
 from opticoll.errors import SolverUnavailable
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import (
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
+    LicenceState,
     ProgressLog,
     apply_options,
     finite_or_none,
@@ -19,7 +22,6 @@ from opticoll.solvers.adapters.common import (
     set_solution,
     unknown_option,
 )
-from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

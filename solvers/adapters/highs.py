@@ -13,8 +13,11 @@ import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import (
+from opticoll.solvers.adapters.interface import (
     NO_SOLUTION,
+    Adapter,
+    Capabilities,
+    LicenceState,
     ProgressLog,
     finite_or_none,
     parse_value,
@@ -23,7 +26,6 @@ from opticoll.solvers.adapters.common import (
     set_solution,
     unknown_option,
 )
-from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

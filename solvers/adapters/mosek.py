@@ -10,7 +10,10 @@ import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import (
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
+    LicenceState,
     ProgressLog,
     finite_or_none,
     plain_names,
@@ -18,7 +21,6 @@ from opticoll.solvers.adapters.common import (
     set_solution,
     unknown_option,
 )
-from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

@@ -15,8 +15,15 @@ import numpy as np
 
 from opticoll.errors import BadOption, MethodMismatch
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import ProgressLog, parse_value, rejected_value, set_solution, unknown_option
-from opticoll.solvers.adapters.interface import Adapter, Capabilities
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
+    ProgressLog,
+    parse_value,
+    rejected_value,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.adapters.interface import Progress
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.solvers import solver_log
-from opticoll.solvers.adapters.common import (
+from opticoll.solvers.adapters.interface import (
+    Adapter,
+    Capabilities,
     ProgressLog,
     apply_options,
     finite_or_none,
@@ -16,7 +18,6 @@ from opticoll.solvers.adapters.common import (
     set_solution,
     unknown_option,
 )
-from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

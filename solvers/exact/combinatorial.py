@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances import Instance, Topology
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
     from opticoll.solvers.task import CheckRecord, Run
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]

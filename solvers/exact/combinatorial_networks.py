@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Topology
-    from opticoll.instances.readers.untrusted import Json
+    from opticoll.instances.readers import Json
     from opticoll.solvers.exact import ExactAnswer
     from opticoll.solvers.isolation import Report
 

@@ -23,11 +23,11 @@ from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations.outward import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.choice import fastest_form
-from opticoll.solvers.compile import compile_built, import_layer
 from opticoll.solvers.exact import ExactAnswer, ExactForm, fault
-from opticoll.solvers.exact.lifting import answer_of, bounded_by
+from opticoll.solvers.exact.integer import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.standard_form import compile_built, import_layer
 from opticoll.solvers.task import Proof, Termination
 
 if TYPE_CHECKING:

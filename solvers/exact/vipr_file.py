@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from opticoll.errors import BadFile, BadInput, ModelError
-from opticoll.instances.readers import untrusted
+from opticoll.instances import readers
 from opticoll.solvers.exact import Leaf, Split
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def comments(path: Path) -> Iterator[str]:
     BadFile
         If the file cannot be read.
     """
-    untrusted.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+    readers.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
             while (line := stream.readline(LONGEST_LINE)).startswith(b"%"):
@@ -375,7 +375,7 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        untrusted.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+        readers.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
         self.where = "header"
         self._buffer: list[bytes] = []
         self._at = 0

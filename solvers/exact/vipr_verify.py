@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
     from opticoll.solvers.exact.prove import Arrays
     from opticoll.solvers.task import CheckRecord
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
 #: Parameter of a formulation that names the method for the formulation it takes its data from.
 METHOD_PARAMETERS = {"alltoall.virtual-channels": "routes"}

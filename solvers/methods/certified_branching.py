@@ -12,9 +12,9 @@ import numpy as np
 from opticoll.errors import NoSolution
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.adapters.highs import pass_form
-from opticoll.solvers.compile import compile_model, import_layer
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import objective_step, rounded
+from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations
 

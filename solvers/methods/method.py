@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation, Parameter
-    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.instances.readers import Json, Settings
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 
@@ -41,29 +41,29 @@ MODULES = {
     "flow-decomposition": "alltoall.decomposition",
     "fptas": "flows.fptas",
     "independent-sets": "lumorph.round_algorithms",
-    "koenig-bisection": "sipml.koenig_bisection",
-    "layer-assignment": "alltoall.layer_assignment",
+    "koenig-bisection": "sipml",
+    "layer-assignment": "alltoall",
     "layer-to-layer": "lumorph.round_algorithms",
-    "lp-rounding": "alltoall.single_paths",
+    "lp-rounding": "alltoall",
     "master-child": "alltoall.decomposition",
     "mcf-extp": "alltoall.decomposition",
     "negotiated-rerouting": "lumorph.overlap_search",
     "ocs-reconfig": "topoopt.topology_finder",
     "orbit-lp": "flows.orbit_lp",
-    "placement-enumeration": "sipml.placement_enumeration",
+    "placement-enumeration": "sipml.degree_aware",
     "random-shortest": "lumorph.overlap_search",
     "recursive": "lumorph.round_algorithms",
     "ring": "lumorph.round_algorithms",
-    "ring-first-fit": "sipml.ring_sets",
-    "ring-sets": "sipml.ring_sets",
+    "ring-first-fit": "sipml",
+    "ring-sets": "sipml",
     "round-program": "lumorph.certified_rounds",
     "screened-lp": "flows.orbit_lp",
     "source-flows": "alltoall.decomposition",
     "squares": "lumorph.round_algorithms",
-    "sssp": "alltoall.single_paths",
+    "sssp": "alltoall",
     "strategy-front": "topoopt.alternating",
     "symmetric-search": "topology.symmetric_search",
-    "time-form": "flows.time_form",
+    "time-form": "flows.certified_pdlp",
     "topology-finder": "topoopt.topology_finder",
     "tree": "lumorph.round_algorithms",
     "tree-packing": "alltoall.decomposition",

@@ -69,7 +69,7 @@ UNIFORM_TREE = Method(
 
 
 def run_cycle_cover(context: Context) -> Answer:
-    """The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds.wavelengths`)."""
+    """The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds`)."""
     data: AllToAll = context.data
     return Answer(
         Termination.OPTIMAL,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opticoll.analysis.bound_sweep import sweep
     from opticoll.analysis.catalog import solver_table
-    from opticoll.analysis.instance_bounds import bounds
+    from opticoll.analysis.describe import bounds
     from opticoll.analysis.iteration_times import iteration
     from opticoll.analysis.plots.network_plots import plot_topology
     from opticoll.analysis.result_files import check, load
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from opticoll.instances import write_topology as save_topology
     from opticoll.instances.plugins import load_plugin
     from opticoll.instances.spec import family
-    from opticoll.solvers.adapters.common import set_solution
-    from opticoll.solvers.adapters.interface import Adapter, Capabilities
+    from opticoll.solvers.adapters.interface import Adapter, Capabilities, set_solution
     from opticoll.solvers.methods.method import Answer, Method
     from opticoll.solvers.runner import export
     from opticoll.solvers.task import Outcome, Task, Termination
@@ -51,7 +50,7 @@ _HOMES = {
     "Task": ("opticoll.solvers.task", "Task"),
     "Termination": ("opticoll.solvers.task", "Termination"),
     "Topology": ("opticoll.instances", "Topology"),
-    "bounds": ("opticoll.analysis.instance_bounds", "bounds"),
+    "bounds": ("opticoll.analysis.describe", "bounds"),
     "check": ("opticoll.analysis.result_files", "check"),
     "design": ("opticoll.analysis.topology_design", "design"),
     "export": ("opticoll.solvers.runner", "export"),
@@ -63,7 +62,7 @@ _HOMES = {
     "parse": ("opticoll.instances", "parse"),
     "plot_topology": ("opticoll.analysis.plots.network_plots", "plot_topology"),
     "save_topology": ("opticoll.instances", "write_topology"),
-    "set_solution": ("opticoll.solvers.adapters.common", "set_solution"),
+    "set_solution": ("opticoll.solvers.adapters.interface", "set_solution"),
     "solve": ("opticoll.analysis.workbench", "solve"),
     "solver_table": ("opticoll.analysis.catalog", "solver_table"),
     "study": ("opticoll.analysis.study", "study"),

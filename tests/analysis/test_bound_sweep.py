@@ -19,13 +19,12 @@ from reference import labelled_digraphs
 
 import opticoll as oc
 from opticoll.analysis import bound_sweep
-from opticoll.analysis.bound_sweep import sweep
+from opticoll.analysis.bound_sweep import Case, Status, sweep
 from opticoll.analysis.cli import main
 from opticoll.analysis.ledger import certified_flow
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import CellResult, Summary
 from opticoll.analysis.study.study_file import Study
-from opticoll.analysis.sweep_results import Case, Status
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations import Formulation
 from opticoll.instances import Topology, parse

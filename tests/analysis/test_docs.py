@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from opticoll.analysis import bench
+from opticoll.analysis import bench as markers
 from opticoll.analysis.benchmark import tables as timing_tables
-from opticoll.analysis.report import frontpage
-from opticoll.analysis.report import frontpage as markers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -118,7 +117,7 @@ def test_links_lead_to_files_that_are_there(name):
 def test_every_block_of_the_documents_has_something_that_writes_it():
     generated = {(tables().BLOCK,), (tables().RECORDS,), (tables().PUBLISHED,)}
     known = {"bench", "results", "verdicts", *(block for (block,) in generated)}
-    known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in frontpage.PLOTS}
+    known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in bench.PLOTS}
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
         found = [one for one in markers.names(text) if one != "bench-NAME"]
@@ -128,7 +127,7 @@ def test_every_block_of_the_documents_has_something_that_writes_it():
         assert all(markers.content(text, one) for one in found), "blocks end"
     readme, results = (markers.names((ROOT / name).read_text(encoding="utf-8")) for name in bench.DOCUMENTS[:2])
     assert "verdicts" in readme
-    assert {"results", *(f"plot-{one.name}" for one in frontpage.PLOTS)} == set(results)
+    assert {"results", *(f"plot-{one.name}" for one in bench.PLOTS)} == set(results)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from builds import CASES, code_of, data_of, differences, each_difference, mutated_matrices, mutations, users
 
 from opticoll.formulations import formulation, formulations
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 
 #: The builds of this one share their rows.
 PENDING = pytest.param("lumorph.rounds", marks=pytest.mark.xfail(reason="its builds share rows", strict=True))

@@ -381,7 +381,7 @@ def test_the_program_with_racks_finds_what_enumeration_finds():
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_splits(directed):
-    from opticoll.solvers.methods.topology import exchange_search
+    from opticoll.solvers.methods import topology as exchange_search
 
     limits = (4, 2, 5)
     data = design_data(12, 4, directed, rack=4, cables=2, uplinks=5)

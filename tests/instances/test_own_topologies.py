@@ -19,7 +19,7 @@ from opticoll.analysis.cli import cli
 from opticoll.errors import BadInput
 from opticoll.instances import as_instance, from_networkx, parse, to_networkx
 from opticoll.solvers import runner
-from opticoll.solvers.methods.procedure import rebuild, send
+from opticoll.solvers.plan import rebuild, send
 from opticoll.solvers.task import Task
 
 

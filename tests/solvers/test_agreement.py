@@ -12,9 +12,9 @@ from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.solvers import verify
 from opticoll.solvers.adapters import adapters
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.isolation import call_isolated, probe
 from opticoll.solvers.runner import solve
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 #: Agreement on F, relative, whatever the algorithm.

@@ -15,8 +15,8 @@ from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
 from opticoll.solvers import runner
 from opticoll.solvers.choice import LARGEST, fastest_form
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 from opticoll.solvers.verify import whole
 from opticoll.solvers.worker import interpreter
@@ -256,7 +256,7 @@ def test_integer_columns_are_whole():
 
 def test_pyomo_is_imported_without_the_statistics_of_scipy():
     code = (
-        "import sys; from opticoll.solvers.compile import import_layer; import_layer('pyomo'); "
+        "import sys; from opticoll.solvers.standard_form import import_layer; import_layer('pyomo'); "
         "assert 'scipy.stats' not in sys.modules; import scipy.stats; assert scipy.stats.norm.cdf(0) == 0.5"
     )
     place = interpreter("opticoll.solvers.worker:main")[-1].partition("; from")[0]

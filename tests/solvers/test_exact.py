@@ -21,15 +21,15 @@ from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_built
-from opticoll.solvers.exact import ExactForm, Leaf, Split, fault, lifting, prove, vipr_check, vipr_file
+from opticoll.solvers.exact import ExactForm, Leaf, Split, fault, prove, vipr_check, vipr_file
+from opticoll.solvers.exact import integer as lifting
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
 from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
 from opticoll.solvers.exact.vipr_verify import verify
 from opticoll.solvers.isolation import Budget
 from opticoll.solvers.methods import prepared
-from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.standard_form import StandardForm, compile_built
 from opticoll.solvers.task import PROVEN, Proof, Record, Task
 
 Q = Fraction

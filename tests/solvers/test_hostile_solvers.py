@@ -21,8 +21,7 @@ from opticoll.solvers.adapters.interface import accepted
 from opticoll.solvers.isolation import Budget, LimitReached, OwnLimits
 from opticoll.solvers.methods import certified_branching, method_named
 from opticoll.solvers.methods.method import Answer, Context
-from opticoll.solvers.methods.procedure import receive
-from opticoll.solvers.plan import make_plan
+from opticoll.solvers.plan import make_plan, receive
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Outcome, PrimalStatus, Proof, SolveRequest, Task, Termination, one_line
 

@@ -19,10 +19,10 @@ from opticoll.analysis.study.study_file import load
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.solvers import memory, runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.executor import InProcess
 from opticoll.solvers.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 LARGE = "genkautz:n=200,d=4"

@@ -11,7 +11,6 @@ import pytest
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
 from opticoll.solvers import plan, runner
-from opticoll.solvers.methods import procedure
 from opticoll.solvers.task import Task
 
 CASES = {
@@ -41,7 +40,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             model, prepare=counted(f"prepare {name}", model.prepare), bounds=counted(f"bounds {name}", model.bounds)
         )
 
-    for module in (plan, procedure):
+    for module in (plan, plan):
         monkeypatch.setattr(module, "parse", counted("parse", module.parse))
     for module in (plan, runner):
         monkeypatch.setattr(module, "formulation", watched)
@@ -73,5 +72,5 @@ def test_a_worker_computes_the_data_once(name: str, method: str, calls: Counter[
     own = plan.make_plan(task)
     assert own.procedure is not None
     calls.clear()
-    runner.run_in_worker(*procedure.send(task, own.instance), lambda *_: None)
+    runner.run_in_worker(*plan.send(task, own.instance), lambda *_: None)
     assert (calls["parse"], calls[f"prepare {name}"]) == (1, 1)

@@ -15,8 +15,8 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers import runner, verify
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, plain
 
 KEYS = {

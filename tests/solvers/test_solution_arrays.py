@@ -66,8 +66,8 @@ KINDS = {
 
 @pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
 def test_the_variables_of_every_model_are_declared(name):
-    from opticoll.solvers.compile import compile_model
     from opticoll.solvers.methods import prepared
+    from opticoll.solvers.standard_form import compile_model
 
     model, spec, settings = formulations()[name], *next(case[1:3] for case in CASES if case[0] == name)
     for changed in ({}, KINDS.get(name)):

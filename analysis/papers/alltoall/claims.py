@@ -22,8 +22,8 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
+from opticoll.formulations import flows as bounds
 from opticoll.formulations.alltoall import link_mcf, path_mcf
-from opticoll.formulations.flows import flow_bounds as bounds
 from opticoll.formulations.flows.concurrent_flow import build_matrix, by_source, length_bound
 from opticoll.instances import parse
 
@@ -63,7 +63,7 @@ def rounded(values: dict[str, float]) -> dict[str, float]:
 
 def path_optimum(topology: Topology, **rule: Any) -> float:
     """F over a path set, solved with SciPy and certified by the dual arc lengths."""
-    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.standard_form import compile_model
 
     data = path_mcf.prepare(topology, rule)
     form = compile_model(path_mcf.build_matrix(data))
@@ -90,7 +90,7 @@ PROGRAMS = [
 
 def _link_optimum(topology: Topology) -> float:
     """F of (25)-(28); the solver's dual arc lengths prove its optimality."""
-    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.standard_form import compile_model
 
     data = link_mcf.prepare(topology, {"printed": False})
     form = compile_model(link_mcf.build_cvxpy(data))
@@ -250,7 +250,7 @@ def _steps_by_source(laboratory: Laboratory) -> Measurement:
 
 def _linear_programs(spec: str) -> dict[str, Any]:
     """The link MCF and the master LP of a network in standard form."""
-    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.standard_form import compile_model
 
     topology: Any = parse(spec)
     return {

@@ -230,7 +230,7 @@ def _load_finding(table: pd.DataFrame) -> str:
 
 
 def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.formulations.flows.flow_bounds import moore_depth_sum
+    from opticoll.formulations.flows import moore_depth_sum
 
     table = _flows(rows)
     plain = table["instance"].str.fullmatch(r"genkautz:n=\d+,d=\d+")

@@ -266,7 +266,7 @@ def layers() -> list[Row]:
     """Building and compiling ``alltoall.master`` by modelling layer, best of three, with the ratio to the matrix."""
     from opticoll.formulations import formulation
     from opticoll.instances import parse
-    from opticoll.solvers.compile import compile_model, import_layer
+    from opticoll.solvers.standard_form import compile_model, import_layer
 
     model = formulation("alltoall.master")
     rows = []

@@ -39,8 +39,8 @@ from opticoll.analysis.papers.alltoall.claims import (
     optimal_time,
     rounded,
 )
+from opticoll.formulations.flows import moore_bound
 from opticoll.formulations.flows.concurrent_flow import by_source
-from opticoll.formulations.flows.flow_bounds import moore_bound
 from opticoll.instances import parse
 
 if TYPE_CHECKING:

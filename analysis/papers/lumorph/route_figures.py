@@ -296,7 +296,7 @@ def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def select(_: pd.DataFrame) -> pd.DataFrame:
         import pandas as pd
 
-        from opticoll.analysis.papers.lumorph.drawn_points import points
+        from opticoll.analysis.papers.lumorph.route_claims import points
 
         return pd.DataFrame([{**asdict(point), "agrees": point.agrees} for n in numbers for point in points(n)])
 
@@ -344,7 +344,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
 def _gain_rows(_: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
-    from opticoll.analysis.papers.lumorph.drawn_points import gains
+    from opticoll.analysis.papers.lumorph.route_claims import gains
     from opticoll.instances.published import MODELS
 
     return pd.DataFrame([asdict(gain) for model in MODELS for gain in gains(model)])
@@ -389,7 +389,7 @@ def _finding(rows: pd.DataFrame) -> str:
 
 
 def _buffer_finding(rows: pd.DataFrame) -> str:
-    from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
+    from opticoll.analysis.papers.lumorph.route_claims import fitted_buffer
 
     return f"{_finding(rows)} Figure 8a states no buffer; the ring's time implies {fitted_buffer() / 2**20:.2f} MiB."
 

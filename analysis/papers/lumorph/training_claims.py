@@ -24,9 +24,8 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.analysis.papers.lumorph.drawn_points import gains
 from opticoll.analysis.papers.lumorph.route_claims import VARIANTS as ROUTED
-from opticoll.analysis.papers.lumorph.route_claims import circuits, proven_overlap
+from opticoll.analysis.papers.lumorph.route_claims import circuits, gains, proven_overlap
 from opticoll.instances.published import all_reduces, figure
 
 PAPER = "lumorph"

@@ -24,8 +24,8 @@ from opticoll.analysis.ledger.claim import (
     verdict_if,
 )
 from opticoll.formulations import optree as theory
+from opticoll.formulations import rounds as wl
 from opticoll.formulations.optree import Fabric, best_tree
-from opticoll.formulations.rounds import wavelengths as wl
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

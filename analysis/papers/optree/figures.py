@@ -253,7 +253,7 @@ def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _lemma(rows: pd.DataFrame) -> Figure:
-    from opticoll.formulations.rounds.wavelengths import lemma_1
+    from opticoll.formulations.rounds import lemma_1
 
     with style():
         figure = new_figure(6.6, 4.2)
@@ -275,7 +275,7 @@ def _lemma(rows: pd.DataFrame) -> Figure:
 
 
 def _lemma_finding(rows: pd.DataFrame) -> str:
-    from opticoll.formulations.rounds.wavelengths import lemma_1
+    from opticoll.formulations.rounds import lemma_1
 
     excess = [lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"],
                                                                    strict=True)]  # fmt: skip
@@ -341,7 +341,7 @@ def schedules() -> list[Row]:
     from opticoll.formulations.optree import Fabric, best_tree
     from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
     from opticoll.instances import parse
-    from opticoll.instances.photonic import WdmRing
+    from opticoll.instances.servers import WdmRing
 
     rows = []
     for n in (128, 512, 1024):

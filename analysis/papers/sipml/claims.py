@@ -115,7 +115,7 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
 def _switches(laboratory: Laboratory) -> Measurement:
     """Assign circuits within D ports to D switches, one matching each."""
     from opticoll.formulations.sipml import ocs_circuits
-    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
+    from opticoll.solvers.methods.sipml import bisect
 
     sweep, full = Sweep(), 0
     most, per_seed = laboratory.scope["GPUs"], laboratory.scope["assignments per seed"]
@@ -146,7 +146,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
     """Compare the ILP with the polynomial method."""
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances import parse
-    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
+    from opticoll.solvers.methods.sipml import bisect
 
     specs = tuple(
         f"servers:n={n},degree={degree},traffic=random,seed={seed}"

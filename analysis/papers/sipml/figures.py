@@ -273,7 +273,7 @@ def circuits() -> list[Row]:
     """Bisection and edge colouring on sums of random permutations, three quarters of the ports in use."""
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances.servers import ServerPool
-    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
+    from opticoll.solvers.methods.sipml import bisect
 
     rows = []
     for n, degree in ((64, 8), (1024, 8), (1024, 64), (4096, 16)):

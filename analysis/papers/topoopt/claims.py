@@ -12,7 +12,7 @@ from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Ve
 from opticoll.formulations.topoopt import lower_bounds
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
-from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods import topoopt as rings
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:

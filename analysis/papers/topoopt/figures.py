@@ -14,7 +14,7 @@ from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figu
 from opticoll.formulations.topoopt import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
-from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods import topoopt as rings
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
 

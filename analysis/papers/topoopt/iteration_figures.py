@@ -1,6 +1,6 @@
 """Figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper: iteration times by flow-level simulation.
 
-The times are those of :mod:`opticoll.analysis.papers.topoopt.iteration_table`. As a script, this module writes them.
+The times are those of :mod:`opticoll.analysis.papers.topoopt`. As a script, this module writes them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.papers import PaperFigure
-from opticoll.analysis.papers.topoopt.iteration_table import BATCHES, FIELDS, LINKS, MODELS, NETWORKS, main, table
+from opticoll.analysis.papers.topoopt import BATCHES, FIELDS, LINKS, MODELS, NETWORKS, main, table
 from opticoll.analysis.plots import INK, legend_below, log_axes, new_figure, series, style
 from opticoll.instances.training_jobs import shared_cluster
 

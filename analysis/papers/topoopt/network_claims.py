@@ -29,7 +29,7 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES
-from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods import topoopt as rings
 from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, reading, similar
-from opticoll.analysis.papers.topoopt.claims import PAPER, decided
-from opticoll.analysis.papers.topoopt.iteration_table import (
+from opticoll.analysis.papers.topoopt import (
     FAT_TREE,
     GIGABIT,
     NETWORKS,
@@ -24,6 +23,7 @@ from opticoll.analysis.papers.topoopt.iteration_table import (
     table,
     tabulated,
 )
+from opticoll.analysis.papers.topoopt.claims import PAPER, decided
 from opticoll.analysis.papers.topoopt.network_claims import (
     NIC_RULES,
     circulant_loads,

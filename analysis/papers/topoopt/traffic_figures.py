@@ -22,7 +22,7 @@ from opticoll.formulations.topoopt import Ring, ring_demand
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
-from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods import topoopt as rings
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:

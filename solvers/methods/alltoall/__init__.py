@@ -1,1 +1,337 @@
-"""Methods for the formulations of the all-to-all paper."""
+"""Methods for the formulations of the all-to-all paper.
+
+Method ``layer-assignment``: layers by the heuristics of App. D.1.
+
+Single-path heuristics for the all-to-all: load-aware shortest paths and randomised rounding.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.alltoall.virtual_channels import values_of as layer_values
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
+from opticoll.solvers.methods.flows.exact_routing import (
+    SINGLE_PATH,
+    round_shares,
+    route_metrics,
+    routes_from,
+    single_only,
+    values_of,
+    worst_load,
+)
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
+    from opticoll.formulations.flows.path_flow import PathFlow
+    from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.solvers.methods.method import Context
+
+    I64 = NDArray[np.int64]
+    Dependency = tuple[int, int]
+
+
+def route_dependencies(data: LayeredRoutes) -> list[list[Dependency]]:
+    """The dependencies of every route, in its order."""
+    routes = data.known_routes
+    return [list(pairwise(path)) for path in map(routes.path, range(routes.paths))]
+
+
+def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> dict[Dependency, set[int]]:
+    carriers: dict[Dependency, set[int]] = {}
+    for r in routes:
+        for e in dependencies[r]:
+            carriers.setdefault(e, set()).add(r)
+    return carriers
+
+
+def _cycle(carriers: dict[Dependency, set[int]]) -> list[Dependency]:
+    """Some cycle of the dependencies that have a carrier, empty if there is none."""
+    import networkx as nx
+
+    graph: Any = nx.DiGraph(e for e, routes in carriers.items() if routes)
+    try:
+        return [(int(a), int(b)) for a, b in nx.find_cycle(graph)]
+    except nx.NetworkXNoCycle:
+        return []
+
+
+def breaking_cycles(data: LayeredRoutes) -> I64:
+    """D.1 (1): all routes in one layer; of every cycle the routes of its rarest dependency go to the next layer."""
+    dependencies = route_dependencies(data)
+    layer = np.zeros(len(dependencies), dtype=np.int64)
+    current, level = list(range(len(dependencies))), 0
+    while current:
+        carriers, moved = _carriers(dependencies, current), set()
+        while cycle := _cycle(carriers):
+            rarest = min(cycle, key=lambda e: (len(carriers[e]), e))
+            for r in list(carriers[rarest]):
+                moved.add(r)
+                for e in dependencies[r]:
+                    carriers[e].discard(r)
+        level += 1
+        current = sorted(moved)
+        layer[current] = level
+    return layer
+
+
+def random_assignment(data: LayeredRoutes, seed: int) -> I64:
+    """D.1 (2): routes one by one in random order, each to the layer least used on and around its arcs.
+
+    Around an arc are the arcs that enter its tail and leave its head. Layers that the route would close a cycle in are
+    passed over; where every one is, a new layer is opened.
+    """
+    import networkx as nx
+
+    topology, dependencies = data.topology, route_dependencies(data)
+    routes, random = data.known_routes, np.random.default_rng(seed)
+    around = (topology.head[:, None] == topology.tail[None, :]).astype(float)
+    around = np.eye(topology.arcs) + around + around.T
+    layer = np.zeros(len(dependencies), dtype=np.int64)
+    usage: list[NDArray[np.float64]] = []
+    graphs: list[Any] = []
+    for r in random.permutation(len(dependencies)).tolist():
+        arcs = routes.path(r)
+        near = around[arcs].sum(axis=0)
+        order = sorted(range(len(graphs)), key=lambda i: float(usage[i] @ near))
+        chosen = next((i for i in order if _fits(graphs[i], dependencies[r])), len(graphs))
+        if chosen == len(graphs):
+            usage.append(np.zeros(topology.arcs))
+            graphs.append(nx.DiGraph(dependencies[r]))
+        usage[chosen][arcs] += 1.0
+        layer[r] = chosen
+    return layer
+
+
+def _fits(graph: Any, new: list[Dependency]) -> bool:
+    """Add dependencies to an acyclic graph; undo them and return False if they close a cycle."""
+    import networkx as nx
+
+    added = [e for e in new if not graph.has_edge(*e)]
+    graph.add_edges_from(added)
+    if not added or nx.is_directed_acyclic_graph(graph):
+        return True
+    graph.remove_edges_from(added)
+    return False
+
+
+def conflict_colouring(data: LayeredRoutes) -> I64:
+    """D.1 (3): colours of a conflict graph of routes, which gains edges until no colour has a cycle.
+
+    Of every cycle that is left in a layer, the routes of its rarest dependency come into conflict with those that carry
+    another dependency of it without that one; then all are coloured again, most conflicts first. Ends because every
+    round adds a conflict between two routes of one layer.
+    """
+    dependencies = route_dependencies(data)
+    count = len(dependencies)
+    conflict: list[set[int]] = [set() for _ in range(count)]
+    while True:
+        layer = _greedy_colours(conflict)
+        clean = True
+        for level in range(int(layer.max(initial=0)) + 1):
+            carriers = _carriers(dependencies, np.flatnonzero(layer == level).tolist())
+            cycle = _cycle(carriers)
+            if not cycle:
+                continue
+            clean = False
+            left, right = _sides(carriers, cycle)
+            for r in left:
+                conflict[r] |= right
+            for r in right:
+                conflict[r] |= left
+        if clean:
+            return layer
+
+
+def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tuple[set[int], set[int]]:
+    """Two disjoint sets of routes of a cycle that may not all stay in one layer together."""
+    ordered = sorted(cycle, key=lambda e: (len(carriers[e]), e))
+    rarest = carriers[ordered[0]]
+    for e in ordered[1:]:
+        others = carriers[e] - rarest
+        if others:
+            return set(rarest), others
+    # The same routes carry all of it; no simple path is a cycle alone, so that they can be separated.
+    first = min(rarest)
+    return {first}, set(rarest) - {first}
+
+
+def _greedy_colours(conflict: list[set[int]]) -> I64:
+    colour = np.full(len(conflict), -1, dtype=np.int64)
+    for r in sorted(range(len(conflict)), key=lambda r: (-len(conflict[r]), r)):
+        used = {int(colour[q]) for q in conflict[r]}
+        colour[r] = next(c for c in range(len(conflict) + 1) if c not in used)
+    return colour
+
+
+HEURISTICS = ("breaking-cycles", "random", "conflict-colouring")
+
+
+def run(context: Context) -> Answer:
+    """The three layer assignments of the all-to-all paper's Appendix D.1; by default the best of them.
+
+    Cycles are searched with networkx here; the checker uses
+    :func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
+    """
+    data: LayeredRoutes = context.data
+    ways: dict[str, Callable[[], NDArray[np.int64]]] = {
+        "breaking-cycles": lambda: breaking_cycles(data),
+        "random": lambda: random_assignment(data, context.task.seed),
+        "conflict-colouring": lambda: conflict_colouring(data),
+    }
+    chosen = str(context.parameters["heuristic"])
+    layers: dict[str, NDArray[np.int64]] = {}
+    for name in HEURISTICS if chosen == "best" else (chosen,):
+        layers[name] = ways[name]()
+        if context.deadline is not None:
+            context.remaining()
+    best = min(layers, key=lambda name: int(layers[name].max(initial=0)))
+    return Answer(
+        Termination.TOLERANCE,
+        values=layer_values(data, layers[best]),
+        solver={"name": "layer-assignment", "version": None, "algorithm": best, "options": {}},
+        metrics={
+            "layers_by_heuristic": {name: int(layer.max(initial=0)) + 1 for name, layer in layers.items()},
+            "found_by": best,
+        },
+        message="a heuristic: it stops without trying to prove anything",
+    )
+
+
+def run_sssp(context: Context) -> Answer:
+    """Load-aware shortest paths for the all-to-all, one path per pair.
+
+    Source  Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+
+    Every arc has weight sum_k D_k + 1 at first, so that detours are expensive in any order. Pairs are routed in random
+    order (``seed``) on a lightest path, whose arcs then gain D_k/c_a (1 on unit links for demands of 1). Over a listed
+    set, the lightest path of the pair's set is taken; for kappa > 1 every pair is routed so often, in one random order
+    of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain D_k/(kappa c_a).
+    """
+    data: PathFlow = context.data
+    best: PathSet | None = None
+    orders = int(context.parameters["orders"])
+    for number in range(max(orders, 1)):
+        routes = load_aware_routes(data, seed=context.task.seed + number)
+        if best is None or worst_load(routes, data.share) < worst_load(best, data.share):
+            best = routes
+        if context.deadline is not None and number + 1 < orders:
+            context.remaining()
+    assert best is not None
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, best),
+        solver={"name": "sssp", "version": None, "algorithm": "load-aware shortest paths", "options": {}},
+        metrics={**route_metrics(data, best), "orders": orders, "seed": context.task.seed},
+        message="a heuristic: it stops without trying to prove anything",
+    )
+
+
+def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
+    """The routes of one random order of pairs."""
+    from opticoll.solvers.methods.flows.local_search import lightest_path
+
+    topology = data.topology
+    sources, targets = data.commodities
+    weight = np.full(topology.arcs, float(data.amount.sum() + 1))
+    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
+    listed = None if data.rule.unrestricted else data.paths
+    routes: list[list[int]] = [[] for _ in range(sources.size * data.kappa)]
+    taken = np.zeros(0 if listed is None else listed.paths, dtype=bool)
+    buffer = np.empty(topology.n, dtype=np.int64)
+    for route in np.random.default_rng(seed).permutation(sources.size * data.kappa).tolist():
+        k = route // data.kappa
+        if listed is None:
+            count = lightest_path(first_out, topology.head, topology.tail, weight, sources[k], targets[k], buffer)
+            arcs = buffer[:count].copy()
+        else:
+            allowed = [p for p in listed.of_pair(k) if not taken[p]]
+            path = min(allowed, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
+            arcs = listed.arcs[listed.start[path] : listed.start[path + 1]]
+            taken[path] = True
+        weight[arcs] += data.share[k] / topology.capacity[arcs]
+        routes[route] = arcs.tolist()
+    return routes_from(data, routes)
+
+
+SSSP = Method(
+    name="sssp",
+    title="Load-aware shortest paths (SSSP)",
+    summary="the paper's greedy: random order, lightest path, whose arcs then gain weight; seeded",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
+    parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
+    run=run_sssp,
+    refuse=lambda data: single_only(data, "sssp over all paths") if data.rule.unrestricted else None,
+)
+
+
+def run_lp_rounding(context: Context) -> Answer:
+    """Randomised rounding of a concurrent flow to one path per pair.
+
+    Source  Raghavan & Thompson, Combinatorica 7, 1987
+
+    The concurrent flow over the same paths is solved by column generation. Every pair then takes one of its paths
+    with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to whole
+    paths, is the bound.
+    """
+    data: PathFlow = context.data
+    listed = None if data.rule.kind == "all" else data.paths
+    fluid = generate(
+        data.topology, data.commodities, pricing_for(data.topology, data.commodities, data.rule, listed), tol=1e-7,
+        context=context, algorithm="auto", amount=data.amount / data.amount.mean(),
+    )  # fmt: skip
+    paths, share = fluid.used(1e-7)
+    fluid_time = fluid.time * float(data.amount.mean())
+    tries = int(context.parameters["tries"])
+    routes = round_shares(paths, share, data.amount, np.random.default_rng(context.task.seed), tries)
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, routes),
+        duals={"capacity": fluid.best.lengths},
+        solver={
+            "name": "highs", "version": fluid.master.version, "options": {},
+            "algorithm": "column generation, randomised rounding",
+        },
+        metrics={
+            **route_metrics(data, routes), "fluid_time": fluid_time,
+            "load_over_fluid": worst_load(routes, data.amount) / fluid_time, "tries": tries, "seed": context.task.seed,
+        },
+        message="a heuristic: it stops without trying to prove anything",
+    )  # fmt: skip
+
+
+LP_ROUNDING = Method(
+    name="lp-rounding",
+    title="Column generation, then randomised rounding",
+    summary="one path per pair drawn with its share in the fluid optimum as probability, best of several; seeded",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
+    parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
+    run=run_lp_rounding,
+    refuse=lambda data: single_only(data, "lp-rounding"),
+)
+
+
+METHODS = (
+    Method(
+        name="layer-assignment",
+        title="Layers by the heuristics of App. D.1",
+        summary="breaking cycles, random assignment by usage, colouring of a growing conflict graph; seeded",
+        applies=lambda formulation: formulation.name == "alltoall.virtual-channels",
+        parameters=(
+            Parameter("heuristic", str, default="best", help="heuristic to use", choices=("best", *HEURISTICS)),
+        ),
+        run=run,
+    ),
+    SSSP,
+    LP_ROUNDING,
+)

@@ -167,9 +167,9 @@ def solve_child(item: Child) -> NDArray[np.float64]:
     """
     from opticoll.errors import NoSolution
     from opticoll.formulations.alltoall import child
-    from opticoll.solvers.compile import compile_model
-    from opticoll.solvers.methods.flows.time_form import reformulate
+    from opticoll.solvers.methods.flows.certified_pdlp import reformulate
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
+    from opticoll.solvers.standard_form import compile_model
 
     # f / F is the same in any unit of capacity, and solvers drop entries that are tiny.
     data = child.child_of(item.topology, item.number, item.capacity / max(item.capacity.max(), 1e-300), item.shards)

@@ -11,7 +11,7 @@ import numpy as np
 from opticoll.errors import BadFile, MethodMismatch
 from opticoll.formulations.arrays import Array, named_arrays
 from opticoll.formulations.model import Parameter
-from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
+from opticoll.instances.readers import PREFIX, pinned, read_pinned
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.solution import MAX_BYTES, read_document
 from opticoll.solvers.task import Termination

@@ -31,7 +31,7 @@ from opticoll.formulations.flows.iteration import Flows, Network, Schedule, flow
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.task_graph import COMPUTING
-from opticoll.solvers.methods.sipml.ring_sets import ring_circuits
+from opticoll.solvers.methods.sipml import ring_circuits
 from opticoll.solvers.methods.topoopt.topology_finder import connected, greedy_circuits, ocs_reconfig, topology_finder
 
 if TYPE_CHECKING:

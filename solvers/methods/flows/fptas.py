@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.flows.flow_bounds import distance_bound
+from opticoll.formulations.flows import distance_bound
 from opticoll.formulations.flows.flow_kernels import Adjacency
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.method import Answer, Method

@@ -90,8 +90,8 @@ def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | No
     from opticoll.formulations.flows import flow_orbits as reduction
     from opticoll.formulations.flows.concurrent_flow import length_bound
     from opticoll.formulations.flows.single_source import unit_flow
-    from opticoll.solvers.compile import compile_model
     from opticoll.solvers.relaxation import solve_scaled
+    from opticoll.solvers.standard_form import compile_model
 
     form = compile_model(reduction.model(orbits, keep))
     columns = form.size["variables"]

@@ -24,7 +24,7 @@ from opticoll.formulations.lumorph.round_bounds import priced_bound, single_dema
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds import offsets, select
-from opticoll.instances.photonic import LightpathMesh
+from opticoll.instances.servers import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,6 @@ from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.rounds import decode
 from opticoll.formulations.lumorph.route_sets import RouteSet
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods.lumorph import whole_exchange
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
@@ -23,6 +22,7 @@ from opticoll.solvers.methods.lumorph.realisation import realised
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import relaxation_bound
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import SolveRequest, Task, Termination
 from opticoll.solvers.verify import pack
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
-    from opticoll.instances.readers.untrusted import Settings
+    from opticoll.instances.readers import Settings
 
     I64 = NDArray[np.int64]
 

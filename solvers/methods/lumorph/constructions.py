@@ -44,7 +44,7 @@ from opticoll.formulations.lumorph.route_sets import RouteSet
 from opticoll.formulations.rounds import offsets, select
 from opticoll.formulations.rounds.round_schedule import Limits, direct
 from opticoll.instances import Topology
-from opticoll.instances.photonic import LightpathMesh
+from opticoll.instances.servers import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import intact, pack_first, packing, squeeze
 
 if TYPE_CHECKING:

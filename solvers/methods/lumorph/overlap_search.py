@@ -19,7 +19,7 @@ from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds import offsets
 from opticoll.solvers.methods.flows import exact_routing
-from opticoll.solvers.methods.flows.routes import route_metrics, values_of
+from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 

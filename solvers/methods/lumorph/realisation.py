@@ -32,9 +32,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import offsets, select
+from opticoll.formulations.rounds import matchings, offsets, select
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct
-from opticoll.formulations.rounds.wavelengths import matchings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

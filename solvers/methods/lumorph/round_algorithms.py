@@ -17,7 +17,7 @@ from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import chained, from_values, together
 from opticoll.instances import parse
-from opticoll.instances.photonic import LightpathMesh
+from opticoll.instances.servers import LightpathMesh
 from opticoll.solvers.methods.lumorph import whole_exchange
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
 from opticoll.solvers.methods.lumorph.collective_algorithms import (

@@ -1,1 +1,564 @@
-"""Search for topologies."""
+r"""Search for topologies.
+
+Topologies of given degree by exchanges of links, within limits on the cables between racks.
+
+If every shard is split equally over its shortest paths, the
+largest load of an arc bounds T from above. The search minimises the p-norm of these loads, p = 8, which counts long
+distances and unequal loads alike:
+
+1. a random graph that keeps to the ports and to the limits of the racks
+2. two links (a,b), (c,e) become (a,c), (b,e), or one link is moved to a free port; what breaks a limit is refused, and
+   a norm that grows is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys. 90, 1990)
+3. the best topology of every start is a candidate for the linear program
+
+:func:`annealed` minimises the same norm for any demand, by exchanges of the heads of one-way links, and
+:func:`routed_anneal` the least maximum load itself, of few links.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from opticoll.instances.digraph import Topology
+from opticoll.instances.families.regular_graphs import DIGITS, digraph_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.degree_design import Design
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+
+#: Most nodes: topologies are printed as ``digraph:`` specs.
+MOST_EXCHANGED = len(DIGITS)
+#: The norm's exponent is 2 to this power; its value for demand without a way, and the first threshold of acceptance.
+SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
+#: First and last temperature of an annealing, relative to the norm; its fewest pieces; visits of links in a piece.
+ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
+#: In linear programs: multipliers that count as 0; entries that do, relative to the largest; closed gap; most pivots.
+ROUND_OFF, PIVOT, CLOSED, PIVOTS = 1e-12, 1e-9, 1e-10, 2000
+#: Share of the steps of an annealing with linear programs in which two nodes exchange their places.
+SWAPS = 0.3
+
+
+@njit(cache=True)
+def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I64) -> int:
+    """Shortest ways from ``source`` by Dijkstra: distances, predecessors, servers as they are settled; how many."""
+    n = count.shape[0]
+    settled = np.zeros(n, np.bool_)
+    for v in range(n):
+        dist[v] = np.inf
+        before[v] = -1
+    dist[source] = 0.0
+    for k in range(n):
+        u, least = -1, np.inf
+        for v in range(n):
+            if not settled[v] and dist[v] < least:
+                u, least = v, dist[v]
+        if u < 0:
+            return k
+        settled[u] = True
+        order[k] = u
+        for v in range(n):
+            if count[u, v] > 0 and least + lengths[u, v] < dist[v]:
+                dist[v] = least + lengths[u, v]
+                before[v] = u
+    return n
+
+
+@njit(cache=True)
+def with_distances(count: I64, lengths: F64) -> None:
+    """Make the lengths of missing links the distances of their ends, so that adding one brings nothing closer."""
+    n = count.shape[0]
+    for u in range(n):
+        for v in range(n):
+            if count[u, v] == 0:
+                lengths[u, v] = np.inf
+    for k in range(n):
+        for u in range(n):
+            for v in range(n):
+                if count[u, v] == 0 and lengths[u, k] + lengths[k, v] < lengths[u, v]:
+                    lengths[u, v] = lengths[u, k] + lengths[k, v]
+
+
+@njit(cache=True)
+def _shortest(  # type: ignore[no-untyped-def]
+    count, lengths, demand, unit, source, number, dist, before, order, need, load
+):
+    """Send what ``source`` has along shortest ways: ``load`` of every link in units; returns load times length."""
+    reached = tree(count, lengths, source, dist, before, order)
+    load[:] = 0.0
+    paid = 0.0
+    for t in range(dist.size):
+        need[t] = demand[source, t] / unit
+        if need[t] > 0.0:
+            paid += need[t] * dist[t]
+    if paid < np.inf:
+        for k in range(reached - 1, 0, -1):
+            v = order[k]
+            u = before[v]
+            load[number[u, v]] += need[v]
+            need[u] += need[v]
+    return paid
+
+
+@njit(cache=True)
+def _pivot(inverse, x, column, row):  # type: ignore[no-untyped-def]
+    """Bring a column, given in the basis, into it; ``row`` stays. Returns whether anything left it."""
+    # Harris' ratio test: among the rows that would limit the step within a tolerance, the one with the largest entry.
+    leaving, step, least = -1, np.inf, 0.0
+    for i in range(x.size):
+        least = max(least, PIVOT * abs(column[i]))
+    for i in range(x.size):
+        if i != row and column[i] > least:
+            step = min(step, (max(x[i], 0.0) + ROUND_OFF * x[row]) / column[i])
+    for i in range(x.size):
+        if i != row and column[i] > least and max(x[i], 0.0) <= step * column[i]:
+            leaving = i if leaving < 0 or column[i] > column[leaving] else leaving
+    if leaving < 0:
+        return False
+    step = x[leaving] / column[leaving]
+    for j in range(x.size):
+        inverse[leaving, j] /= column[leaving]
+    for i in range(x.size):
+        if i != leaving and column[i] != 0.0:
+            for j in range(x.size):
+                inverse[i, j] -= column[i] * inverse[leaving, j]
+            x[i] -= step * column[i]
+    x[leaving] = step
+    return True
+
+
+@njit(cache=True)
+def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[float, float]:
+    """Least maximum load of a link if demand is divided at will: bounds below and above, equal unless it ends early.
+
+    The simplex method on min t, sum_sk load_ska x_sk <= count_a t, sum_k x_sk = 1 for every source s, in which k are
+    trees of shortest ways that are made as they are needed. The multipliers l of the links give the lower bound
+    sum_st D_st dist_l(s,t) / sum_a count_a l_a.
+
+    Parameters
+    ----------
+    count, demand
+        Links and what every node sends to every other, ``(n, n)``; the diagonals are 0.
+    lengths
+        Lengths >= 0 to begin with; afterwards those of the lower bound, for the links that exist, ``(n, n)``.
+    worst
+        Ends once the lower bound reaches it.
+
+    Returns
+    -------
+    Both bounds, infinite if some demand has no way; the upper one is also infinite if the first lengths reach
+    ``worst``, or if the program fails by round-off.
+    """
+    n = count.shape[0]
+    number = np.full((n, n), -1)
+    tail, head, width = np.empty(n * n, np.int64), np.empty(n * n, np.int64), np.empty(n * n)
+    m = 0
+    for u in range(n):
+        for v in range(n):
+            if count[u, v] > 0:
+                number[u, v], tail[m], head[m], width[m] = m, u, v, count[u, v]
+                m += 1
+    dist, before, order, need = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    loads, load, price, paid = np.zeros((n, m)), np.zeros(m), 0.0, 0.0
+    for s in range(n):
+        paid += _shortest(count, lengths, demand, 1.0, s, number, dist, before, order, need, loads[s])
+    unit, full = 0.0, 0
+    for a in range(m):
+        price += width[a] * lengths[tail[a], head[a]]
+        for s in range(n):
+            load[a] += loads[s, a]
+        if load[a] > unit * width[a]:
+            unit, full = load[a] / width[a], a
+    if paid == np.inf or unit == 0.0:
+        return paid, paid
+    low = paid / price if price > 0.0 else 0.0
+    if low >= worst:
+        return low, np.inf
+    # The basis: slack of every link but the one with most load, whose row has t, and the first tree of every source.
+    low, worst, rows = low / unit, worst / unit, m + n
+    inverse, x, column = np.zeros((rows, rows)), np.empty(rows), np.empty(rows)
+    for i in range(rows):
+        inverse[i, i], x[i] = 1.0, 1.0
+    for a in range(m):
+        if a != full:
+            share = width[a] / width[full]
+            x[a] = (share * load[full] - load[a]) / unit
+            inverse[a, full] = -share
+            for s in range(n):
+                inverse[a, m + s] = (share * loads[s, full] - loads[s, a]) / unit
+    inverse[full, full] = -1.0 / width[full]
+    for s in range(n):
+        inverse[full, m + s] = loads[s, full] / width[full] / unit
+    trial, pivots = np.zeros((n, n)), 0
+    while pivots < PIVOTS:
+        negative = 0
+        for a in range(m):
+            if inverse[full, a] > inverse[full, negative]:
+                negative = a
+        if inverse[full, negative] > ROUND_OFF / width[negative]:
+            for i in range(rows):
+                column[i] = inverse[i, negative]
+            if not _pivot(inverse, x, column, full):
+                break
+            pivots += 1
+            continue
+        paid, price, entered = 0.0, 0.0, False
+        for a in range(m):
+            trial[tail[a], head[a]] = max(-inverse[full, a], 0.0)
+            price += width[a] * trial[tail[a], head[a]]
+        for s in range(n):
+            paid += _shortest(count, trial, demand, unit, s, number, dist, before, order, need, loads[s])
+        if paid / price > low:
+            low = paid / price
+            lengths[:] = trial
+        if low >= worst or low >= x[full] * (1.0 - CLOSED):
+            break
+        for s in range(n):
+            gain = inverse[full, m + s]
+            for a in range(m):
+                gain += loads[s, a] * inverse[full, a]
+            if gain > ROUND_OFF:
+                for i in range(rows):
+                    column[i] = inverse[i, m + s]
+                    for a in range(m):
+                        column[i] += inverse[i, a] * loads[s, a]
+                if _pivot(inverse, x, column, full):
+                    entered = True
+                    pivots += 1
+        if not entered:
+            break
+    return low * unit, x[full] * unit if low <= x[full] * (1.0 + PIVOT) else np.inf  # round-off has grown
+
+
+@njit(cache=True)
+def routed_anneal(
+    tail: I64, head: I64, most: int, demand: F64, moves: int, heat: float, cool: float, seed: int
+) -> float:
+    """Simulated annealing of the least maximum load: two links exchange their heads, or two nodes their places.
+
+    ``tail`` and ``head`` become the best found.
+
+    Parameters
+    ----------
+    tail, head
+        Links, ``(m,)`` each.
+    most, demand
+        Most links of a pair; what every node sends to every other, ``(n, n)``.
+    moves, heat, cool
+        Exchanges tried; temperature at the beginning and the end, relative to the load.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    n, m = demand.shape[0], tail.size
+    count, lengths, trial = np.zeros((n, n), np.int64), np.ones((n, n)), np.ones((n, n))
+    for c in range(m):
+        count[tail[c], head[c]] += 1
+    current = least_load(count, demand, lengths, np.inf)[1]
+    if current < np.inf:
+        with_distances(count, lengths)
+    best, best_tail, best_head = current, tail.copy(), head.copy()
+    before, new_tail, new_head = count.copy(), tail.copy(), head.copy()
+    places = np.arange(n)
+    for move in range(moves):
+        before[:], trial[:] = count, lengths
+        if np.random.random() < SWAPS:  # noqa: NPY002
+            u, v = np.random.randint(n), np.random.randint(n)  # noqa: NPY002
+            places[:] = np.arange(n)
+            places[u], places[v] = v, u
+            for i in range(n):
+                for j in range(n):
+                    count[places[i], places[j]] = before[i, j]
+                    trial[places[i], places[j]] = lengths[i, j]
+            for c in range(m):
+                new_tail[c], new_head[c] = places[tail[c]], places[head[c]]
+        else:
+            a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
+            u, v, x, y = tail[a], head[a], tail[b], head[b]
+            if u in (x, y) or v in (x, y) or count[u, y] >= most or count[x, v] >= most:
+                continue
+            count[u, v] -= 1
+            count[x, y] -= 1
+            count[u, y] += 1
+            count[x, v] += 1
+            new_tail[:], new_head[:] = tail, head
+            new_head[a], new_head[b] = y, v
+        level = heat * (cool / heat) ** (move / moves)
+        allowed = np.inf if current == np.inf else current * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
+        low, high = least_load(count, demand, trial, allowed)
+        if low < allowed and high <= allowed:
+            current = high
+            tail[:], head[:] = new_tail, new_head
+            with_distances(count, trial)
+            lengths[:] = trial
+            if current < best:
+                best = current
+                best_tail[:], best_head[:] = tail, head
+        else:
+            count[:] = before
+    tail[:], head[:] = best_tail, best_head
+    return best
+
+
+@njit(cache=True)
+def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) -> float:
+    """The p-norm of loads over equally split shortest paths, divided by that of ``most`` loads of 1.
+
+    Parameters
+    ----------
+    first, head
+        Links out of node u are ``first[u]`` to ``first[u + 1] - 1``, ``(n + 1,)``; where they lead, ``(m,)``.
+    demand
+        What every node sends to every other, ``(n, n)``, 0 on the diagonal.
+    squarings
+        p is 2 to this power.
+    """
+    n = demand.shape[0]
+    load, missing = np.zeros(head.size), 0.0
+    depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    ways, passed = np.empty(n), np.empty(n)
+    for source in range(n):
+        depth[:], ways[:] = -1, 0.0
+        depth[source], ways[source], order[0] = 0, 1.0, source
+        begin, end = 0, 1
+        while begin < end:
+            u = order[begin]
+            begin += 1
+            deeper = depth[u] + 1
+            for link in range(first[u], first[u + 1]):
+                v = head[link]
+                if depth[v] < 0:
+                    depth[v] = deeper
+                    order[end] = v
+                    end += 1
+                if depth[v] == deeper:
+                    ways[v] += ways[u]
+        if end < n:
+            for v in range(n):
+                if depth[v] < 0:
+                    missing += demand[source, v]
+        for place in range(end - 1, -1, -1):  # passed: what reaches a node, per way to it
+            u = order[place]
+            deeper, sent = depth[u] + 1, 0.0
+            for link in range(first[u], first[u + 1]):
+                v = head[link]
+                if depth[v] == deeper:
+                    load[link] += passed[v] * ways[u]
+                    sent += passed[v]
+            passed[u] = demand[source, u] / ways[u] + sent
+    total = 0.0
+    for link in range(head.size):
+        power = load[link]
+        for _ in range(squarings):
+            power *= power
+        total += power
+    return missing * UNREACHED + (total / most) ** (0.5**squarings)
+
+
+@njit(cache=True)
+def load_norm(adjacent: NDArray[np.bool_], most: int) -> float:
+    """:func:`split_norm` of an all-to-all."""
+    n = adjacent.shape[0]
+    first, head, links = np.zeros(n + 1, np.int64), np.empty(n * n, np.int64), 0
+    demand = np.ones((n, n))
+    for u in range(n):
+        demand[u, u] = 0.0
+        for v in range(n):
+            if adjacent[u, v]:
+                head[links] = v
+                links += 1
+        first[u + 1] = links
+    return split_norm(first, head[:links], demand, SQUARINGS, most)
+
+
+@njit(cache=True)
+def _anneal(  # type: ignore[no-untyped-def]
+    first, tail, head, most, demand, squarings, moves, heat, cool, seed
+):
+    """Exchange the heads of two links, again and again. ``head`` becomes the last; the best are returned."""
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    links = tail.size
+    now = split_norm(first, head, demand, squarings, links)
+    least, best = now, head.copy()
+    for move in range(moves):
+        a, b = np.random.randint(links), np.random.randint(links)  # noqa: NPY002
+        u, v, x, y = tail[a], head[a], tail[b], head[b]
+        if u in (x, y) or v in (x, y):
+            continue
+        from_u, from_x = 0, 0
+        for link in range(first[u], first[u + 1]):
+            from_u += head[link] == y
+        for link in range(first[x], first[x + 1]):
+            from_x += head[link] == v
+        if from_u >= most or from_x >= most:
+            continue
+        level = heat * (cool / heat) ** (move / moves)
+        head[a], head[b] = y, v
+        then = split_norm(first, head, demand, squarings, links)
+        if then <= now * (1.0 - level * np.log(1.0 - np.random.random())):  # noqa: NPY002
+            now = then
+            if now < least:
+                least = now
+                best[:] = head
+        else:
+            head[a], head[b] = v, y
+    return best
+
+
+def annealed(
+    tail: I64, head: I64, most: int, demand: F64, *, squarings: int, moves: int, random: np.random.Generator,
+    tick: Callable[[], float | None],
+) -> tuple[I64, I64]:  # fmt: skip
+    """Simulated annealing of links for a demand; every node keeps its numbers of links out and in.
+
+    Parameters
+    ----------
+    tail, head
+        The links to begin with, ``(m,)`` each.
+    most
+        Most links of a pair.
+    demand, squarings
+        As for :func:`split_norm`.
+    tick
+        Called after every :data:`PIECE` steps.
+    """
+    order = np.lexsort((head, tail))
+    tail, head = np.ascontiguousarray(tail[order]), np.ascontiguousarray(head[order])
+    n = len(demand)
+    first = np.searchsorted(tail, np.arange(n + 1))
+    pieces = max(-(-moves * n * tail.size // PIECE), ANNEAL_PIECES)
+    heats, best = np.geomspace(*ANNEAL, pieces + 1), head
+    for heat, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
+        tick()
+        seed = int(random.integers(2**31))
+        best = _anneal(first, tail, head, most, demand, squarings, -(-moves // pieces), heat, cool, seed)
+    return tail, best
+
+
+@njit(cache=True)
+def _put(adjacent, count, between, racks, link, way, both):  # type: ignore[no-untyped-def]
+    """Add (``way`` = 1) or remove (-1) a link; ``count`` has links out of and into nodes, and between racks."""
+    for turn in range(2 if both else 1):
+        a, b = link[turn], link[1 - turn]
+        p, q = racks[a], racks[b]
+        adjacent[a, b] = way > 0
+        count[0, a] += way
+        count[1, b] += way
+        if p != q:
+            between[p, q] += way
+            count[2, p] += way
+            count[3, q] += way
+
+
+@njit(cache=True)
+def _allowed(adjacent, count, between, racks, link, degree, cables, uplinks, both):  # type: ignore[no-untyped-def]
+    """Whether a link can be added."""
+    if link[0] == link[1] or adjacent[link[0], link[1]]:
+        return False
+    for turn in range(2 if both else 1):
+        a, b = link[turn], link[1 - turn]
+        p, q = racks[a], racks[b]
+        if count[0, a] >= degree or count[1, b] >= degree:
+            return False
+        if p != q and (between[p, q] >= cables or count[2, p] >= uplinks or count[3, q] >= uplinks):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _exchange(  # type: ignore[no-untyped-def]
+    order, draws, racks, degree, both, cables, uplinks, most
+):
+    """The best topology of one start as a matrix, and its norm.
+
+    ``order`` are all pairs of nodes in the order in which the first graph takes them, ``draws`` random numbers in
+    [0, 1) for every step, ``(steps, 5)``.
+    """
+    n, steps = racks.size, draws.shape[0]
+    adjacent, between = np.zeros((n, n), np.bool_), np.zeros((n, n), np.int64)
+    count = np.zeros((4, n), np.int64)
+    ends, links = np.zeros((n * degree, 2), np.int64), 0
+    old, new = np.zeros((2, 2), np.int64), np.zeros((2, 2), np.int64)
+    for pair in order:
+        new[0, 0], new[0, 1] = pair // n, pair % n
+        if _allowed(adjacent, count, between, racks, new[0], degree, cables, uplinks, both):
+            _put(adjacent, count, between, racks, new[0], 1, both)
+            ends[links, 0], ends[links, 1] = new[0, 0], new[0, 1]
+            links += 1
+    now = load_norm(adjacent, most)
+    best, kept = now, adjacent.copy()
+    for step in range(steps):
+        limit = now * (1.0 + THRESHOLD * (1.0 - step / steps) ** 2)
+        i, j = int(draws[step, 0] * links), int(draws[step, 1] * links)
+        flip = 1 if both and draws[step, 2] < 0.5 else 0
+        used = 1 if i == j else 2
+        for k in range(2):
+            old[0, k], old[1, k] = ends[i, k], ends[j, k]
+        a, b, c, e = old[0, flip], old[0, 1 - flip], old[1, 0], old[1, 1]
+        if used == 1:  # one end moves to a node with a free port
+            new[0, 0], new[0, 1] = a, int(draws[step, 3] * n)
+        elif both:
+            new[0, 0], new[0, 1], new[1, 0], new[1, 1] = a, c, b, e
+        else:
+            new[0, 0], new[0, 1], new[1, 0], new[1, 1] = a, e, c, b
+        for k in range(used):
+            _put(adjacent, count, between, racks, old[k], -1, both)
+        placed = 0
+        while placed < used and _allowed(adjacent, count, between, racks, new[placed], degree, cables, uplinks, both):
+            _put(adjacent, count, between, racks, new[placed], 1, both)
+            placed += 1
+        then = load_norm(adjacent, most) if placed == used else np.inf
+        if then <= limit:
+            now = then
+            for k in range(2):
+                ends[i, k] = new[0, k]
+                if used == 2:
+                    ends[j, k] = new[1, k]
+        else:
+            for k in range(placed):
+                _put(adjacent, count, between, racks, new[k], -1, both)
+            for k in range(used):
+                _put(adjacent, count, between, racks, old[k], 1, both)
+        if links < n * degree:  # a port may have become usable
+            new[0, 0], new[0, 1] = int(draws[step, 3] * n), int(draws[step, 4] * n)
+            if _allowed(adjacent, count, between, racks, new[0], degree, cables, uplinks, both):
+                _put(adjacent, count, between, racks, new[0], 1, both)
+                ends[links, 0], ends[links, 1] = new[0, 0], new[0, 1]
+                links += 1
+                now = load_norm(adjacent, most)
+        if now < best:
+            best = now
+            kept[:] = adjacent
+    return kept, best
+
+
+def exchanged(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Topology]:
+    """The best connected topologies of the starts, the most promising first; their specs are ``digraph:``.
+
+    Parameters
+    ----------
+    data
+        At most ``MOST_EXCHANGED`` nodes.
+    starts, steps
+        Random graphs from which a search starts, and exchanges that each tries.
+    """
+    if data.n > MOST_EXCHANGED or steps <= 0:
+        return
+    found, cables, uplinks = [], data.cables or data.n**2, data.uplinks or data.n**2
+    for start in range(starts):
+        rng = np.random.default_rng([seed, start])
+        order, draws = rng.permutation(data.n**2), rng.random((steps, 5))
+        found.append(_exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.links))
+    for links, norm in sorted(found, key=lambda one: one[1]):
+        if norm < UNREACHED:
+            tail, head = np.nonzero(links)
+            topology = Topology(data.n, tail, head)
+            object.__setattr__(topology, "spec", digraph_spec(topology))
+            yield topology

@@ -16,7 +16,7 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topology.exchange_search import MOST_EXCHANGED, exchanged
+from opticoll.solvers.methods.topology import MOST_EXCHANGED, exchanged
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def run_symmetric_search(context: Context) -> Answer:
        grow
     3. T of the candidates of least S, and of the named families of that size and degree
     4. for up to 64 nodes, T of topologies without symmetry by exchanges of links
-       (:mod:`opticoll.solvers.methods.topology.exchange_search`); with limits on the cables of racks, of these alone
+       (:mod:`opticoll.solvers.methods.topology`); with limits on the cables of racks, of these alone
 
     The result is a heuristic's. What proves it best possible is a bound on every topology
     (:mod:`opticoll.formulations.degree_design`).

@@ -13,7 +13,7 @@ from opticoll.formulations.topoopt import default_rings, sorted_circuits, topolo
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topology.exchange_search import annealed, routed_anneal
+from opticoll.solvers.methods.topology import annealed, routed_anneal
 from opticoll.solvers.methods.topoopt.topology_finder import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
 from opticoll.solvers.task import Termination
@@ -456,7 +456,7 @@ def run(context: Context) -> Answer:
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
        With two ports and at most :data:`MOST_ROUTED` servers its values are least loads, by a compiled simplex method.
        For many servers it first compares a norm of the loads over equally split shortest paths, which is faster still
-       (both in :mod:`opticoll.solvers.methods.topology.exchange_search`). Free rings, the tax and other sizes: bounds
+       (both in :mod:`opticoll.solvers.methods.topology`). Free rings, the tax and other sizes: bounds
        by lengths. These descents go on during the enumeration, for half of the time, or nine tenths of it while no
        target is excluded or where wirings are too many.
     2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring

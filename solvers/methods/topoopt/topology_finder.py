@@ -12,7 +12,7 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.topoopt import Ring, default_rings, ports_left, sorted_circuits, topology
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topoopt.totient_rings import coin_routes, selected
+from opticoll.solvers.methods.topoopt import coin_routes, selected
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:

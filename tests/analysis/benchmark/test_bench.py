@@ -7,12 +7,11 @@ import json
 import pytest
 
 from opticoll.analysis import bench
+from opticoll.analysis import bench as markers
 from opticoll.analysis import ledger as journal
 from opticoll.analysis.benchmark import Table, benchmark_set, tables
 from opticoll.analysis.ledger import Row, Verdict, claims
 from opticoll.analysis.plots import card, new_figure, style
-from opticoll.analysis.report import frontpage
-from opticoll.analysis.report import frontpage as markers
 from opticoll.analysis.report.findings import PAPER_NAMES, best_runs
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load
@@ -56,8 +55,8 @@ def run(root, store, monkeypatch):
         return "Values", f"{len(results)} values.", figure
 
     monkeypatch.setattr(bench, "tables", lambda: found)
-    monkeypatch.setattr(frontpage, "STUDIES", (str(study),))
-    monkeypatch.setattr(frontpage, "PLOTS", (frontpage.Plot("p", (str(study),), make),))
+    monkeypatch.setattr(bench, "STUDIES", (str(study),))
+    monkeypatch.setattr(bench, "PLOTS", (bench.Plot("p", (str(study),), make),))
     return lambda *words: bench.main([*words, "--root", str(root), "--store", str(store.root)])
 
 
@@ -79,7 +78,7 @@ def examined(identifier, **changes):
 
 def fill(store, **changes):
     """Rows of all claims that are shown; ``changes`` are those of the first one."""
-    for number, name in enumerate(frontpage.SHOWN):
+    for number, name in enumerate(bench.SHOWN):
         journal.keep(store, examined(name, **(changes if number == 0 else {})), 0.1)
 
 
@@ -112,14 +111,14 @@ def test_a_block_that_does_not_begin_and_end_once_is_refused(text):
 
 
 def test_claims_that_are_shown_exist_and_no_paper_is_missing():
-    assert [name for name in frontpage.SHOWN if name not in claims()] == []
-    assert {claims()[name].paper for name in frontpage.SHOWN} == set(PAPER_NAMES)
-    assert len(set(frontpage.SHOWN)) == len(frontpage.SHOWN)
-    assert all(claims()[name].measure is not None for name in frontpage.SHOWN)
+    assert [name for name in bench.SHOWN if name not in claims()] == []
+    assert {claims()[name].paper for name in bench.SHOWN} == set(PAPER_NAMES)
+    assert len(set(bench.SHOWN)) == len(bench.SHOWN)
+    assert all(claims()[name].measure is not None for name in bench.SHOWN)
 
 
 def test_studies_behind_the_plots_exist():
-    for name in frontpage.STUDIES:
+    for name in bench.STUDIES:
         assert find(name).parent == STUDIES
 
 
@@ -130,28 +129,28 @@ def test_tables_have_names_of_their_own():
 
 
 def test_the_table_of_results_is_what_the_ledger_keeps(store):
-    first = frontpage.SHOWN[0]
+    first = bench.SHOWN[0]
     fill(store, measured={"a": 1.0, "b": 0.123456}, count=12000, violations=7, witness="path:4 | *",
          verdict=str(Verdict.NOT_REPRODUCED), records=["gone.1"])  # fmt: skip
-    text = frontpage.results_table(store)
+    text = bench.results_table(store)
     row = next(line for line in text.splitlines() if f"`{first}`" in line)
     assert "a: 1; b: 0.1235; smallest: path:4 \\| \\*" in row
     assert "12,000 cases, 7 against it; 1 run: 1 not in this store" in row
     assert "✗ not reproduced" in row
     assert len({line.count(" | ") for line in text.splitlines() if line.startswith("| ")}) == 1
-    shown = len(frontpage.SHOWN)
+    shown = len(bench.SHOWN)
     assert text.endswith(f"are measured: {shown - 1} reproduced, 1 not reproduced.")
 
 
 def test_a_claim_that_is_missing_or_failed_is_named_with_its_command(store):
-    with pytest.raises(frontpage.MissingData, match=f"not measured: {frontpage.SHOWN[0]}.*`opticoll claims "):
-        frontpage.results_table(store)
+    with pytest.raises(bench.MissingData, match=f"not measured: {bench.SHOWN[0]}.*`opticoll claims "):
+        bench.results_table(store)
     fill(store, failed=True, verdict=str(Verdict.NOT_TESTABLE), measured=None)
     with pytest.raises(
-        frontpage.MissingData,
-        match=f"^failed: {(name := frontpage.SHOWN[0])}; measure with `opticoll claims {name}`",
+        bench.MissingData,
+        match=f"^failed: {(name := bench.SHOWN[0])}; measure with `opticoll claims {name}`",
     ):
-        frontpage.results_table(store)
+        bench.results_table(store)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +162,7 @@ def test_a_claim_that_is_missing_or_failed_is_named_with_its_command(store):
     ],
 )  # fmt: skip
 def test_measurements_in_words(value, words):
-    assert frontpage.in_words(value) == words
+    assert bench.in_words(value) == words
 
 
 def test_a_card_has_plain_colours_on_white():
@@ -180,9 +179,9 @@ def test_a_card_has_plain_colours_on_white():
     assert drawn() == text
 
 
-@pytest.mark.parametrize("plot", frontpage.PLOTS, ids=lambda plot: plot.name)
+@pytest.mark.parametrize("plot", bench.PLOTS, ids=lambda plot: plot.name)
 def test_every_plot_says_what_an_empty_store_lacks(plot, store):
-    with pytest.raises(frontpage.MissingData, match="`opticoll study "):
+    with pytest.raises(bench.MissingData, match="`opticoll study "):
         plot.make(best_runs(store))
 
 
@@ -215,7 +214,7 @@ def test_parts_are_measured_kept_and_written(run, root, store):
 
 
 def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, capsys):
-    study = frontpage.STUDIES[0]
+    study = bench.STUDIES[0]
     assert run(study) == 0
     before = blocks(root / "README.md")
     assert before["plot-p"].startswith("![Values](docs/figures/p.svg)\n\n*2 values.* (`opticoll study ")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.analysis.benchmark.benchmark_set import Best
-from opticoll.analysis.report import solvers_section
+from opticoll.analysis.report import page
 from opticoll.analysis.report.page import templates
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.isolation import call_isolated
@@ -601,18 +601,18 @@ def html(section):
 
 
 def test_the_section_shows_what_was_measured_and_exports_every_curve():
-    found = solvers_section.compare(results())
-    drawn = solvers_section.figures(found)
+    found = page.compare(results())
+    drawn = page.figures(found)
     assert {one.name for one in drawn} == {
         "solvers-profile-linear", "solvers-times-linear", "solvers-profile-integer", "solvers-times-integer",
         "solvers-accuracy", "solvers-gap-over-time",
     }  # fmt: skip
     assert all(axes.get_xlabel() for one in drawn for axes in one.figure.axes)
     assert all(one.figure.axes[0].get_ylabel() for one in drawn)
-    tables = solvers_section.tables(found)
+    tables = page.tables(found)
     assert {f"solvers-profile-{name}" for name in ("linear", "integer")} | {"solvers-gaps"} <= set(tables)
     assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
-    text = html(solvers_section.section(found, {one.name: one for one in drawn}))
+    text = html(page.section(found, {one.name: one for one in drawn}))
     assert text.count("<figure>") == 6
     assert "PAR-10" in text
 
@@ -630,13 +630,13 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
                    "termination": "unavailable" if part else ending, "objective": None if part else found,
                    "bound": None if part else found, "verified": not part}  # fmt: skip
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
-    found = solvers_section.compare(rows)
-    drawn = {one.name: one.caption for one in solvers_section.figures(found)}
+    found = page.compare(rows)
+    drawn = {one.name: one.caption for one in page.figures(found)}
     assert "could not try every problem: cp-sat, gurobi" in drawn["solvers-profile-integer"]
     assert "1 problems that every solver could try" in drawn["solvers-profile-integer-shared"]
     assert set(found.profiles["integer"]["solver"]) == {"highs", "scip"}
     assert set(found.profiles["integer-shared"]["solver"]) == {"highs", "scip", "cp-sat", "gurobi"}
-    assert "solvers-profile-integer-shared" in solvers_section.tables(found)
+    assert "solvers-profile-integer-shared" in page.tables(found)
 
 
 def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
@@ -644,24 +644,24 @@ def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
     rows = rows[(rows["method"] == "highs") & (rows["instance"] == "ring:16")]
     two = next(p for p in benchmark_set.problems() if p.name == "master-genkautz-n-32-d-4")
     other = {**rows.iloc[0].to_dict(), "instance": two.instance, "method": "scip", "objective": 4 / 85, "bound": 4 / 85}
-    found = solvers_section.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
+    found = page.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
     assert "linear" not in found.profiles  # highs saw one problem, scip the other
     assert found.summaries["linear"]["mean_penalised_s"].isna().all()
-    assert "solvers-profile-linear" not in {one.name for one in solvers_section.figures(found)}
-    assert html(solvers_section.section(found, {}))
+    assert "solvers-profile-linear" not in {one.name for one in page.figures(found)}
+    assert html(page.section(found, {}))
 
 
 def test_no_censored_run_is_drawn_as_a_time():
-    found = solvers_section.compare(results())
-    figure = next(one.figure for one in solvers_section.figures(found) if one.name == "solvers-times-integer")
+    found = page.compare(results())
+    figure = next(one.figure for one in page.figures(found) if one.name == "solvers-times-integer")
     axes = figure.axes[0]
     marks = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     assert sorted(marks) == [0.5, pytest.approx(1.35 * results()["requested_time_limit_s"].iloc[0])]
 
 
 def test_a_store_without_benchmark_runs_says_how_to_make_them():
-    assert solvers_section.compare(results().iloc[:0]) is None
-    assert solvers_section.compare(results().assign(termination="unavailable")) is None
+    assert page.compare(results().iloc[:0]) is None
+    assert page.compare(results().assign(termination="unavailable")) is None
     assert "opticoll study solver-bench" in html(None)
 
 

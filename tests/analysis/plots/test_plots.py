@@ -12,7 +12,7 @@ from opticoll.analysis.plots import model_plots as plots_model
 from opticoll.analysis.plots import store_plots as plots
 from opticoll.formulations import formulation
 from opticoll.instances import parse
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 
 
 def bounds_table(**changes):

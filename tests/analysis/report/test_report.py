@@ -15,12 +15,11 @@ from opticoll.analysis import ledger as journal
 from opticoll.analysis import report as columns
 from opticoll.analysis.ledger import Row, claims
 from opticoll.analysis.papers import figures
-from opticoll.analysis.report import Column, drawings, sections, table, written
+from opticoll.analysis.report import Column, drawings, table, written
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
-from opticoll.analysis.report.console import show
-from opticoll.analysis.report.findings import collect
-from opticoll.analysis.report.sections import runs_behind
+from opticoll.analysis.report.drawings import runs_behind
+from opticoll.analysis.report.findings import collect, show
 from opticoll.analysis.store import Store
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
@@ -70,7 +69,7 @@ def few_figures():
     """Draw of the computed figures the quickest alone: test_paper_figures draws them all."""
     chosen = tuple(one for one in figures() if one.study is not None or one.name == "topoopt-10")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (drawings, sections):
+        for module in (drawings, drawings):
             patch.setattr(module, "paper_figures", lambda: chosen)
         yield
 
@@ -409,7 +408,7 @@ def claim(identifier, verdict="reproduced", **changes):
 @pytest.fixture
 def claimed(tmp_path, monkeypatch):
     """A store with one run, and claims of three papers of which one rests on it; the papers' figures are left out."""
-    for module in (drawings, sections):
+    for module in (drawings, drawings):
         monkeypatch.setattr(module, "paper_figures", tuple)
     store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
     (run,) = store.names()

@@ -17,7 +17,7 @@ from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.solvers import runner, verify
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

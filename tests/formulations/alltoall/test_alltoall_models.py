@@ -10,7 +10,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import child, link_mcf, master
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 
 FORMS = ("pyomo", "cvxpy")
 

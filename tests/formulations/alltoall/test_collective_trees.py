@@ -17,11 +17,16 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.all_reduce import partition_bound
 from opticoll.formulations.flows.tree_packing import Tree, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
+from opticoll.formulations.schedules import TARGETS, channels_of, exceeded
 from opticoll.formulations.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
 from opticoll.formulations.schedules.lowering import XmlOptions, lower_moves, schedule_text
-from opticoll.formulations.schedules.program import TARGETS, channels_of, exceeded
-from opticoll.formulations.schedules.schedule_json import collective_document, read_schedule
-from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
+from opticoll.formulations.schedules.schedule_json import (
+    collective_document,
+    read_schedule,
+    verify_document,
+    verify_file,
+    verify_program,
+)
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import runner
 from opticoll.solvers.task import Task

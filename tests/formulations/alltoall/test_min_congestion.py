@@ -16,7 +16,7 @@ from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subs
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 NAME = "alltoall.min-congestion"

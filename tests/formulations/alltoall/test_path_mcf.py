@@ -16,9 +16,9 @@ from opticoll.formulations.flows.weighted_paths import extract_paths, widest_pat
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 
 UP_TO_16 = [spec for spec in (*SMALL, *MEDIUM) if parse(spec).n <= 16]

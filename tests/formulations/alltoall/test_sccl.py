@@ -17,7 +17,7 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.schedules.shard_routes import routes_of
 from opticoll.instances import Topology, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=12)

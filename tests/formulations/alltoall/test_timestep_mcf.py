@@ -20,7 +20,7 @@ from opticoll.formulations.alltoall import timestep_mcf as model
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner, verify
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

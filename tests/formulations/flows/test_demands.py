@@ -19,22 +19,22 @@ from scipy.optimize import linprog
 
 import opticoll as oc
 from opticoll.analysis.cli import cli
-from opticoll.analysis.instance_bounds import bounds as instance_bounds
+from opticoll.analysis.describe import bounds as instance_bounds
 from opticoll.errors import BadInput, BadOption
 from opticoll.formulations import formulation
+from opticoll.formulations.flows import bounds
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import weighted_paths as wp
-from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadFile, Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 NAME = "alltoall.master"

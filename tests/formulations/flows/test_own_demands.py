@@ -19,23 +19,26 @@ from scipy.optimize import linprog
 
 import opticoll as oc
 from opticoll.analysis.cli import cli
-from opticoll.analysis.instance_bounds import bounds as instance_bounds
+from opticoll.analysis.describe import bounds as instance_bounds
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import CellJob, attempt, record_attempt, run_cell
 from opticoll.analysis.study.study_file import Cell
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.flows.flow_bounds import sweep_cut_bound
+from opticoll.formulations.flows import sweep_cut_bound
 from opticoll.formulations.schedules import link_schedule, shard_routes
-from opticoll.formulations.schedules.schedule_json import links_document, read_schedule, routes_document
-from opticoll.formulations.schedules.verification import verify_document
+from opticoll.formulations.schedules.schedule_json import (
+    links_document,
+    read_schedule,
+    routes_document,
+    verify_document,
+)
 from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.executor import make_executor
-from opticoll.solvers.methods.procedure import rebuild, send
-from opticoll.solvers.plan import make_plan
+from opticoll.solvers.plan import make_plan, rebuild, send
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

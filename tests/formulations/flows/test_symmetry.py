@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 
 from opticoll.formulations import formulation
+from opticoll.formulations.flows import closed_form
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
-from opticoll.formulations.flows.flow_bounds import closed_form
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

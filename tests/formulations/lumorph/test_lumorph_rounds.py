@@ -23,8 +23,8 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.runner import solve
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 NAME = rounds.NAME

@@ -22,7 +22,6 @@ from opticoll.formulations.lumorph import min_overlap
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.lumorph.overlap_search import (
     FluidLengths,
     min_overlap_routes,
@@ -30,6 +29,7 @@ from opticoll.solvers.methods.lumorph.overlap_search import (
     straight_or_shortest,
 )
 from opticoll.solvers.solution import solution_document
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 NAME = "lumorph.min-overlap"

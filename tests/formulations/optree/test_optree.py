@@ -14,6 +14,7 @@ from reference import optimum
 
 from opticoll.formulations import formulation
 from opticoll.formulations import optree as theory
+from opticoll.formulations import rounds as wl
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.optree import COUNTS, Fabric, best_by_depth, best_tree, one_stage, tree, uniform_tree, walks
 from opticoll.formulations.optree.tree_schedules import (
@@ -23,12 +24,11 @@ from opticoll.formulations.optree.tree_schedules import (
     tree_schedule,
     violations,
 )
-from opticoll.formulations.rounds import wavelengths as wl
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.instances import BadInput, WdmRing, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods import methods
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 ONE, TREE = "optree.one-stage", "optree.tree"

@@ -16,7 +16,7 @@ from second_interpreter import verdict as second_verdict
 import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules.verification import verify_file
+from opticoll.formulations.schedules.schedule_json import verify_file
 from opticoll.instances import parse
 from opticoll.solvers.solution import check
 

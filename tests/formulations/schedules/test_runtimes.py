@@ -19,24 +19,23 @@ import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules import interpreter
-from opticoll.formulations.schedules.collective_steps import schedule_collective
-from opticoll.formulations.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
-from opticoll.formulations.schedules.lowering import XmlOptions, lower, lower_moves
-from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
-from opticoll.formulations.schedules.program import (
+from opticoll.formulations.schedules import (
     KINDS,
     TARGETS,
     Place,
     Program,
     ThreadBlock,
     exceeded,
+    interpreter,
     static_violation,
 )
-from opticoll.formulations.schedules.schedule_json import links_document
+from opticoll.formulations.schedules.collective_steps import schedule_collective
+from opticoll.formulations.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
+from opticoll.formulations.schedules.lowering import XmlOptions, lower, lower_moves
+from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
+from opticoll.formulations.schedules.schedule_json import links_document, verify_document, verify_file, verify_program
 from opticoll.formulations.schedules.schedule_kernels import Copies, fair_rates
 from opticoll.formulations.schedules.shard_routes import Route, Routes, cut
-from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.instances import Topology, parse
 
 

@@ -17,17 +17,21 @@ from strategies import topologies
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
-from opticoll.formulations.schedules import interpreter
+from opticoll.formulations.schedules import REASONS, TARGETS, Place, exceeded, interpreter
 from opticoll.formulations.schedules.link_schedule import schedule_routes
 from opticoll.formulations.schedules.lowering import lower, schedule_text
 from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
-from opticoll.formulations.schedules.program import REASONS, TARGETS, Place, exceeded
-from opticoll.formulations.schedules.schedule_json import links_document, routes_document
+from opticoll.formulations.schedules.schedule_json import (
+    links_document,
+    routes_document,
+    verify_document,
+    verify_file,
+    verify_program,
+)
 from opticoll.formulations.schedules.shard_routes import Route, cut, routes_of
-from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.standard_form import compile_model
 
 relaxed = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

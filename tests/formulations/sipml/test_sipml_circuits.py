@@ -13,12 +13,12 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.papers.sipml import claims as duty_cycle
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.wavelengths import matchings
+from opticoll.formulations.rounds import matchings
 from opticoll.formulations.sipml import ocs_circuits, transfers_of
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.sipml import koenig_bisection
+from opticoll.solvers.methods import sipml
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.ocs-circuits"
@@ -71,7 +71,7 @@ def brute_force(pool):
 
 def polynomial(pool):
     data = ocs_circuits.prepare(pool)
-    time, below = koenig_bisection.bisect(data)
+    time, below = sipml.bisect(data)
     return data, time, below
 
 
@@ -88,9 +88,9 @@ def assert_all_agree(pool, models=("counts",)):
     data, time, below = polynomial(pool)
     for model in models:
         assert solved(pool, model)[0] == pytest.approx(time, rel=1e-6)
-    side = koenig_bisection.overfull(data, data.transfers.needs(below))
+    side = sipml.overfull(data, data.transfers.needs(below))
     assert side is not None
-    assert koenig_bisection.certificate(data, time, side)["circuits_needed"] > pool.degree
+    assert sipml.certificate(data, time, side)["circuits_needed"] > pool.degree
     match = ocs_circuits.matchings_of(data, data.transfers.needs(time)).astype(float)
     assert max(ocs_circuits.residuals(data, {"match": match}).values()) == 0
     assert ocs_circuits.objective(data, {"match": match}) == time
@@ -160,7 +160,7 @@ def test_names_units_and_direction_do_not_matter(seed, power):
         assert polynomial(ServerPool(pool.n, pool.degree, other))[1] == time
     assert polynomial(ServerPool(pool.n, pool.degree, pool.traffic * 2.0**power))[1] == time * 2.0**power
     data = ocs_circuits.prepare(pool, {"bandwidth": 2.0**power})
-    assert koenig_bisection.bisect(data)[0] == time / 2.0**power
+    assert sipml.bisect(data)[0] == time / 2.0**power
     assert polynomial(ServerPool(pool.n, pool.degree + 1, pool.traffic))[1] <= time
 
 

@@ -16,9 +16,8 @@ from opticoll.formulations.sipml import ocs_circuits, placement
 from opticoll.instances import BadInput, parse
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled, hybrids
-from opticoll.solvers.methods.sipml.placement_enumeration import Enumeration
+from opticoll.solvers.methods.sipml.degree_aware import Enumeration, Repair, Unrolled, hybrids
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.placement"

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.wavelengths import wavelengths_needed
+from opticoll.formulations.rounds import wavelengths_needed
+from opticoll.formulations.sipml import heaviest_set, strip
 from opticoll.formulations.sipml import ring_wavelengths as ring
-from opticoll.formulations.sipml.arc_sets import heaviest_set, strip
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.sipml.ring_sets import _Program, attainable_times, first_fit, ring_circuits, search
+from opticoll.solvers.methods.sipml import _Program, attainable_times, first_fit, ring_circuits, search
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.ring-wavelengths"

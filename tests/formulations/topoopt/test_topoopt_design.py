@@ -19,9 +19,9 @@ from opticoll.formulations.topoopt import Ring, build_design, lower_bounds, read
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.procedure import rebuild, send
 from opticoll.solvers.methods.topoopt import topology_finder as circuits
 from opticoll.solvers.methods.topoopt.topology_finder import group_ports, ocs_reconfig, ring_ports, topology_finder
+from opticoll.solvers.plan import rebuild, send
 from opticoll.solvers.task import Task
 
 SPECS = [

@@ -14,8 +14,8 @@ from opticoll.formulations.topoopt import TopologyDesign, residuals, routing
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import methods, runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 NAME = "topoopt.routing"

@@ -19,7 +19,6 @@ from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job
 from opticoll.solvers.choice import LARGEST
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.topoopt.alternating import (
     alternate,
     chain,
@@ -30,6 +29,7 @@ from opticoll.solvers.methods.topoopt.alternating import (
     way_loads,
 )
 from opticoll.solvers.runner import solve
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 MODELS = tuple(JOBS)

@@ -22,14 +22,14 @@ from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.choice import LARGEST
-from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.topology import exchange_search
-from opticoll.solvers.methods.topology.exchange_search import annealed, split_norm
+from opticoll.solvers.methods import topology as exchange_search
+from opticoll.solvers.methods.topology import annealed, split_norm
 from opticoll.solvers.methods.topoopt import design_search
 from opticoll.solvers.methods.topoopt.design_search import Oracle, WiringSearch
 from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
 from opticoll.solvers.methods.topoopt.wiring_kernels import Options, renamings
 from opticoll.solvers.runner import solve
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 

@@ -24,7 +24,7 @@ from second_measurements import (
 
 from opticoll.analysis.ledger import Verdict, claims
 from opticoll.formulations import optree as theory
-from opticoll.formulations.rounds import wavelengths
+from opticoll.formulations import rounds as wavelengths
 
 PAPER = "optree"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}

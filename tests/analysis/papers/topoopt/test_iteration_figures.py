@@ -5,21 +5,21 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from opticoll.analysis.papers import topoopt
 from opticoll.analysis.papers.topoopt import iteration_figures as figures
-from opticoll.analysis.papers.topoopt import iteration_table
 from opticoll.errors import BadInput
 
 
 def key(row):
-    return tuple((name, row[name]) for name in iteration_table.FIELDS[:-1])
+    return tuple((name, row[name]) for name in topoopt.FIELDS[:-1])
 
 
-ROWS = {key(row): row["seconds"] for row in iteration_table.table()}
-CELLS = list(iteration_table.cells())
+ROWS = {key(row): row["seconds"] for row in topoopt.table()}
+CELLS = list(topoopt.cells())
 
 
 def test_the_table_has_a_row_for_every_cell():
-    assert set(ROWS) == {key(iteration_table._row(cell)) for cell in CELLS}
+    assert set(ROWS) == {key(topoopt._row(cell)) for cell in CELLS}
     assert {cell["figure"] for cell in CELLS} == {11, 12, 16, 17, 27, 28}
 
 
@@ -32,20 +32,20 @@ CHEAP = [
 
 @pytest.mark.parametrize("cell", CHEAP[::4], ids=lambda cell: "-".join(map(str, cell.values())))
 def test_rows_are_simulated_again(cell):
-    row = iteration_table.record(cell)
+    row = topoopt.record(cell)
     assert float(row["seconds"]) == pytest.approx(float(ROWS[key(row)]), rel=1e-5)
 
 
 def few(monkeypatch):
     """Three cells of a job of 16 servers instead of all."""
     cells = [cell for cell in CELLS if cell["figure"] == 16 and cell["model"] == "vgg"][:3]
-    monkeypatch.setattr(iteration_table, "_all_cells", lambda: iter(cells))
+    monkeypatch.setattr(topoopt, "_all_cells", lambda: iter(cells))
     return cells
 
 
 def test_a_table_goes_on_where_it_was_interrupted(monkeypatch, tmp_path, capsys):
     cells, path, simulated = few(monkeypatch), tmp_path / "times.csv", []
-    record = iteration_table.record
+    record = topoopt.record
 
     def counted(cell):
         simulated.append(cell)
@@ -54,28 +54,28 @@ def test_a_table_goes_on_where_it_was_interrupted(monkeypatch, tmp_path, capsys)
             raise BadInput(msg)
         return record(cell)
 
-    monkeypatch.setattr(iteration_table, "record", counted)
+    monkeypatch.setattr(topoopt, "record", counted)
     with pytest.raises(BadInput, match="interrupted"):
-        iteration_table.write_table(path)
+        topoopt.write_table(path)
     assert len(path.read_text().splitlines()) == 1 + 2
-    iteration_table.main(["--out", str(path), "--figures", "16"])
+    topoopt.main(["--out", str(path), "--figures", "16"])
     assert simulated[2:] == [simulated[2]] * 2, "two cells are not simulated again"
     whole = path.read_text()
     assert [row.split(",")[3:5] for row in whole.splitlines()[1:]] == [[c["network"], str(c["degree"])] for c in cells]
-    iteration_table.write_table(path, figures=[11])
+    topoopt.write_table(path, figures=[11])
     assert path.read_text() == whole
     assert len(simulated) == 4
 
 
 def test_two_processes_find_the_same_times(tmp_path):
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    rows = [row for row in iteration_table.table() if row["figure"] != "16" or row["model"] != "vgg"]
+    rows = [row for row in topoopt.table() if row["figure"] != "16" or row["model"] != "vgg"]
     assert len(rows) == len(CELLS) - 4
     for path, jobs in ((one, 1), (two, 2)):
-        iteration_table._write(path, {key(row): row["seconds"] for row in rows})
-        iteration_table.write_table(path, jobs=jobs)
+        topoopt._write(path, {key(row): row["seconds"] for row in rows})
+        topoopt.write_table(path, jobs=jobs)
     assert one.read_text() == two.read_text()
-    assert {key(row) for row in iteration_table._rows(one)} == set(ROWS)
+    assert {key(row) for row in topoopt._rows(one)} == set(ROWS)
 
 
 @pytest.mark.parametrize("figure", figures.FIGURES, ids=lambda figure: figure.name)
@@ -101,5 +101,5 @@ def test_no_network_is_faster_than_the_ideal_switch_by_more_than_its_latency(nam
     times = rows.pivot_table(index=["model", "link_gbps"], columns="network", values="seconds")
     assert times.shape == (30, 7)
     assert times.notna().all(axis=None)
-    for network in iteration_table.NETWORKS:
+    for network in topoopt.NETWORKS:
         assert not (times[network] < times["Ideal Switch"] * 0.99).any()

@@ -32,8 +32,8 @@ from opticoll.analysis.papers.topoopt import claims as topoopt_claims
 from opticoll.analysis.papers.topoopt import design_claims, network_claims, time_claims
 from opticoll.errors import BadInput
 from opticoll.instances.training_jobs import compute_time, dense_weights, operators
+from opticoll.solvers.methods import topoopt as rings
 from opticoll.solvers.methods.topoopt import alternating
-from opticoll.solvers.methods.topoopt import totient_rings as rings
 
 PAPER = "topoopt"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}

@@ -16,19 +16,18 @@ from reference import MEDIUM, SMALL, optimum
 
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations import formulation
+from opticoll.formulations.flows import bounds, single_source
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows import single_source
-from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.instances import Topology, parse
 from opticoll.solvers import runner, verify
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import read_start, refuse
 from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

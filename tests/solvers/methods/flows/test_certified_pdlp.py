@@ -13,12 +13,12 @@ from reference import optimum_of
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import formulation
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.methods.flows import certified_pdlp
 from opticoll.solvers.methods.flows.certified_pdlp import METHODS
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Task, Termination
 
 #: A topology on which no flow is forced: what is off stays off after repair.
@@ -106,7 +106,7 @@ def rough(noise: float) -> Outcome:
     plan = make_plan(Task("alltoall.master", CROOKED, "highs-simplex", form="matrix"))
     form = compile_model(plan.formulation.build["matrix"](plan.data))
     from opticoll.solvers.isolation import solve_isolated
-    from opticoll.solvers.methods.flows.time_form import reformulate
+    from opticoll.solvers.methods.flows.certified_pdlp import reformulate
     from opticoll.solvers.relaxation import scaling_steps
     from opticoll.solvers.task import SolveRequest
 

@@ -13,10 +13,10 @@ from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.instances import parse
 from opticoll.solvers import runner
-from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.flows import orbit_lp
 from opticoll.solvers.methods.flows.orbit_lp import run_screened_lp, solve_reduced
 from opticoll.solvers.methods.method import Context
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 
 SPECS = (

@@ -26,8 +26,13 @@ from opticoll.solvers.methods.lumorph.constructions import (
     searched,
     shifts,
 )
-from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, symmetric_copies, symmetries
-from opticoll.solvers.methods.lumorph.spreading import Policy, spread_copies
+from opticoll.solvers.methods.lumorph.round_search import (
+    PhaseSearch,
+    Policy,
+    spread_copies,
+    symmetric_copies,
+    symmetries,
+)
 from opticoll.solvers.task import Proof, Task
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.solvers.methods.topoopt import totient_rings as rings
-from opticoll.solvers.methods.topoopt.totient_rings import as_printed, coin_routes, coin_sequence, coin_table
+from opticoll.solvers.methods import topoopt as rings
+from opticoll.solvers.methods.topoopt import as_printed, coin_routes, coin_sequence, coin_table
 
 
 def test_the_papers_examples():
