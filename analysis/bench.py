@@ -1,11 +1,9 @@
-"""Generate the tables of results and the plots of README and ``docs/`` from a results store, in blocks between markers.
+"""Measure the results, plots and timings of README and ``docs/``, and write them into the documents.
 
 A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. Words
 and numbers of the table come from the claims ledger, proofs from the records behind each claim. A plot is drawn only
 if every cell of its studies has a run in the store, since part of a study could look like a different result.
 :class:`MissingData` names what a store lacks and the command that computes it.
-
-Measure the results, plots and timings of README and ``docs/``, and write them into the documents.
 
 ``python -m opticoll.analysis.bench`` runs the studies behind the plots (stored cells are skipped), the claims and every
 timing table, stores the results, and writes each block of the documents between its markers as soon as it is complete.
@@ -340,9 +338,9 @@ def _scaling(results: pd.DataFrame) -> tuple[str, str, Figure]:
 
 def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
     from opticoll.analysis.plots import store_plots
-    from opticoll.analysis.report import page as solvers_section
+    from opticoll.analysis.report import page as report_page
 
-    comparison = solvers_section.compare(results)
+    comparison = report_page.compare(results)
     steps = None if comparison is None else comparison.profiles.get("linear")
     if comparison is None or steps is None or steps.empty:
         msg = "no solver ran on every linear program of the benchmark; run `opticoll study solver-bench`"
@@ -354,7 +352,7 @@ def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
     most = ", ".join(str(solver) for solver in ends.index[ends >= ends.max()])
     caption = (
         f"{title}: of {count} problems {first.idxmax()} is the fastest on {first.max():.0%}; solved most, "
-        f"{ends.max():.0%}, by {most}, to recomputed residuals of {solvers_section.ACCURACY:g} within the time limit."
+        f"{ends.max():.0%}, by {most}, to recomputed residuals of {report_page.ACCURACY:g} within the time limit."
     )
     return title, caption, store_plots.profiles(steps, comparison.solvers)
 

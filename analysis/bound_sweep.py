@@ -1,6 +1,4 @@
-r"""Results of a sweep: its cases, their tightness, tables and plots.
-
-Tests of a bound on many instances: violations, tightness, and the smallest counterexample.
+r"""Tests of a bound on many instances: violations, tightness, the smallest counterexample; tables and plots of them.
 
 Every case is one instance. A run of the formulation gives an interval [lower, upper] that contains its optimum: one end
 is the value of a verified solution, the other a certified bound. A claimed bound b is compared with it:
@@ -190,8 +188,6 @@ BoundFunction = Callable[..., float | None]
 
 #: Relative difference up to which a bound counts as attained, and beyond which as violated.
 TOLERANCE = 1e-6
-
-
 #: Field of a record that holds the fraction of a quantity.
 _EXACT = {"objective": "objective_exact", "T": "T_exact"}
 
@@ -564,17 +560,9 @@ def _case(
 
 
 def _result(
-    model: Formulation,
-    label: str,
-    quantity: _Quantity,
-    method: str,
-    settings: Mapping[str, object],
-    over: list[str],
-    instances: int,
-    classes: int,
-    cases: list[Case],
-    interrupted: bool,
-) -> SweepResult:
+    model: Formulation, label: str, quantity: _Quantity, method: str, settings: Mapping[str, object], over: list[str],
+    instances: int, classes: int, cases: list[Case], interrupted: bool,
+) -> SweepResult:  # fmt: skip
     count = Counter(case.status for case in cases)
     violated = [case for case in cases if case.status is Status.VIOLATED]
     smallest = min(violated, key=lambda case: (case.n, case.arcs or 0, case.case), default=None)

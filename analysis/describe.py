@@ -1,7 +1,4 @@
-"""Every analytic bound that applies to an instance, as rows.
-
-Descriptions of formulations, families, methods, solvers, studies and claims.
-"""
+"""Descriptions of formulations, families, methods, solvers, studies, claims; the bounds that apply to an instance."""
 
 from __future__ import annotations
 

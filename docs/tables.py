@@ -381,12 +381,12 @@ def with_published(text: str) -> str:
 def benchmark_figures() -> dict[str, str]:
     """SVG figures of the published results by name."""
     from opticoll.analysis.benchmark import published_results
-    from opticoll.analysis.report import page as solvers_section
+    from opticoll.analysis.report import page
     from opticoll.analysis.report.page import standalone
 
     made = published_results.compared(published_results.published())
     return {f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing)
-            for one in solvers_section.figures(made)}  # fmt: skip
+            for one in page.figures(made)}  # fmt: skip
 
 
 # all of them --------------------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
-"""Linear and mixed-integer programs in matrix form, read from MPS and LP files.
+"""Linear and mixed-integer programs in matrix form, read from MPS and LP files, and solution files of solvers.
 
 The readers are those of HiGHS, run in a process of its own with a limit on time and memory: a malformed file ends that
 process at most. A program is identified by its numbers; names of rows and columns only label results.
 
-Solution files of solvers: values of columns by name, and where there are any, duals of rows.
-
-The formats are those of HiGHS, SCIP, Gurobi, CBC and MIPLIB, recognised by their contents::
+Solution files hold values of columns by name, and where there are any, duals of rows. The formats are those of HiGHS,
+SCIP, Gurobi, CBC and MIPLIB, recognised by their contents::
 
     HiGHS    Model status / Optimal / # Columns 2 / x 1 / ... / # Dual solution values / # Rows 1 / c1 0.5
     SCIP     solution status: optimal / objective value: 4 / x 1 (obj:2)

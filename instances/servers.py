@@ -1,6 +1,7 @@
-"""Photonic topologies: LIGHTPATH meshes (LuMorph), and optical lines and rings (OpTree, TeraRack).
+"""Photonic meshes, lines and rings; pools of servers; and what a training job communicates.
 
-Servers and what a training job communicates, without a topology: pools (TopoOpt, SiP-ML), iterations (LuMorph).
+Photonic topologies are LIGHTPATH meshes (LuMorph), and optical lines and rings (OpTree, TeraRack). Pools of servers
+(TopoOpt, SiP-ML) and training iterations (LuMorph) have no topology.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Resolve a task to a plan: formulation, instance, method, adapter and every setting, before anything runs.
 
-Run a method's procedure in a worker: the task is sent as JSON and arrays, the answer comes back the same way.
+The procedure of a method runs in a worker, to which the task is sent as JSON and arrays; the answer comes back the same
+way.
 """
 
 from __future__ import annotations

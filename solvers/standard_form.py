@@ -1,4 +1,4 @@
-r"""The sparse matrix form to which every modelling layer compiles and that every solver accepts.
+r"""The sparse matrix form that every solver accepts, and to which models are compiled.
 
 .. math::
     \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad
@@ -8,10 +8,9 @@ Rows and columns carry *blocks*: the names of constraints and variables in the f
 the array shape they have there, so that vectors can be converted back to named arrays. Infinite bounds are
 ``±inf``. Columns are stored by column (CSC) because that is what most solvers take without a copy.
 
-From a declarative model to the StandardForm, by each modelling layer's own compiler.
-
-Rows keep the orientation that the layer compiles them to: CVXPY turns ``lhs >= rhs`` into ``rhs - lhs <= 0``, Pyomo
-does not. Duals of a block have the sign of the compiled row; those of ``<=`` and ``==`` rows agree.
+A declarative model becomes a StandardForm by its modelling layer's own compiler. Rows keep the orientation that the
+layer compiles them to: CVXPY turns ``lhs >= rhs`` into ``rhs - lhs <= 0``, Pyomo does not. Duals of a block have the
+sign of the compiled row; those of ``<=`` and ``==`` rows agree.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Figures of the report: bounds, times and claims of a store, and the papers' figures.
+"""Figures of the report, and the content of its sections as plain data for the templates.
 
-Content of the report's sections, as plain data for the templates.
+The figures are bounds, times and claims of a store, and those of the papers.
 """
 
 from __future__ import annotations

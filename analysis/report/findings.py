@@ -1,7 +1,4 @@
-"""Results of a store for a report: the best run of every cell, analytic bounds and measured claims.
-
-Print the report in a terminal: every verified value with its proof and its ratio to the bounds.
-"""
+"""Results of a store for a report: the best run of every cell, bounds and claims; and the report in a terminal."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The report's section on the solver benchmark: speed, accuracy and wrong answers of every solver.
-
-The runs are those on :mod:`opticoll.analysis.benchmark.benchmark_set` under the limits of the study ``solver-bench``;
-:mod:`opticoll.analysis.benchmark.solver_metrics` and the page define each number.
-
-Write the report: one self-contained HTML page of a results store, with its figures and tables as files.
+"""Write the report: one self-contained HTML page of a results store, with its figures and tables as files.
 
     OUT/index.html      the page; it loads no other file, no font and nothing from the network
     OUT/figures/        every figure as SVG and PNG
@@ -11,6 +6,10 @@ Write the report: one self-contained HTML page of a results store, with its figu
 
 Each file is replaced atomically. The templates escape all text, such as instance names and messages, and a content
 security policy forbids every script but the page's own.
+
+The section on solvers gives speed, accuracy and wrong answers of every solver in the runs on
+:mod:`opticoll.analysis.benchmark.benchmark_set` under the limits of the study ``solver-bench``;
+:mod:`opticoll.analysis.benchmark.solver_metrics` and the page define each number.
 """
 
 from __future__ import annotations
@@ -250,11 +249,11 @@ def tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 
     ``opticoll report --out FOLDER`` writes them to ``FOLDER/tables``; in Python, with a store's results::
 
-        from opticoll.analysis.report import findings, solvers_section
+        from opticoll.analysis.report import findings, page
         from opticoll.analysis.store import Store
 
-        comparison = solvers_section.compare(findings.best_runs(Store("results")))
-        for name, frame in solvers_section.tables(comparison).items():
+        comparison = page.compare(findings.best_runs(Store("results")))
+        for name, frame in page.tables(comparison).items():
             frame.to_csv(f"{name}.csv", index=False)
     """
     frames = {
@@ -390,11 +389,11 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
         bounds, times = drawings.bounds_by_formulation(findings), drawings.times(findings)
         papers = drawings.from_papers(findings)
         claimed = [] if claims is None else [claims]
-        tables = {"results": findings.results, "bounds": findings.bounds, "failures": findings.failures}
-        tables |= {"claims": claims_frame(findings.claims)}
-        tables |= {} if comparison is None else tables(comparison)
+        frames = {"results": findings.results, "bounds": findings.bounds, "failures": findings.failures}
+        frames |= {"claims": claims_frame(findings.claims)}
+        frames |= {} if comparison is None else tables(comparison)
         drawn = [*claimed, *bounds.values(), *times.values(), *papers.values(), *solvers.values()]
-        _write_files(out, drawn, tables)
+        _write_files(out, drawn, frames)
         shown = drawings.shown_records(store, findings)
         content: dict[str, object] = {"claims_figure": claims, "times": times, "shown": set(shown)}
         if not findings.results.empty:

@@ -1,9 +1,7 @@
 """Multicommodity flows, shared by several papers: models, bounds, paths and compiled kernels.
 
-Analytic bounds on the throughput of a concurrent flow, computed without a solver.
-
-All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from above, and so T = 1/F from below. Each holds
-for every topology and every demand.
+Analytic bounds, computed without a solver. All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from
+above, and so T = 1/F from below. Each holds for every topology and every demand.
 
 moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total capacity,
                 N the number of ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, and d the largest

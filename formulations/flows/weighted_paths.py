@@ -34,7 +34,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.arrays import Array, Size, check_arrays, check_shapes
 from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.single_source import WeightedPath
-from opticoll.instances import readers as untrusted
+from opticoll.instances import readers
 from opticoll.instances.demands import UNIFORM
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open the archive; errors while it is read become messages of one line."""
-    untrusted.check_file(path, MAX_BYTES, "name a file of paths")
+    readers.check_file(path, MAX_BYTES, "name a file of paths")
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive

@@ -1,6 +1,6 @@
 r"""Collectives in rounds of optical circuits: collectives, schedules of rounds, and their independent check.
 
-Wavelengths of a one-stage all-to-all on a line or ring of n nodes (Lemma 1), with optimal assignments.
+Wavelengths of a one-stage all-to-all on a line or ring of n nodes (OpTree, Lemma 1), with optimal assignments.
 
 Source  OpTree, Lemma 1; ring: Bermond et al., ICALP 1996. Cycle covers of K_n: Bermond, Coudert, Chacon & Tillerot,
         SPAA 2003; matchings: D. Koenig, Math. Annalen 77, 1916

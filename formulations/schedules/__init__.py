@@ -3,15 +3,12 @@
 shard_routes    shares of a commodity along paths, read off a flow, and their division into whole chunks
 link_schedule   steps of (arc, chunk): from timed routes or by list scheduling; execution and alpha-beta time
 lowering        a link schedule as a program: thread blocks, buffers, dependencies
-program         programs, collectives and verdicts
-msccl_xml       programs as MSCCL XML, written and read
-schedule_json   link schedules and routes as JSON, written and read
+msccl_xml       programs as MSCCL XML, laid out, written and read
+schedule_json   link schedules and routes as JSON, written and read; any schedule file against a topology
 foreign_schedules   schedules of TE-CCL, msccl-tools and ForestColl, read and executed
 interpreter     execution of programs
-verification    any schedule file against a topology
 
-Programs of thread blocks as the MSCCL interpreter runs them, collectives, and verdicts.
-
+Programs are made of thread blocks, as the MSCCL interpreter runs them.
 A rank has three buffers of chunks: input ``i``, output ``o``, scratch ``s``. A thread block sends to at most one rank
 and receives from at most one, over one channel, and executes its instructions in order:
 

@@ -1,6 +1,6 @@
-"""Moves of a link schedule, and their thread blocks, channels and dependencies, in flat arrays.
+"""Programs as MSCCL XML, the format of msccl-tools and the MSCCL runtime: their layout, reading and writing.
 
-Read and write programs as MSCCL XML, the format of msccl-tools and the MSCCL runtime.
+The layout of a link schedule is its moves with their thread blocks, channels and dependencies, in flat arrays.
 
 Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azure/msccl-executor-nccl (its parser)
 

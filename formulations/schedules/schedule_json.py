@@ -1,4 +1,4 @@
-"""Read and write link schedules and routes as JSON.
+"""Read and write link schedules and routes as JSON; verify a schedule file on a topology.
 
 Common fields: ``format`` (opticoll-schedule/1), ``kind``, ``collective``, ``instance`` and ``instance_hash`` (optional
 when read, checked if present), ``chunks`` D per shard. Vertices are numbers of the topology; parallel arcs between two
@@ -24,7 +24,7 @@ kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
     weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D.
 
-Verify a schedule file on a topology, and compare its time with the best lower bound on the fluid time.
+The time of a verified schedule is compared with the best lower bound on the fluid time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules import TARGETS, Verdict, exceeded, interpreter, refused, usage
+from opticoll.formulations.schedules import TARGETS, Verdict, exceeded, refused, usage
 from opticoll.formulations.schedules.collective_steps import (
     COLLECTIVES,
     CollectiveSteps,
@@ -527,6 +527,8 @@ def verify_program(
 
 def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> Verdict:
     """As :func:`verify_program`, without limits of runtimes and bounds."""
+    from opticoll.formulations.schedules import interpreter
+
     number = {int(v): r for r, v in enumerate(topology.terminals)}
     ways = {(number[u], number[v]): those for (u, v), those in ways_between(topology).items()}
     # The buffer of an all-reduce is one shard for every rank.

@@ -1,8 +1,7 @@
 r"""Placement, circuits and wavelengths of optically connected GPUs (paper: SiP-ML).
 
-Sets of disjoint arcs of a ring, which one wavelength of one direction can carry: as walks, and the heaviest one.
-
-A wavelength carries a set of circuits that share no segment of the ring. Cut the ring at node 0 and write node 0 also
+Sets of disjoint arcs of a ring are stated as walks; :func:`heaviest` finds the heaviest one. A wavelength of one
+direction carries a set of circuits that share no segment of the ring. Cut the ring at node 0 and write node 0 also
 as n. At most one circuit crosses the cut: (u,v) with 1 <= v < u. So a set is a walk on the line from v, over circuits
 and idle segments, to u, and the crossing circuit back; or from 0 to n if nothing crosses. Sets with the same v are one
 commodity: walks that leave v and end at any u, so that n commodities contain all sets of a direction (independent sets

@@ -7,8 +7,7 @@ Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; 
 Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every fibre
 Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B
         with ``model=sets``, whose size does not depend on W: walks over circuits f_dvp >= 0, integer, idle segments
-        idle_dva >= 0 and crossing circuits over_dp >= 0, integer, with the index sets of
-        :mod:`opticoll.formulations.sipml`
+        idle_dva >= 0 and crossing circuits over_dp >= 0, integer
         with ``model=arcs``: x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W)
 
 min (max V / B) t  s.t.
@@ -21,13 +20,12 @@ min (max V / B) t  s.t.
     free[d,s,w]    sum_{p over s} x_pdw <= 1
     serve[p]       c_p - sum_dw x_pdw <= 0
 
-with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml`). high_p is the least
-number of circuits with which p meets the bounds ``arc-load`` and ``cut`` on T, at most 2 W.
+with v_p = V_p / max V: the chords of t >= v_p / c_p. high_p is the least number of circuits with which p meets the
+bounds ``arc-load`` and ``cut`` on T, at most 2 W. Walks and chords: :mod:`opticoll.formulations.sipml`.
 
 Bounds. For weights w_p >= 0, sum w_p c_p is at most W times (heaviest set clockwise + anticlockwise), which a dynamic
-program finds. With circuits rounded up to integers this bounds T
-(:func:`opticoll.formulations.sipml.least_times`). Weights: shortest distances (``arc-load``), pairs that
-leave an interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
+program finds. With circuits rounded up to integers this bounds T (``least_times``). Weights: shortest distances
+(``arc-load``), pairs that leave an interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
 
 Every pair needs a circuit at all times, so the problem may be infeasible (``refute``). An assignment may also be given
 as ``circuits``, (E, 3): pair, direction, wavelength. The checker reads either and tests every segment and wavelength.
@@ -80,12 +78,10 @@ NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
 #: Limits on nodes and wavelengths.
 MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
-#: Largest matrix that is built.
-MOST_NONZEROS = 20_000_000
+#: Largest matrix that is built [nonzeros], and largest number of circuits that is checked or decomposed.
+MOST_NONZEROS, MOST_CIRCUITS = 20_000_000, 20_000_000
 #: Limits on the cuts whose integer circuits are counted, and on their pairs in total.
 CUTS, CUT_ENTRIES = 256, 2_000_000
-#: Largest number of circuits that is checked or decomposed.
-MOST_CIRCUITS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)

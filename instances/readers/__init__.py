@@ -1,9 +1,8 @@
 """Readers of files from outside: topologies, matrices and graphs.
 
-Files from outside: read within a size limit, JSON without ambiguity, and file names pinned to their contents.
-
-A setting ``file:PATH`` is pinned as ``file:PATH#sha256=DIGEST``. Reading the pinned text gives the same bytes or
-an error, and the resume key of a task, which contains its settings, changes with the contents of the file.
+Files are read within a size limit, JSON without ambiguity, and file names are pinned to their contents. A setting
+``file:PATH`` is pinned as ``file:PATH#sha256=DIGEST``. Reading the pinned text gives the same bytes or an error, and
+the resume key of a task, which contains its settings, changes with the contents of the file.
 """
 
 from __future__ import annotations

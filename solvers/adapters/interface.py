@@ -1,11 +1,9 @@
-"""Interface of solver adapters.
+"""Interface of solver adapters, and what they share: options, file names, progress, row types, solution vectors.
 
 To add a solver, add a module to this package that defines a subclass of :class:`Adapter` and an instance of it called
 ``ADAPTER`` (or a tuple of instances). The solver's package may be imported only inside :meth:`Adapter.solve`,
 :meth:`Adapter.write` and :meth:`Adapter.probe_licence`, which run in a separate worker process, because some solver
 wheels cannot be imported into one process.
-
-Helpers shared by the adapters: options, file names, progress, row types and solution vectors.
 """
 
 from __future__ import annotations

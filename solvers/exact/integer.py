@@ -1,4 +1,6 @@
-r"""Exact optima of integer programs: a tree found in floating point, closed leaf by leaf in rational numbers.
+r"""Exact optima of integer programs, closed leaf by leaf, and of flow problems, lifted from smaller programs.
+
+Integer programs: a tree found in floating point is closed leaf by leaf in rational numbers.
 
 1. The tree of :mod:`~opticoll.solvers.methods.certified_branching` is grown in floating point and recorded.
 2. The incumbent's integer columns are rounded, and the others solved exactly.
@@ -11,10 +13,9 @@ incumbent replaces it, and every leaf that was closed stays closed.
 With a limit, the tree takes ``SEARCH`` of the time. A tree that is not finished, or whose leaves cannot all be closed
 in time, proves a bound: the least of its leaves', open ones counted with what their parents' duals prove.
 
-Exact answers to large flow problems, lifted from smaller programs.
-
-A master LP with symmetries is solved on its orbits (:mod:`opticoll.formulations.flows.flow_orbits`). The flow is lifted
-to all sources and the arc lengths to all arcs, with shortest distances as the other multipliers.
+Exact answers to large flow problems are lifted from smaller programs. A master LP with symmetries is solved on its
+orbits (:mod:`opticoll.formulations.flows.flow_orbits`). The flow is lifted to all sources and the arc lengths to all
+arcs, with shortest distances as the other multipliers.
 
 A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
 arc lengths are the same.

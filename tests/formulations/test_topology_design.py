@@ -381,15 +381,13 @@ def test_the_program_with_racks_finds_what_enumeration_finds():
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_splits(directed):
-    from opticoll.solvers.methods import topology as exchange_search
+    from opticoll.solvers.methods.topology import exchanged, load_norm
 
     limits = (4, 2, 5)
     data = design_data(12, 4, directed, rack=4, cables=2, uplinks=5)
-    found = list(exchange_search.exchanged(data, seed=3, starts=2, steps=300))
+    found = list(exchanged(data, seed=3, starts=2, steps=300))
     assert found
-    assert [one.spec for one in exchange_search.exchanged(data, seed=3, starts=2, steps=300)] == [
-        one.spec for one in found
-    ]
+    assert [one.spec for one in exchanged(data, seed=3, starts=2, steps=300)] == [one.spec for one in found]
     for topology in found:
         assert parse(topology.spec) == topology
         assert keeps_to(topology, *limits)
@@ -399,7 +397,7 @@ def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_split
         links[topology.tail, topology.head] = True
         loads = np.array(list(nx.edge_betweenness_centrality(nx.DiGraph(links), normalized=False).values()))
         norm = ((loads**8).sum() / data.links) ** (1 / 8)
-        assert exchange_search.load_norm(links, data.links) == pytest.approx(norm)
+        assert load_norm(links, data.links) == pytest.approx(norm)
         assert loads.max() >= all_to_all_time(topology) * (1 - 1e-7)
 
 

@@ -1,7 +1,6 @@
 """Efficient all-to-all schedules: claims, figures and benchmark tables; and which schedule suits a fabric.
 
-Which all-to-all schedule of the paper suits a fabric: figure 2, by the text of sections 3, 3.1, 3.2, appendix D.
-
+Which schedule suits a fabric is figure 2, by the text of sections 3, 3.1, 3.2, appendix D.
 The drawing is lost in our copy; the rules are those of the text. A fabric forwards in its *hosts* (store-and-forward:
 what a node passes on it has received in an earlier step) or in its *NICs* (cut-through, with source routes). Routes of
 NICs take ``weighted`` shares of a pair, or ``equal`` ones. Hosts are a bottleneck where a node's links carry more than

@@ -4,9 +4,8 @@ The authors' figures count the circuits on an edge in both directions together a
 Algorithm 1 counts the circuits of one wavelength. The paper does not say how GPUs are numbered: by rows, or by 2x2
 squares as in section 3.2; nor which shapes the grids have.
 
-The points that LuMorph's figures draw, beside ours: equal, bounded, or unknown.
-
-Every digitised point of figures 5, 6, 7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
+The points that the figures draw stand beside ours: equal, bounded, or unknown. Every digitised point of figures 5, 6,
+7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
 
     5, 6   routes of least overlap: the optimum, straight routes that attain a cut; random routes: at least the optimum
     7, 8b  the closed form as plotted, see :func:`opticoll.formulations.lumorph.formula`; 8b is LUMORPH-2

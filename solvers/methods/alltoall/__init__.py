@@ -1,9 +1,4 @@
-"""Methods for the formulations of the all-to-all paper.
-
-Method ``layer-assignment``: layers by the heuristics of App. D.1.
-
-Single-path heuristics for the all-to-all: load-aware shortest paths and randomised rounding.
-"""
+"""Methods for the formulations of the all-to-all paper: layers of virtual channels, and single paths by heuristics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Method ``time-form``: minimise the time T = 1/F (Charnes-Cooper).
-
-Method ``certified-pdlp``: off-the-shelf PDLP on the time form, repaired and certified.
-"""
+"""Methods ``time-form``: minimise the time T = 1/F (Charnes-Cooper); and ``certified-pdlp``: PDLP on it, certified."""
 
 from __future__ import annotations
 
@@ -146,11 +143,11 @@ def run(context: Context) -> Answer:
 
     Source  Applegate et al., Practical large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021
 
-    The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.certified_pdlp`) is passed to a PDLP
-    code unchanged. PDLP stops at a tolerance on its residuals, which does not bound the gap: the flow is slightly
-    infeasible and the duals prove less. Each round's flow is therefore repaired exactly and its duals are turned into a
-    bound. While the gap exceeds ``tol``, the next round starts again with a tolerance ten times smaller. The best flow
-    and duals of all rounds are kept; the last round dominates the time.
+    The concurrent flow's matrix in its time form (method ``time-form``) is passed to a PDLP code unchanged. PDLP stops
+    at a tolerance on its residuals, which does not bound the gap: the flow is slightly infeasible and the duals prove
+    less. Each round's flow is therefore repaired exactly and its duals are turned into a bound. While the gap exceeds
+    ``tol``, the next round starts again with a tolerance ten times smaller. The best flow and duals of all rounds are
+    kept; the last round dominates the time.
     """
     from opticoll.solvers.standard_form import compile_model, import_layer
 

@@ -1,4 +1,4 @@
-"""Restricted master and pricing of column generation.
+"""Method ``column-generation``: column generation over paths, its restricted master and pricing.
 
 The restricted master is one HiGHS model that grows:
 
@@ -8,8 +8,6 @@ over the paths known so far; lambda is the time T of the restricted problem, D_k
 share of it on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
 
 Pricing finds shortest allowed paths of all commodities at once.
-
-Method ``column-generation``: column generation over paths.
 """
 
 from __future__ import annotations

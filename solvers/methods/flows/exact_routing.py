@@ -1,6 +1,6 @@
-"""Conversion between routes, kappa paths per commodity, and the variables x and Lambda of models that choose paths.
+"""Method ``exact-routing``: fluid bound, rerouting, branch and bound.
 
-Method ``exact-routing``: fluid bound, rerouting, branch and bound.
+Routes, kappa paths per commodity, are converted to the variables x and Lambda of models that choose paths, and back.
 """
 
 from __future__ import annotations

@@ -1,12 +1,4 @@
-r"""Schedule copies round by round: every receiver takes its rarest missing chunks from nearby holders.
-
-Schedules one phase of copies on any topology; circuits are routed when they are chosen
-(:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Several policies are tried in turn, each with its own seed:
-
-    rare   number of rarest missing chunks of which a receiver takes the nearest: few spread chunks far, many save arcs
-    near   distance in arcs within which it looks for these before it takes any missing chunk
-
-Schedule one phase of copies: constructions first, then search, until a lower bound is met.
+r"""Schedule one phase of copies: constructions first, then search, until a lower bound is met.
 
     exchange    every delivery directly from a holder, by the permutations of
                 :mod:`opticoll.solvers.methods.lumorph.constructions`
@@ -14,8 +6,15 @@ Schedule one phase of copies: constructions first, then search, until a lower bo
     halving     broadcast along a Hamiltonian path, same module
     first fit   directly from a holder, :mod:`opticoll.solvers.methods.lumorph.assignment`
     ejection    the same, packed into fewer rounds
-    spreading   copies of copies, :mod:`opticoll.solvers.methods.lumorph.round_search`
+    spreading   copies of copies, :func:`spread`
     symmetric   the same on small meshes with one waveguide, invariant under reflections
+
+Spreading works on any topology: every receiver takes its rarest missing chunks from nearby holders, and circuits are
+routed when they are chosen (:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Several policies are tried in
+turn, each with its own seed:
+
+    rare   number of rarest missing chunks of which a receiver takes the nearest: few spread chunks far, many save arcs
+    near   distance in arcs within which it looks for these before it takes any missing chunk
 
 Deliveries directly from holders have no precedence, so their rounds may be in any order.
 

@@ -1,8 +1,4 @@
-"""Methods for SiP-ML's formulations.
-
-Method ``koenig-bisection``: bisection and edge colouring.
-
-Methods for wavelengths on a ring: first fit, programs over sets of disjoint arcs, and periodic control.
+"""Methods for SiP-ML's circuits: bisection and edge colouring over switches; first fit and programs of sets on a ring.
 
 Periodic control (section 3.3; the paper's rule is in its lost appendix, this one is ours): at every interval the bytes
 that are left, D_p, are read, and wavelengths are given one by one to the pair with the most bytes for one circuit more,

@@ -1,7 +1,4 @@
-"""Method ``degree-aware``: degree-aware placement (Algorithm 1).
-
-Method ``placement-enumeration``: exhaustive placement.
-"""
+"""Methods for SiP-ML's placement: ``degree-aware`` (Algorithm 1), and ``placement-enumeration`` (exhaustive)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-r"""Search for topologies.
-
-Topologies of given degree by exchanges of links, within limits on the cables between racks.
+r"""Search for topologies of given degree: exchanges of links, within limits on the cables between racks.
 
 If every shard is split equally over its shortest paths, the
 largest load of an arc bounds T from above. The search minimises the p-norm of these loads, p = 8, which counts long

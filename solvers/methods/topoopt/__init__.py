@@ -1,4 +1,4 @@
-"""Methods for TopoOpt's formulations, with their engines.
+"""Methods for TopoOpt's formulations, with their engines; and the rings that they share.
 
 Rings of all-reduce groups by TotientPerms and SelectPermutations, and routes over them by CoinChangeMod.
 
