@@ -537,10 +537,14 @@ def _parameters(parameters: Sequence[Parameter]) -> tuple[ParameterRow, ...]:
 
 
 def _text(item: Callable[..., object], *, of_module: bool = False) -> str:
-    """The docstring of a function or class without its sections, or its module's: on request, and where it has none."""
-    if item.__doc__ and not of_module:
-        return _SECTION.split(inspect.cleandoc(item.__doc__), maxsplit=1)[0].strip("\n")
-    return inspect.cleandoc(sys.modules[item.__module__].__doc__ or "")
+    """The docstring of a function or class without its sections; that of its module on request, or if it has none.
+
+    The module of a plug-in comes first, as the file is usually about one thing.
+    """
+    of_file = inspect.cleandoc(sys.modules[item.__module__].__doc__ or "")
+    if of_module or (of_file and plugins.file_of(item) is not None):
+        return of_file
+    return _SECTION.split(inspect.cleandoc(item.__doc__ or ""), maxsplit=1)[0].strip("\n") or of_file
 
 
 def _body(text: str | None) -> str:
