@@ -84,6 +84,7 @@ from opticoll.formulations.rounds.round_schedule import (
     from_values,
     opposite_arcs,
     schedule_arrays,
+    stated,
     violations,
 )
 from opticoll.instances import Topology
@@ -533,18 +534,8 @@ def restriction(data: RoundModel) -> str:
 
 
 def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-    """The schedule.
-
-    Raises
-    ------
-    NotApplicable
-        If the values hold none.
-    """
-    schedule = schedule_of(data, values)
-    if schedule is None:
-        msg = f"{NAME}: the values hold no schedule"
-        raise NotApplicable(msg)
-    return schedule
+    """The schedule; an error if the values hold none."""
+    return stated(schedule_of(data, values), NAME)
 
 
 def estimate(data: RoundModel) -> dict[str, int]:

@@ -61,7 +61,14 @@ from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_ro
 from opticoll.formulations.lumorph.rounds import prepare as prepare_rounds
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds import CollectiveSpec, select
-from opticoll.formulations.rounds.round_schedule import RoundSchedule, direct, from_values, schedule_arrays, violations
+from opticoll.formulations.rounds.round_schedule import (
+    RoundSchedule,
+    direct,
+    from_values,
+    schedule_arrays,
+    stated,
+    violations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -394,18 +401,8 @@ def objective(data: SumModel, values: Mapping[str, NDArray[Any]]) -> float:
 
 
 def decode(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-    """The schedule.
-
-    Raises
-    ------
-    NotApplicable
-        If the values hold none.
-    """
-    schedule = schedule_of(data, values)
-    if schedule is None:
-        msg = f"{NAME}: the values hold no schedule"
-        raise NotApplicable(msg)
-    return schedule
+    """The schedule; an error if the values hold none."""
+    return stated(schedule_of(data, values), NAME)
 
 
 def bounds(data: SumModel) -> list[Bound]:

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds import select
 
 if TYPE_CHECKING:
@@ -243,6 +244,20 @@ def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
 
 def _column(size: Size, high: int | Size, axis: str, entries: str) -> Array:
     return Array((size,), low=0, high=high, axes=(axis,), entries=entries)
+
+
+def stated(schedule: RoundSchedule | None, name: str) -> RoundSchedule:
+    """The schedule that values hold.
+
+    Raises
+    ------
+    NotApplicable
+        If they hold none.
+    """
+    if schedule is None:
+        msg = f"{name}: the values hold no schedule"
+        raise NotApplicable(msg)
+    return schedule
 
 
 def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 #: Largest ForestColl file [bytes], most sends, and largest number in a file.
 MAX_BYTES = 256 << 20
 MAX_SENDS = 5_000_000
-MAX_NUMBER = 10**9
 #: Tolerance on the sum of the volumes of a chunk, which TE-CCL rounds to 6 digits.
 VOLUME = 1e-4
 _FLOWS = re.compile(r"[0-9]-Flows")

@@ -1,11 +1,4 @@
-"""Low-diameter graphs: Kautz, de Bruijn, Petersen, Slim Fly and Dragonfly; Cayley graphs of metacyclic groups.
-
-Kautz, de Bruijn and generalized Kautz digraphs: dense digraphs of given degree and diameter.
-
-Low-diameter graphs: Petersen, Slim Fly (McKay-Miller-Siran) and Dragonfly.
-
-Cayley graphs of metacyclic groups: vertex-transitive graphs of every order and degree.
-"""
+"""Low-diameter graphs: Kautz, de Bruijn, Petersen, Slim Fly and Dragonfly; Cayley graphs of metacyclic groups."""
 
 from __future__ import annotations
 

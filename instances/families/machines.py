@@ -1,11 +1,4 @@
-"""Machines: DGX-1, optical lines and rings, server pools, switched networks; topologies and programs from files.
-
-Machines (DGX-1, optical lines and rings), and topologies and programs from files.
-
-Server pools, whose topology a formulation chooses, and logged or random iterations of training.
-
-Networks of servers behind switches: fat-trees, the ideal switch, and optical circuit switches (TopoOpt, SiP-ML).
-"""
+"""Machines: DGX-1, optical lines and rings, server pools, switched networks; topologies and programs from files."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Seeded expanders; explicit small digraphs, and all regular digraphs and graphs of a size up to isomorphism.
-
-Seeded expanders: random regular graphs, Xpander, and shortest-path expanders.
-
-Explicit small digraphs, and all regular digraphs and graphs of a size up to isomorphism.
-"""
+"""Seeded expanders; explicit small digraphs, and all regular digraphs and graphs of a size up to isomorphism."""
 
 from __future__ import annotations
 

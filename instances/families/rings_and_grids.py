@@ -1,9 +1,4 @@
-"""Rings, paths, stars, complete and circulant graphs; meshes, tori, LIGHTPATH wafers (row-major), hypercubes.
-
-Rings, paths, stars, complete and complete bipartite graphs, and circulant graphs.
-
-Meshes, tori and LIGHTPATH wafers in row-major numbering; hypercubes, plain and twisted.
-"""
+"""Rings, paths, stars, complete and circulant graphs; meshes, tori, LIGHTPATH wafers (row-major), hypercubes."""
 
 from __future__ import annotations
 

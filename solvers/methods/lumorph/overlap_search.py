@@ -15,6 +15,7 @@ import numpy as np
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph import cut_bounds, grid_shape
+from opticoll.formulations.lumorph.min_overlap import overlap
 from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds import offsets
@@ -59,11 +60,6 @@ class OverlapRoutes:
     cut: str
 
 
-def load_of(routes: PathSet) -> int:
-    """Number of circuits on the busiest arc."""
-    return int(np.bincount(routes.arcs, minlength=1).max())
-
-
 def min_overlap_routes(
     topology: Topology,
     sources: I64,
@@ -87,20 +83,20 @@ def min_overlap_routes(
     """
     cut = cut_bounds(topology, (sources, targets))[0]
     routes = straight_or_shortest(topology, sources, targets)
-    load, least = load_of(routes), max(int(cut.value), 1)
+    load, least = overlap(routes), max(int(cut.value), 1)
     if load > least and (go_on is None or go_on()):
         paths, ends = _paths_of(routes), list(zip(sources.tolist(), targets.tolist(), strict=True))
         most = min(FIRST_REROUTINGS, FIRST_VERTICES // topology.n)
         if reroute_first(topology, ends, paths, least, seed=seed, most=most):
             routes = routes_of(topology, sources, targets, paths)
-            load = load_of(routes)
+            load = overlap(routes)
     for number, goal in enumerate(range(least, load)):
         if go_on is not None and not go_on():
             break
         most = max(effort * sources.size, LEAST_EFFORT)
         candidate = negotiated(topology, routes, goal, seed=seed + number, most=most, go_on=go_on)
-        if load_of(candidate) < load:
-            routes, load = candidate, load_of(candidate)
+        if overlap(candidate) < load:
+            routes, load = candidate, overlap(candidate)
         if load <= goal:
             break
     return OverlapRoutes(routes, load, least, cut.name)
@@ -391,8 +387,8 @@ def run_random_shortest(context: Context) -> Answer:
     for number in range(max(int(context.parameters["draws"]), 1)):
         random = np.random.default_rng([context.task.seed, number])
         routes = shortest_routes(data.topology, *data.commodities, random)
-        loads.append(load_of(routes))
-        if best is None or loads[-1] < load_of(best):
+        loads.append(overlap(routes))
+        if best is None or loads[-1] < overlap(best):
             best = routes
         context.remaining()
     assert best is not None
@@ -454,8 +450,8 @@ def run_negotiated_rerouting(context: Context) -> Answer:
         if bound < proven < load:
             most = LATER_EFFORT * sources.size
             tried = negotiated(topology, best, proven, seed=context.task.seed + fluid.rounds, most=most)
-            if load_of(tried) < load:
-                best, load = tried, load_of(tried)
+            if overlap(tried) < load:
+                best, load = tried, overlap(tried)
         bound = proven
     steps |= {"length_bound": bound, "weight_rounds": fluid.rounds}
     if load <= bound or not _in_time(context):
