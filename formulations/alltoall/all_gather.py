@@ -58,7 +58,7 @@ from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -282,7 +282,7 @@ def shared_formulation(
     name: str,
     title: str,
     prepare: Callable[[object, Settings], SharedFlows],
-    bounds: Callable[[SharedFlows], Sequence[Bound]],
+    bounds: Callable[[SharedFlows], list[Bound]],
     *,
     size: str = "N m + 1 variables",
     parameters: tuple[Parameter, ...] = (),
