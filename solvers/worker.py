@@ -259,9 +259,9 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 def main() -> NoReturn:
     """Import the modules (call the ``module:function``) named after the parent's process id, then do jobs.
 
-    The jobs' folders come on stdin. Every job runs in a process of its own, forked from this one, and its exit status
-    goes to stdout. Processes that a job leaves behind, in whatever session, come back to this one and are killed. Where
-    there is no safe fork, this process does one job itself.
+    The jobs' folders come on stdin. Every job runs in a process of its own, forked from this one before the job comes,
+    and its exit status goes to stdout. Processes that a job leaves behind, in whatever session, come back to this one
+    and are killed. Where there is no safe fork, this process does one job itself.
     """
     parent, *modules = sys.argv[1:]
     tied = tie_to_parent(int(parent))
@@ -276,11 +276,16 @@ def main() -> NoReturn:
     answered, answering = os.pipe()
     os.set_blocking(answered, False)
     while True:
+        pid, named = fork_ahead(ours, answering)
         folder = wait_for_folder()
-        pid = os.fork()
-        if pid == 0:
-            tie_to_parent(ours)
-            do_job(folder, answering=answering)
+        try:
+            os.write(named, os.fsencode(folder))
+        except BrokenPipeError:  # it was killed while it waited
+            os.waitpid(pid, 0)
+            os.close(named)
+            pid, named = fork_ahead(ours, answering)
+            os.write(named, os.fsencode(folder))
+        os.close(named)
         told = answers_alone(pid, answered)
         if told:  # the system takes milliseconds to end the process, which nobody has to wait for
             os.write(1, b"0\n")
@@ -292,6 +297,22 @@ def main() -> NoReturn:
             with suppress(BlockingIOError):
                 os.read(answered, 1)
             os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def fork_ahead(worker: int, answering: int) -> tuple[int, int]:
+    """Fork the process of the next job before it comes: its id, and the pipe that takes the job's folder."""
+    folder, named = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(named)
+        tie_to_parent(worker)
+        name = os.read(folder, 1 << 16)
+        os.close(folder)
+        if not name:
+            os._exit(0)
+        do_job(Path(os.fsdecode(name)), answering=answering)
+    os.close(folder)
+    return pid, named
 
 
 def answers_alone(pid: int, answered: int) -> bool:

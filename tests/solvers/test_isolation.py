@@ -517,6 +517,18 @@ def test_a_worker_that_died_while_waiting_is_replaced(none_waiting: None) -> Non
     assert first not in waiting()
 
 
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a process that waits for the job")
+def test_a_process_that_died_while_it_waited_for_a_job_is_replaced(none_waiting: None) -> None:
+    worker_module.start_ahead(isolation.modules_of("highs"), 2)
+    for _ in range(2):
+        [first] = waiting()
+        while not (ahead := worker_module.descendants(first.process.pid)):
+            time.sleep(0.01)
+        os.kill(ahead[0], signal.SIGKILL)
+        assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
+        assert waiting() == [first]
+
+
 def test_a_worker_has_a_process_per_job_and_keeps_nothing_of_it() -> None:
     first = misbehaving("state")
     second = misbehaving("state")
