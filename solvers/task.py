@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -214,6 +215,11 @@ class Progress(TypedDict):
     elapsed_s: float
 
 
+#: Held while fields are read: msgspec examines a class when it reads it for the first time, and two threads that do so at
+#: once can end the process.
+_READING = threading.Lock()
+
+
 class Fields(msgspec.Struct, frozen=True, kw_only=True):
     """Immutable fields, read as attributes or, as in the JSON object, by name: ``record["gap"]``."""
 
@@ -226,7 +232,9 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.ValidationError
             If a field has the wrong type; nothing is converted.
         """
-        return msgspec.convert(plain(values), cls)
+        found = plain(values)
+        with _READING:
+            return msgspec.convert(found, cls)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.__struct_fields__:

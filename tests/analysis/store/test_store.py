@@ -459,3 +459,28 @@ def test_several_queries_read_the_records_once(tmp_path: Path, monkeypatch: pyte
     assert (counts["runs"].tolist(), keys["key"].tolist(), len(read)) == ([1], ["a"], 1)
     with pytest.raises(BadInput, match="read-only"):
         store.tables("FROM runs", "CREATE TABLE x (a INT)")
+
+
+FIRST_READS = """
+import sys, threading
+from opticoll.analysis.store.schema import stored
+sys.setswitchinterval(1e-6)
+ready = threading.Barrier(8)
+
+def read():
+    ready.wait()
+    stored({"id": "a", "schema": 1})
+
+threads = [threading.Thread(target=read) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("read")
+"""
+
+
+def test_threads_may_read_their_first_records_at_once() -> None:
+    for _ in range(4):  # one in three ended with a segmentation fault
+        done = subprocess.run([sys.executable, "-c", FIRST_READS], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "read\n"), done.stderr
