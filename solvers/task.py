@@ -215,8 +215,8 @@ class Progress(TypedDict):
     elapsed_s: float
 
 
-#: Held while fields are read: msgspec examines a class when it reads it for the first time, and two threads that do so at
-#: once can end the process.
+#: Held while fields are read: msgspec examines a class when it first reads it, and two threads that do so at once
+#: can end the process.
 _READING = threading.Lock()
 
 

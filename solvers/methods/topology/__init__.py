@@ -10,7 +10,7 @@ distances and unequal loads alike:
 3. the best topology of every start is a candidate for the linear program
 
 :func:`annealed` minimises the same norm for any demand, by exchanges of the heads of one-way links, and
-:func:`routed_anneal` the least maximum load itself, of few links.
+:func:`routed_search` the least maximum load itself, of few links.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
 ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
 #: In linear programs: multipliers that count as 0; entries that do, relative to the largest; closed gap; most pivots.
 ROUND_OFF, PIVOT, CLOSED, PIVOTS = 1e-12, 1e-9, 1e-10, 2000
-#: Share of the steps of an annealing with linear programs in which two nodes exchange their places.
-SWAPS = 0.3
+#: Random exchanges before a descent of an iterated local search (at most); loads, relative, from which it goes on.
+KICKS, WORSE = 4, 1.003
 
 
 @njit(cache=True)
@@ -238,71 +238,109 @@ def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[flo
 
 
 @njit(cache=True)
-def routed_anneal(
-    tail: I64, head: I64, most: int, demand: F64, moves: int, heat: float, cool: float, seed: int
-) -> float:
-    """Simulated annealing of the least maximum load: two links exchange their heads, or two nodes their places.
+def _exchanged(count: I64, tail: I64, head: I64, a: int, b: int, most: int) -> bool:
+    """Exchange the heads of two links if that is allowed; whether it was."""
+    u, v, x, y = tail[a], head[a], tail[b], head[b]
+    if u in (x, y) or v in (x, y) or count[u, y] >= most or count[x, v] >= most:
+        return False
+    count[u, v] -= 1
+    count[x, y] -= 1
+    count[u, y] += 1
+    count[x, v] += 1
+    head[a], head[b] = y, v
+    return True
 
-    ``tail`` and ``head`` become the best found.
+
+@njit(cache=True)
+def _descended(  # type: ignore[no-untyped-def]
+    tail, head, count, lengths, current, demand, most
+):
+    """Exchange heads of two links, or places of two nodes, while that lowers the load; load and exchanges tried."""
+    n, m = demand.shape[0], tail.size
+    pairs = m * (m - 1) // 2
+    every = pairs + n * (n - 1) // 2
+    before, trial, new_tail, new_head = count.copy(), lengths.copy(), tail.copy(), head.copy()
+    order, places, tried, failed = np.random.permutation(every), np.arange(n), 0, 0  # noqa: NPY002
+    while failed < every:
+        which, i = order[tried % every], 0
+        tried += 1
+        failed += 1
+        left, size = (which, m) if which < pairs else (which - pairs, n)
+        while left >= size - 1 - i:
+            left -= size - 1 - i
+            i += 1
+        j = i + 1 + left
+        before[:], trial[:], new_tail[:], new_head[:] = count, lengths, tail, head
+        if which < pairs:
+            if not _exchanged(count, new_tail, new_head, i, j, most):
+                continue
+        else:
+            places[:] = np.arange(n)
+            places[i], places[j] = j, i
+            for u in range(n):
+                for v in range(n):
+                    count[places[u], places[v]] = before[u, v]
+                    trial[places[u], places[v]] = lengths[u, v]
+            for c in range(m):
+                new_tail[c], new_head[c] = places[tail[c]], places[head[c]]
+        least = current * (1.0 - PIVOT)
+        load = least_load(count, demand, trial, least)[1]
+        if load < least:
+            current, failed = load, 0
+            tail[:], head[:] = new_tail, new_head
+            with_distances(count, trial)
+            lengths[:] = trial
+        else:
+            count[:] = before
+    return current, tried
+
+
+@njit(cache=True)
+def routed_search(
+    tail: I64, head: I64, best_tail: I64, best_head: I64, loads: F64, most: int, demand: F64, moves: int, seed: int
+) -> int:
+    """Iterated local search for the least maximum load: random exchanges, then exchanges that lower the load.
 
     Parameters
     ----------
     tail, head
-        Links, ``(m,)`` each.
+        Links, ``(m,)`` each; afterwards those from which the search goes on.
+    best_tail, best_head, loads
+        The best links, and the loads of both, ``(2,)``, infinite in the beginning.
     most, demand
         Most links of a pair; what every node sends to every other, ``(n, n)``.
-    moves, heat, cool
-        Exchanges tried; temperature at the beginning and the end, relative to the load.
+    moves
+        Exchanges after which no further descent begins.
+
+    Returns
+    -------
+    Descents after the last that improved the best.
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     n, m = demand.shape[0], tail.size
-    count, lengths, trial = np.zeros((n, n), np.int64), np.ones((n, n)), np.ones((n, n))
-    for c in range(m):
-        count[tail[c], head[c]] += 1
-    current = least_load(count, demand, lengths, np.inf)[1]
-    if current < np.inf:
-        with_distances(count, lengths)
-    best, best_tail, best_head = current, tail.copy(), head.copy()
-    before, new_tail, new_head = count.copy(), tail.copy(), head.copy()
-    places = np.arange(n)
-    for move in range(moves):
-        before[:], trial[:] = count, lengths
-        if np.random.random() < SWAPS:  # noqa: NPY002
-            u, v = np.random.randint(n), np.random.randint(n)  # noqa: NPY002
-            places[:] = np.arange(n)
-            places[u], places[v] = v, u
-            for i in range(n):
-                for j in range(n):
-                    count[places[i], places[j]] = before[i, j]
-                    trial[places[i], places[j]] = lengths[i, j]
-            for c in range(m):
-                new_tail[c], new_head[c] = places[tail[c]], places[head[c]]
-        else:
-            a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
-            u, v, x, y = tail[a], head[a], tail[b], head[b]
-            if u in (x, y) or v in (x, y) or count[u, y] >= most or count[x, v] >= most:
-                continue
-            count[u, v] -= 1
-            count[x, y] -= 1
-            count[u, y] += 1
-            count[x, v] += 1
-            new_tail[:], new_head[:] = tail, head
-            new_head[a], new_head[b] = y, v
-        level = heat * (cool / heat) ** (move / moves)
-        allowed = np.inf if current == np.inf else current * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
-        low, high = least_load(count, demand, trial, allowed)
-        if low < allowed and high <= allowed:
-            current = high
-            tail[:], head[:] = new_tail, new_head
-            with_distances(count, trial)
-            lengths[:] = trial
-            if current < best:
-                best = current
-                best_tail[:], best_head[:] = tail, head
-        else:
-            count[:] = before
-    tail[:], head[:] = best_tail, best_head
-    return best
+    count, idle = np.zeros((n, n), np.int64), 0
+    new_tail, new_head = tail.copy(), head.copy()
+    while moves > 0:
+        new_tail[:], new_head[:] = tail, head
+        count[:] = 0
+        for c in range(m):
+            count[tail[c], head[c]] += 1
+        if loads[0] < np.inf:
+            for _ in range(KICKS):
+                _exchanged(count, new_tail, new_head, np.random.randint(m), np.random.randint(m), most)  # noqa: NPY002
+        lengths = np.ones((n, n))
+        load = least_load(count, demand, lengths, np.inf)[1]
+        moves -= 1
+        if load < np.inf:
+            with_distances(count, lengths)
+            load, tried = _descended(new_tail, new_head, count, lengths, load, demand, most)
+            moves -= tried
+        idle += 1
+        if load <= loads[0] * WORSE or loads[0] == np.inf:
+            tail[:], head[:], loads[0] = new_tail, new_head, load
+        if load < loads[1] * (1.0 - PIVOT):
+            best_tail[:], best_head[:], loads[1], idle = new_tail, new_head, load, 0
+    return idle
 
 
 @njit(cache=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from opticoll.formulations.topoopt import default_rings, sorted_circuits, topolo
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topology import annealed, routed_anneal
+from opticoll.solvers.methods.topology import annealed, routed_search
 from opticoll.solvers.methods.topoopt.topology_finder import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
 from opticoll.solvers.task import Termination
@@ -208,8 +209,9 @@ ROUND_OFF = 1e-12
 MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
-#: Most servers and ports with which descents compare least loads, and the temperatures for these.
-MOST_ROUTED, MOST_PORTS, ROUTED_HEAT, ROUTED_COOL = 12, 2, 0.015, 2e-3
+#: Most servers and ports with which descents compare least loads; their exchanges between two checks of the clock, and
+#: the local searches without a better load after which they end.
+MOST_ROUTED, MOST_PORTS, ROUTED, PATIENCE = 12, 2, 2000, 120
 #: Where least loads are compared, enumeration is expected to end if options of all servers are this many times the
 #: renamings, and gets half of the time; else a tenth.
 MOST_TRIED = 10**14
@@ -303,25 +305,40 @@ class WiringSearch:
             return
         tail, head = (np.ascontiguousarray(end) for end in circuits.T)
         heat = HEAT
-        split = data.n >= ALL_SPLIT or (not small and self.descents % 2 == 0)
+        if small:
+            self._search(tail, head, moves)
+            return
+        split = data.n >= ALL_SPLIT or self.descents % 2 == 0
         if split and moves is None and not whole and self.descents > 1:
             tail, head = self._over_splits(tail, head)
             heat = WARM
             if self._take_circuits(tail, head) > REFINED * self.value:
                 return
         budget = self._moves(tail.size) if moves is None else moves
-        heats = np.geomspace(min(heat, ROUTED_HEAT) if small else heat, ROUTED_COOL if small else COOL, PIECES + 1)
+        heats = np.geomspace(heat, COOL, PIECES + 1)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
             seed, piece = int(random.integers(2**31)), -(-budget // PIECES)
-            if small:
-                routed_anneal(tail, head, data.parallel, self.demand, piece, hot, cool, seed)
-            else:
-                exchange(
-                    tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax, piece, hot,
-                    cool, seed,
-                )  # fmt: skip
+            exchange(
+                tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax, piece, hot, cool,
+                seed,
+            )  # fmt: skip
         self._take_circuits(tail, head)
+
+    def _search(self, tail: I64, head: I64, moves: int | None) -> None:
+        """Iterated local search for the least load, until it is idle, or has tried so many exchanges."""
+        best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
+        idle, left = 0, sys.maxsize if moves is None else moves
+        while idle < PATIENCE and left > 0:
+            self.tick()
+            load, seed = loads[1], int(self.random.integers(2**31))
+            since = routed_search(
+                tail, head, best_tail, best_head, loads, self.data.parallel, self.demand, min(ROUTED, left), seed
+            )
+            idle = since if loads[1] < load else idle + since
+            left -= ROUTED
+            if loads[1] < min(load, self._cut()):
+                self._take_circuits(best_tail, best_head)
 
     def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
         """Anneal over split paths, with p = 4 and 2 in turn, in no more than half of the time that is left."""
@@ -454,11 +471,11 @@ def run(context: Context) -> Answer:
     """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-       With two ports and at most :data:`MOST_ROUTED` servers its values are least loads, by a compiled simplex method.
-       For many servers it first compares a norm of the loads over equally split shortest paths, which is faster still
-       (both in :mod:`opticoll.solvers.methods.topology`). Free rings, the tax and other sizes: bounds
-       by lengths. These descents go on during the enumeration, for half of the time, or nine tenths of it while no
-       target is excluded or where wirings are too many.
+       With two ports and at most :data:`MOST_ROUTED` servers it is an iterated local search instead, on least loads by
+       a compiled simplex method. For many servers the annealing first compares a norm of the loads over equally split
+       shortest paths, which is faster (all in :mod:`opticoll.solvers.methods.topology`). Free rings, the tax and other
+       sizes: bounds by lengths. These descents go on during the enumeration, for half of the time, or nine tenths of it
+       while no target is excluded or where wirings are too many.
     2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
        (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by the lengths that excluded
        the one before it, else by its least load, and a survivor by the LP's duals. When nothing is left, no wiring is

@@ -257,10 +257,15 @@ def test_least_loads_of_degenerate_and_lopsided_traffic(spec):
         assert low == pytest.approx(Oracle(data).route(count).value, rel=1e-6)
 
 
-def test_annealing_of_least_loads_keeps_ports_and_finds_the_optimum():
+def test_searches_for_least_loads_keep_ports_and_find_the_optimum():
     pool = pool_of(3, 4, 2)
     tail, head = np.repeat(np.arange(4), 2), np.roll(np.repeat(np.arange(4), 2), 2)
-    value = exchange_search.routed_anneal(tail, head, 2, pool.traffic.copy(), 3000, 0.1, 1e-3, 1)
+    start, loads = (tail.copy(), head.copy()), np.full(2, np.inf)
+    exchange_search.routed_search(*start, tail, head, loads, 2, pool.traffic.copy(), 3000, 1)
+    value = loads[1]
+    for links in (start, (tail, head)):
+        assert (np.bincount(links[0], minlength=4) == 2).all()
+        assert (np.bincount(links[1], minlength=4) == 2).all()
     count = np.zeros((4, 4), dtype=np.int64)
     np.add.at(count, (tail, head), 1)
     assert (count.sum(axis=0) == 2).all()
