@@ -40,8 +40,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             model, prepare=counted(f"prepare {name}", model.prepare), bounds=counted(f"bounds {name}", model.bounds)
         )
 
-    for module in (plan, plan):
-        monkeypatch.setattr(module, "parse", counted("parse", module.parse))
+    monkeypatch.setattr(plan, "parse", counted("parse", plan.parse))
+    monkeypatch.setattr(plan, "named", lambda _model: True)  # watched formulations are not registered
     for module in (plan, runner):
         monkeypatch.setattr(module, "formulation", watched)
     return counts

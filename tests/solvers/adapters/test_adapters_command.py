@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -310,8 +311,7 @@ def test_a_file_that_is_not_there_is_refused(monkeypatch, tmp_path):
 def test_the_table_of_the_documentation_is_valid(tmp_path):
     from opticoll.solvers.adapters import command_line
 
-    assert command_line.__doc__ is not None
-    block = command_line.__doc__.split("::\n", 1)[1].split("\n``", 1)[0]
+    block = inspect.getdoc(command_line.CommandLine).split("::\n", 1)[1].split("\n``", 1)[0]
     file = tmp_path / "doc.toml"
     file.write_text("\n".join(line.removeprefix("    ") for line in block.splitlines()), encoding="utf-8")
     (one,) = read_configuration(file)
