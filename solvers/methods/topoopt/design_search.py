@@ -212,9 +212,10 @@ HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: Most servers and ports with which descents compare least loads; their exchanges between two checks of the clock, and
 #: the local searches without a better load after which they end.
 MOST_ROUTED, MOST_PORTS, ROUTED, PATIENCE = 12, 2, 2000, 120
-#: Where least loads are compared, enumeration is expected to end if options of all servers are this many times the
-#: renamings, and gets half of the time; else a tenth.
-MOST_TRIED = 10**14
+#: Where least loads are compared, enumeration is expected to end if options of all servers are at most this many times
+#: the renamings. It then gets half of the time, and nine tenths once so many searches have ended at the incumbent's
+#: load; otherwise a tenth.
+MOST_TRIED, SETTLED = 10**12, 4
 #: Most descents in all, half of the time while wirings are enumerated; without a proof, the search ends after so many
 #: that improve nothing.
 MOST_DESCENTS, IDLE = 2000, 200
@@ -249,6 +250,7 @@ class WiringSearch:
         self.bound = max(bound.value for bound in topology.bounds(data))
         self.tally = np.zeros(4, dtype=np.int64)
         self.stages = self.descents = 0
+        self.settled = 0  # searches for least loads that ended at the incumbent's
         self.random = np.random.default_rng(self.seed)
         self.proving = self.descending = 0.0  # seconds
         # Servers by falling traffic: what is decided first bounds most.
@@ -339,6 +341,8 @@ class WiringSearch:
             left -= ROUTED
             if loads[1] < min(load, self._cut()):
                 self._take_circuits(best_tail, best_head)
+                self.settled = 0
+        self.settled += loads[1] <= self.value * (1 + self.tol)
 
     def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
         """Anneal over split paths, with p = 4 and 2 in turn, in no more than half of the time that is left."""
@@ -449,7 +453,7 @@ class WiringSearch:
                         least = min(least, self._route(options.counts[wirings[k]], min(target, self._cut())))
                 proven = time.monotonic()
                 self.proving += proven - begun
-                share = 1 if self.stages and few else 9
+                share = 1 / 9 if few and self.settled >= SETTLED else 1 if few and (self.small or self.stages) else 9
                 if self.descending < share * self.proving and self.descents < MOST_DESCENTS:
                     self._descend()
                     self.descending += time.monotonic() - proven
