@@ -210,7 +210,7 @@ MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: Most servers and ports with which descents compare least loads; their exchanges between two checks of the clock, and
-#: the local searches without a better load after which they end.
+#: the local searches without a better load after which they end, at 9 servers or fewer; fewer for more servers.
 MOST_ROUTED, MOST_PORTS, ROUTED, PATIENCE = 12, 2, 2000, 120
 #: Where least loads are compared, enumeration is expected to end if options of all servers are at most this many times
 #: the renamings. It then gets half of the time, and nine tenths once so many searches have ended at the incumbent's
@@ -307,15 +307,15 @@ class WiringSearch:
             return
         tail, head = (np.ascontiguousarray(end) for end in circuits.T)
         heat = HEAT
-        if small:
-            self._search(tail, head, moves)
-            return
-        split = data.n >= ALL_SPLIT or self.descents % 2 == 0
+        split = data.n >= ALL_SPLIT or (not small and self.descents % 2 == 0)
         if split and moves is None and not whole and self.descents > 1:
             tail, head = self._over_splits(tail, head)
             heat = WARM
-            if self._take_circuits(tail, head) > REFINED * self.value:
-                return
+        if small:
+            self._search(tail, head, moves)
+            return
+        if heat == WARM and self._take_circuits(tail, head) > REFINED * self.value:
+            return
         budget = self._moves(tail.size) if moves is None else moves
         heats = np.geomspace(heat, COOL, PIECES + 1)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
@@ -331,7 +331,8 @@ class WiringSearch:
         """Iterated local search for the least load, until it is idle, or has tried so many exchanges."""
         best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
         idle, left = 0, sys.maxsize if moves is None else moves
-        while idle < PATIENCE and left > 0:
+        patience = PATIENCE * min(1.0, (9 / self.data.n) ** 4)
+        while idle < patience and left > 0:
             self.tick()
             load, seed = loads[1], int(self.random.integers(2**31))
             since = routed_search(
