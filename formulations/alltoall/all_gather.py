@@ -374,22 +374,27 @@ def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], NDArray
     return time, inside, flows
 
 
-def bounds(data: SharedFlows) -> list[Bound]:
-    """The worst cut, which is the optimum, and what enters one rank."""
-    from opticoll.formulations.flows.worst_cuts import least_time
+def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
+    """The worst cut, which is the optimum, and what passes the links of one rank; of :func:`between_all`."""
+    from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
 
     topology = data.topology
-    entering = np.bincount(topology.head, topology.capacity, topology.n)[topology.terminals]
-    room = float(outward.up(entering.min(), int(topology.in_degree.max())))
-    time, inside = least_time(topology, [1] * topology.ranks)
+    ends, degree = (topology.tail, topology.out_degree) if data.away else (topology.head, topology.in_degree)
+    passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
+    room = float(outward.up(passing.min(), int(degree.max())))
+    time, inside = least_time(reversed_arcs(topology) if data.away else topology, [1] * topology.ranks)
     held = int(np.isin(topology.terminals, list(inside)).sum())
     return [
-        Bound("node-cut", max(outward.quotient_down(data.most, room), 0.0),
-              "what enters the rank that gets least", "beyond"),
+        Bound("node-cut", max(outward.quotient_down(data.most, room), 0.0), node, "beyond"),
         Bound("worst-cut", outward.fraction_down(time),
-              f"{held} ranks behind a capacity of {float(held / time):g}, found by max-flows", "beyond",
+              f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows", "beyond",
               exact=True, detail={"inside": sorted(inside)}),
     ]  # fmt: skip
+
+
+def bounds(data: SharedFlows) -> list[Bound]:
+    """The worst cut, which is the optimum, and what enters one rank."""
+    return cut_bounds(data, "what enters the rank that gets least", "")
 
 
 FORMULATION = shared_formulation(

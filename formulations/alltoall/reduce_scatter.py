@@ -30,13 +30,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall.all_gather import SharedFlows, between_all, shared_formulation
-from opticoll.formulations.model import Bound
+from opticoll.formulations.alltoall.all_gather import SharedFlows, between_all, cut_bounds, shared_formulation
 
 if TYPE_CHECKING:
+    from opticoll.formulations.model import Bound
     from opticoll.instances.readers import Settings
 
 NAME = "alltoall.reduce-scatter"
@@ -49,20 +46,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows
 
 def bounds(data: SharedFlows) -> list[Bound]:
     """The worst cut, which is the optimum, and what leaves one rank."""
-    from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
-
-    topology = data.topology
-    leaving = np.bincount(topology.tail, topology.capacity, topology.n)[topology.terminals]
-    room = float(outward.up(leaving.min(), int(topology.out_degree.max())))
-    time, inside = least_time(reversed_arcs(topology), [1] * topology.ranks)
-    held = int(np.isin(topology.terminals, list(inside)).sum())
-    return [
-        Bound("node-cut", max(outward.quotient_down(data.most, room), 0.0),
-              "what leaves the rank that can send least", "beyond"),
-        Bound("worst-cut", outward.fraction_down(time),
-              f"sums of {held} ranks behind a capacity of {float(held / time):g}, found by max-flows", "beyond",
-              exact=True, detail={"inside": sorted(inside)}),
-    ]  # fmt: skip
+    return cut_bounds(data, "what leaves the rank that can send least", "sums of ")
 
 
 FORMULATION = shared_formulation(

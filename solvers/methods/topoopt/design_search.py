@@ -306,18 +306,17 @@ class WiringSearch:
         if circuits is None or not self._allowed(circuits):
             return
         tail, head = (np.ascontiguousarray(end) for end in circuits.T)
-        heat = HEAT
         split = data.n >= ALL_SPLIT or (not small and self.descents % 2 == 0)
-        if split and moves is None and not whole and self.descents > 1:
+        warm = split and moves is None and not whole and self.descents > 1
+        if warm:
             tail, head = self._over_splits(tail, head)
-            heat = WARM
         if small:
             self._search(tail, head, moves)
             return
-        if heat == WARM and self._take_circuits(tail, head) > REFINED * self.value:
+        if warm and self._take_circuits(tail, head) > REFINED * self.value:
             return
         budget = self._moves(tail.size) if moves is None else moves
-        heats = np.geomspace(heat, COOL, PIECES + 1)
+        heats = np.geomspace(WARM if warm else HEAT, COOL, PIECES + 1)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
             seed, piece = int(random.integers(2**31)), -(-budget // PIECES)
