@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.schedules import Program
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
@@ -555,7 +554,7 @@ def _with_bound(
 
 
 def _fluid_bound(topology: Topology, collective: str, traffic: NDArray[np.float64] | None, root: int) -> float:
-    if collective in {"allgather", "broadcast", "reducescatter", "allreduce"}:
+    if collective in COLLECTIVES.values():
         return _bound_of_collective(topology, collective, root)
     from opticoll.formulations.flows import bounds
     from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
@@ -565,10 +564,8 @@ def _fluid_bound(topology: Topology, collective: str, traffic: NDArray[np.float6
 
 
 def _bound_of_collective(topology: Topology, collective: str, root: int) -> float:
-    from opticoll.formulations.alltoall import all_gather, all_reduce, broadcast, reduce_scatter
+    from opticoll.formulations import formulation
 
-    model: Formulation[Any] = {
-        "allgather": all_gather, "broadcast": broadcast, "reducescatter": reduce_scatter, "allreduce": all_reduce,
-    }[collective].FORMULATION  # fmt: skip
+    model = formulation(next(name for name, performed in COLLECTIVES.items() if performed == collective))
     settings = {"root": root} if collective == "broadcast" else {}
     return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))
