@@ -114,6 +114,8 @@ def call_isolated(
     OpticollError
         Typed errors of the function are raised here as the same class.
     """
+    if stop is not None and stop.is_set():
+        return Answer(Termination.INTERRUPTED, {}, {}, "stopped from outside before it began")
     named = dict(arrays or {})
     with scratch_folder(sum(array.nbytes for array in named.values())) as folder:
         described = {

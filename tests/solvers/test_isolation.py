@@ -240,6 +240,14 @@ def test_stop_from_another_thread() -> None:
     assert seen[-1]["objective"] == 5.0
 
 
+def test_a_stop_set_before_the_call_starts_no_worker(none_waiting: None) -> None:
+    stop = threading.Event()
+    stop.set()
+    answer = call_isolated(f"{HERE}:double", {"value": 1}, stop=stop)
+    assert answer.ending == Termination.INTERRUPTED
+    assert waiting() == []
+
+
 def test_keyboard_interrupt_kills_the_worker(own_scratch: Path) -> None:
     pids: list[int] = []
 
@@ -520,11 +528,14 @@ def test_a_worker_that_died_while_waiting_is_replaced(none_waiting: None) -> Non
 @pytest.mark.skipif(not worker_module.FORKS, reason="needs a process that waits for the job")
 def test_a_process_that_died_while_it_waited_for_a_job_is_replaced(none_waiting: None) -> None:
     worker_module.start_ahead(isolation.modules_of("highs"), 2)
+    [first] = waiting()
+    while not (ahead := worker_module.descendants(first.process.pid)):
+        time.sleep(0.01)
+    process = psutil.Process(ahead[0])
+    process.kill()
+    while process.status() != psutil.STATUS_ZOMBIE:  # until then its pipe is open
+        time.sleep(0.01)
     for _ in range(2):
-        [first] = waiting()
-        while not (ahead := worker_module.descendants(first.process.pid)):
-            time.sleep(0.01)
-        os.kill(ahead[0], signal.SIGKILL)
         assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
         assert waiting() == [first]
 
