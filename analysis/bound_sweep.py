@@ -12,7 +12,7 @@ proven, and the case is undecided if not. The tightness of a bound is b / optimu
 Isomorphic topologies count as one case (:func:`opticoll.instances.symmetry.isomorphism_classes`) where the formulation
 states that its optimum is the same for them (``label_invariant``) and the bound has the same value. The runs are cells
 of a study: they are recorded in the store, and a sweep that is started again only runs what has no answer yet. Bounds
-are evaluated anew each time, before anything is solved; cases to which the bound does not apply are not solved.
+are evaluated again each time, before anything is solved; cases to which the bound does not apply are not solved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command ``opticoll``. Large packages are imported inside the commands, so that ``--help`` is fast."""
+"""The command ``opticoll``. Large packages are imported inside the commands, so ``--help`` is fast."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def sweep(
 @click.command()
 @click.argument("sizes", nargs=-1, required=True, metavar="n=N degree=D")
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
-@click.option("--search", is_flag=True, help="Search anew instead of taking a record of the table.")
+@click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
 @click.option("--compare", "others", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
 @click.option("--failed-links", type=click.IntRange(0, 1), default=0, show_default=True,
               help="With 1, also the worst T after one link has failed.")  # fmt: skip
@@ -199,7 +199,7 @@ def design(
               help="Section of the TopoOpt paper that sets the sizes.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=0), default=0, help="Samples per GPU (default: those of the section).")
 @click.option("--overlap", type=click.Choice(["backward", "none"]), default="backward", show_default=True,
-              help="Communication beside computing, or only after it.")  # fmt: skip
+              help="Communication during computing, or only after it.")  # fmt: skip
 @click.option("--routing", type=click.Choice(["auto", "single", "even", "k"]), default="auto", show_default=True)
 @click.option("--paths", type=click.IntRange(min=1), default=4, show_default=True, help="Paths of the routing k.")
 @click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
@@ -525,7 +525,7 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
 
 
 def _refuse_name(name: str) -> None:
-    """Refuse a name that is no valid module name, or would hide another module."""
+    """Refuse a name that is not a valid module name, or would hide another module."""
     from importlib.util import find_spec
 
     from opticoll.errors import BadInput

@@ -127,7 +127,7 @@ def schedule_request(
     if isinstance(sizes, str):
         least, colon, most = sizes.partition(":")
         if not colon:
-            msg = f"bytes: {sizes[:40]!r} is no range of sizes; write for example 64KiB:1GiB"
+            msg = f"bytes: {sizes[:40]!r} is not a range of sizes; write for example 64KiB:1GiB"
             raise BadInput(msg)
         first = 0.0 if least.strip() in {"", "0"} else parse_size(least, "bytes")
         sizes = (int(first), int(parse_size(most, "bytes")))

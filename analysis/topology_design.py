@@ -1,7 +1,7 @@
 """Topologies for a given number of nodes and ports, with their distance from the best possible.
 
 The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.symmetric_search`).
-Either way T is solved and verified anew as ``alltoall.master`` on the topology, and compared with the bound that holds
+Either way T is solved and verified again as ``alltoall.master`` on the topology, and compared with the bound that holds
 for every topology of the degree (:mod:`opticoll.formulations.degree_design`).
 """
 
@@ -185,7 +185,7 @@ def design(
         msg = "design: well-known topologies do not keep to the cables of racks; leave out --compare or --rack"
         raise BadInput(msg)
     if not directed and n * degree % 2 and not rack:
-        msg = f"design: {n} x {degree} is odd, so that two-way links cannot give every node {degree}; "
+        msg = f"design: {n} x {degree} is odd, so two-way links cannot give every node {degree}; "
         msg += f"take degree={degree - 1} or degree={degree + 1}, or links one way (--directed)"
         raise BadInput(msg)
     record = records().get((n, degree, directed)) if table and not rack else None

@@ -131,7 +131,7 @@ def solve(
     if isinstance(formulation, Task):
         given = (instance, demand, form, time_limit, memory_limit, *settings.values())
         if any(one is not None for one in given) or (method, tol, seed, threads, exact) != ("auto", 1e-6, 0, 2, False):
-            msg = "solve: a Task holds the instance, settings and limits; give them there, and nothing beside it"
+            msg = "solve: a Task holds the instance, settings and limits; give them there, and nothing else"
             raise BadInput(msg)
         task = formulation
     else:

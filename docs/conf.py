@@ -36,7 +36,7 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 myst_enable_extensions = ["amsmath", "dollarmath"]
-# "100 $ and 200 $" is no mathematics.
+# "100 $ and 200 $" is not mathematics.
 myst_dmath_allow_space = False
 myst_heading_anchors = 3
 # Types are written by their short names, which several modules may share.

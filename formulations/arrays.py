@@ -204,7 +204,7 @@ class Links:
     capacity
         Capacity of every link [``capacity_unit``], ``(m,)``.
     time
-        Duration in which the load is carried, so that utilisation = load / (capacity time); 1 for rates.
+        Duration in which the load is carried, so utilisation = load / (capacity time); 1 for rates.
     load_unit, capacity_unit
         Units for tables and plots.
     """
@@ -377,7 +377,7 @@ def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> NDA
             raise BadFile(msg)
         number = finite_number(v)
         if number is None:
-            msg = f"{where}: value {str(v)[:60]!r} at {at!r} is no finite number"
+            msg = f"{where}: value {str(v)[:60]!r} at {at!r} is not a finite number"
             raise BadFile(msg)
         seen.add(place)
         array[place] = number

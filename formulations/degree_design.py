@@ -24,7 +24,7 @@ T = 1/F is the time of an all-to-all on the topology, in shards and links. Two n
 
 Bound  A node has at most d nodes at distance 1, and a node at distance k has at most d links on (``directed``), or
 d-1 (two-way), to nodes at distance k+1. Let S be the least sum of distances from a node. The flow of every source fills
-at least S links, so that F <= C / (n S + e), with C <= n d links. If n d is odd and links are two-way, one node has d-1
+at least S links, so F <= C / (n S + e), with C <= n d links. If n d is odd and links are two-way, one node has d-1
 links: its sum is the least for d-1 links at the root, and C <= n d - 1. If n is 1 + d + ... + d^k with d, k >= 2, no
 digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d (d-1)^(k-1) with d >= 3, k >= 2,
 two-way graphs attain it only for k = 2 and d = 3, 7, perhaps 57 (Hoffman & Singleton; Damerell; Bannai & Ito):

@@ -46,7 +46,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> MatrixProgr
     Raises
     ------
     NotApplicable
-        If the instance is no program.
+        If the instance is not a program.
     """
     if not isinstance(instance, MatrixProgram):
         spec = getattr(instance, "spec", type(instance).__name__)

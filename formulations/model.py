@@ -255,7 +255,7 @@ class Formulation(Generic[Data]):
         ``data -> Bound | None``, a bound that excludes every solution that the parameters allow. Nothing is solved
         then, and the bound is reported.
     derived
-        ``data -> Fractions``, the numbers of the matrix that are computed from the data and are no decimals of them,
+        ``data -> Fractions``, the numbers of the matrix that are computed from the data and are not decimals of them,
         such as shares of a total: what the floats of the model stand for, for exact solving. Signs do not matter.
     needs
         Formulation whose solution is part of the data. ``prepare`` takes its values as third argument.
@@ -270,7 +270,7 @@ class Formulation(Generic[Data]):
     meaning
         What the objective is, with its unit in brackets; a function of the data where it depends on parameters.
     shards
-        Whether data are counted in shards, so that their size gives bytes and, with a unit of capacity, seconds.
+        Whether data are counted in shards, so their size gives bytes and, with a unit of capacity, seconds.
     index_sets
         ``(data, values) -> {axis: names}``, names of the indices along the axes that ``arrays`` declares
         (:mod:`opticoll.formulations.arrays`). Indices of other axes are numbered.

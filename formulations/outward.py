@@ -1,4 +1,4 @@
-r"""Floating-point sums, products and quotients rounded outward, so that bounds stay on the safe side.
+r"""Floating-point sums, products and quotients rounded outward, so bounds stay on the safe side.
 
 Every function returns numbers that are provably at most (``_down``) or at least (``_up``) the exact result of the
 stated operation on the given floats. The error terms are the standard ones of rounding-error analysis (N. Higham,
@@ -52,7 +52,7 @@ def entered(value: float) -> Fraction:
         If it is none: a number that was computed, or written in more digits.
     """
     if not is_entered(value):
-        msg = f"exact: {value!r} is no decimal of at most {DIGITS} digits; state it in fewer, or solve without exact"
+        msg = f"exact: {value!r} is not a decimal of at most {DIGITS} digits; state it in fewer, or solve without exact"
         raise BadInput(msg)
     return decimal(value)
 

@@ -15,7 +15,7 @@ file:PATH               a matrix or a list of pairs, see :mod:`opticoll.instance
 In Python, a demand is also an N×N array in rank order, a DataFrame (N×N with labels, or with columns src, dst and an
 amount), or a dict ``{(u, v): amount}`` of the topology's labels; see :class:`DemandSpec`.
 
-All demands except those from files and data have the same total, N (N-1) shards, so that their times are comparable.
+All demands except those from files and data have the same total, N (N-1) shards, so their times are comparable.
 The default SEED is 0. The diagonal of a matrix must be 0: data that a rank keeps uses no link. Amounts may be in any
 unit (shards, bytes): F is the fraction of all amounts that is served per unit time, and T = 1/F the time in which
 everything is sent, in that unit over a link of capacity 1.
@@ -47,7 +47,7 @@ FORMS = "uniform, random:SEED, gravity:SEED, permutation:SEED, longest-matching 
 MAX_BYTES = 256 << 20
 #: Most ranks of a demand matrix.
 MAX_RANKS = 16_384
-#: Range of positive entries, and the largest ratio of two, so that they are large compared with the tolerances of
+#: Range of positive entries, and the largest ratio of two, so they are large compared with the tolerances of
 #: solvers.
 LEAST, MOST, RATIO = 1e-6, 1e15, 1e12
 #: Least positive entry of the generated demands [shards].
@@ -90,7 +90,7 @@ class DemandSpec(str):
         return super().__new__(cls, word)
 
     def on(self, topology: Topology, where: str) -> DemandSpec:
-        """The same demand with its labels replaced by ranks of ``topology``, so that equal data have equal texts."""
+        """The same demand with its labels replaced by ranks of ``topology``, so equal data have equal texts."""
         if self.data is None or self.data.labels is None:
             return self
         return DemandSpec(read_demand(self, topology, where))
@@ -120,7 +120,7 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
     Raises
     ------
     BadInput
-        For an unknown kind, a seed that is not a whole number, too many ranks, or data that are no valid demand.
+        For an unknown kind, a seed that is not a whole number, too many ranks, or data that are not a valid demand.
     BadFile
         For a file without a valid demand.
     """

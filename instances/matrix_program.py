@@ -305,7 +305,7 @@ def parse_sol(text: str, where: str) -> SolFile:
     Raises
     ------
     BadFile
-        If a line is in none of the formats, a name occurs twice, or a value is no finite number.
+        If a line is in none of the formats, a name occurs twice, or a value is not a finite number.
     """
     lines = text.splitlines()
     if not text.strip():

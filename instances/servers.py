@@ -289,7 +289,7 @@ class ServerPool(Instance):
             if outside:
                 msg = f"{spec}: all-reduce group {k} names server {outside[0]}; servers are 0 to {n - 1}"
                 raise BadInput(msg)
-        matrix += 0.0  # -0.0 becomes 0.0, so that equal traffic has one hash
+        matrix += 0.0  # -0.0 becomes 0.0, so equal traffic has one hash
         matrix.setflags(write=False)
         put = object.__setattr__
         put(self, "n", int(n))
@@ -355,7 +355,7 @@ class LayerTransfer:
     """Activations between layers: every GPU of ``sources`` sends ``size`` bytes to every one of ``targets``.
 
     In the backward pass every target sends as many bytes of gradients to every source. ``layer`` is the operator that
-    consumes the data; a source that is named twice sends twice, and what a GPU sends to itself is no traffic.
+    consumes the data; a source that is named twice sends twice, and what a GPU sends to itself is not traffic.
     """
 
     layer: int

@@ -1,7 +1,7 @@
 r"""Automorphisms of a topology, proposed by its family, by its numbering or by a search, and verified.
 
 An automorphism is a permutation sigma of the vertices that maps arcs to arcs of the same capacity, with their
-multiplicities, and terminals to terminals. Every proposal is verified by :func:`arc_image`, so that
+multiplicities, and terminals to terminals. Every proposal is verified by :func:`arc_image`, so
 ``torus:4x4+fail=1`` keeps exactly those symmetries that survive the failure.
 
 Proposals, in this order, until all terminals lie in one orbit
@@ -90,7 +90,7 @@ def automorphisms(topology: Topology, *, searched: bool = True) -> tuple[I64, I6
 def arc_image(topology: Topology, image: I64) -> I64 | None:
     """Image of every arc under an automorphism, shape ``(m,)``; None if the permutation is not an automorphism.
 
-    Equal parallel arcs keep their order, so that images of arcs compose as images of vertices do.
+    Equal parallel arcs keep their order, so images of arcs compose as images of vertices do.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ A test file for an adapter called ``mine``::
         misspelt = ("presolv", "presolve")     # a wrong option, and the one that the error must suggest
         bad_value = ("presolve", "perhaps")    # an option with a value that is refused
 
-The adapter solves all problems in one worker process, so that many checks start one process. What the adapter does not
+The adapter solves all problems in one worker process, so many checks start one process. What the adapter does not
 declare in its :class:`~opticoll.solvers.adapters.interface.Capabilities` is skipped.
 """
 
@@ -61,7 +61,7 @@ def mirrored(form: StandardForm) -> StandardForm:
 
 
 def boxed(form: StandardForm) -> StandardForm:
-    """The same problem with large finite bounds, so that a reduced cost of 1e-9 does not spoil the dual bound."""
+    """The same problem with large finite bounds, so a reduced cost of 1e-9 does not spoil the dual bound."""
     lower, upper = np.maximum(form.col_lower, -100.0), np.minimum(form.col_upper, 100.0)
     return replace(form, col_lower=lower, col_upper=upper)
 

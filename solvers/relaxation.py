@@ -1,4 +1,4 @@
-"""Scaling of programs, so that results do not depend on units; bounds from their linear relaxations.
+"""Scaling of programs, so results do not depend on units; bounds from their linear relaxations.
 
 Scaling. An LP whose columns are bounded by nothing but 0 and infinity is homogeneous in (x, row bounds): with s the
 largest finite row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this,
@@ -6,7 +6,7 @@ capacities of 1e-7 are lost in a feasibility tolerance of 1e-9 (measured: a cert
 
 Where capacities are coefficients (load <= c T) a column of tiny ones is worse: solvers drop entries of 1e-9 and
 call what is left infeasible. A column of large ones is as bad: with demands of D bytes, F has the coefficient D and the
-duals are of the size 1 / D, which a solver's dual tolerance of 1e-7 does not tell from 0, so that F = 0 passes for
+duals are of the size 1 / D, which a solver's dual tolerance of 1e-7 does not tell from 0, so F = 0 passes for
 optimal. Such columns are measured in another unit, x_j = y_j / k_j with k_j a power of 2, and the objective in one in
 which its largest cost is about 1.
 

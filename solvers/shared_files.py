@@ -3,7 +3,7 @@
 This works also on a file system that several machines share.
 
 A file is written under a temporary name in its own folder and then
-renamed (:func:`rewrite`) or linked (:func:`publish`) to its name, so that readers never see a part of it. ``link``
+renamed (:func:`rewrite`) or linked (:func:`publish`) to its name, so readers never see a part of it. ``link``
 fails if the name exists, also between machines, so exactly one of several writers succeeds.
 
 The system releases an advisory lock when its holder dies. On a file system without locks, every claim succeeds: a claim
@@ -85,7 +85,7 @@ def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
 def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None], *, durable: bool = True) -> None:
     """Replace the content of ``path``, given or written by a function: readers see the old file or the new one.
 
-    ``durable`` flushes it to the disk first, so that it also survives a crash of the machine.
+    ``durable`` flushes it to the disk first, so it also survives a crash of the machine.
     """
     temporary = _temporary(path.parent)
     try:
@@ -206,7 +206,7 @@ def _is_current(path: Path, descriptor: int) -> bool:
 
 PREFIX = "opticoll-"
 NESTED = "OPTICOLL_SCRATCH"
-"""Environment variable: the folder of the enclosing worker, so that nested folders are removed with it."""
+"""Environment variable: the folder of the enclosing worker, so nested folders are removed with it."""
 
 _MIB = 2**20
 #: Size of files of arrays that are mapped rather than read, and what the places of arrays are multiples of [bytes].

@@ -117,7 +117,7 @@ def check(
     Raises
     ------
     BadFile
-        If the file is no solution document, too large, for another formulation, instance or settings, or its arrays
+        If the file is not a solution document, too large, for another formulation, instance or settings, or its arrays
         are not those of the formulation (:mod:`opticoll.formulations.arrays`).
     BadInput
         For settings that the formulation does not have.

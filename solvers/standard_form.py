@@ -5,7 +5,7 @@ r"""The sparse matrix form that every solver accepts, and to which models are co
     l_r \le A x \le u_r, \quad l_x \le x \le u_x, \quad x_j \in \mathbb{Z} \; (j \in I)
 
 Rows and columns carry *blocks*: the names of constraints and variables in the formulation's docstring, with
-the array shape they have there, so that vectors can be converted back to named arrays. Infinite bounds are
+the array shape they have there, so vectors can be converted back to named arrays. Infinite bounds are
 ``±inf``. Columns are stored by column (CSC) because that is what most solvers take without a copy.
 
 A declarative model becomes a StandardForm by its modelling layer's own compiler. Rows keep the orientation that the
@@ -180,7 +180,7 @@ def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
 
 
 def import_layer(form: str) -> None:
-    """Import a modelling layer, which takes up to a second the first time and is no part of building a model."""
+    """Import a modelling layer, which takes up to a second the first time and is not part of building a model."""
     import_module("scipy.sparse")
     if form == "cvxpy":
         import_module("cvxpy")

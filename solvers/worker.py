@@ -53,7 +53,7 @@ def interpreter(target: str) -> list[str]:
     """The command that calls a ``module:function`` of opticoll in a new interpreter, from any working directory.
 
     The working directory is not importable there (``-P``), and our own folder comes first only if it is not on the
-    regular path, so that nothing shadows the standard library.
+    regular path, so nothing shadows the standard library.
     """
     module, _, function = target.partition(":")
     root = str(ROOT)

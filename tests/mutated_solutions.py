@@ -155,7 +155,7 @@ def told(array: Array) -> list[str]:
 
 
 def drawn(key: str, array: Array, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Random entries within the range; where pieces begin and what must ascend does, so that more of it is read."""
+    """Random entries within the range; where pieces begin and what must ascend does, so more of it is read."""
     shape, top = sizes(array), limit(array)
     if key.endswith("_start"):
         return np.arange(shape[0], dtype=float)

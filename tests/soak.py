@@ -591,7 +591,7 @@ def campaign(parts: tuple[Part, ...], budget_s: float, seed: int, most: int = MO
     """Give every part the same time, and at least :data:`LEAST` cases.
 
     The next case is always of the part that has used the least time. A part that has ``most`` cases leaves the rest of
-    its time to the others, so that slow cases get more of the budget than a fixed share.
+    its time to the others, so slow cases get more of the budget than a fixed share.
     """
     used, begun = dict.fromkeys((part.name for part in parts), 0.0), time.monotonic()
     while True:

@@ -10,7 +10,7 @@
 The problems are those of ``analysis/studies/solver-bench.toml``. Best known values are always computed: ``prove``
 solves each problem with HiGHS and then with every method of its formulation until value and bound meet, and writes the
 result to ``analysis/studies/solver-bench-best.json``. A value passed the formulation's own check; a bound was
-recomputed from duals, a certificate or a closed form, so that neither relies on a solver's report.
+recomputed from duals, a certificate or a closed form, so neither relies on a solver's report.
 
 The grade is the difficulty for HiGHS on one thread: ``easy`` if it solves the problem in less than a second of
 processor time, ``medium`` if it solves it within the time limit, ``hard`` otherwise. A problem whose best known value

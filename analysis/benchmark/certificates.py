@@ -1,4 +1,4 @@
-"""Certificates of the benchmark's optima: fractions, and proofs that anybody can check.
+"""Certificates of the benchmark's optima: fractions, and proofs that anyone can check.
 
     python -m opticoll.analysis.benchmark.certificates COMMAND
 

@@ -7,7 +7,7 @@
     publish            write the runs of a store on the benchmark into the published tables
 
 A table is ``analysis/benchmark/published/SOLVER-VERSION.csv``, a row for every run: a cold start of the solver in a new
-process. It has what verdicts are made of (:mod:`opticoll.analysis.benchmark.solver_metrics`), so that they follow from
+process. It has what verdicts are made of (:mod:`opticoll.analysis.benchmark.solver_metrics`), so they follow from
 the table and the best known values: value, bound and residuals as we recomputed them, time, limit and incumbents.
 Times that are compared are processor seconds, which other work on the machine changes little; limits are of wall-clock
 time.
@@ -249,7 +249,7 @@ def run_problems(
     store
         Where the runs are recorded.
     jobs, repetitions
-        Runs beside each other, and cold starts of each cell.
+        Concurrent runs, and cold starts of each cell.
     tols
         Tolerances asked for; by default those of the problem.
 
@@ -359,7 +359,7 @@ def show_command(names: tuple[str, ...], grades: tuple[str, ...], accuracy: floa
 @_GRADE
 @click.option("--solver", "solvers", multiple=True, required=True, metavar="S", help="Solver to run; repeatable.")
 @click.option("--tol", "tols", multiple=True, type=float, metavar="X", help="Tolerance (default: the problem's).")
-@click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Runs beside each other.")
+@click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Concurrent runs.")
 @click.option("--repetitions", type=click.IntRange(1, MOST_REPETITIONS), default=1, show_default=True,
               help="Cold starts of each run.")  # fmt: skip
 @click.option("--alone", is_flag=True, help="Leave the published runs out.")

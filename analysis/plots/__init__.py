@@ -195,7 +195,7 @@ def inline(text: str, name: str, title: str, description: str) -> str:
     text
         The drawing.
     name
-        Prefix of its ids, so that several figures fit one page.
+        Prefix of its ids, so several figures fit one page.
     title, description
         Text for screen readers.
     """

@@ -359,7 +359,7 @@ def _bends(drawn: Topology, place: F64) -> F64:
 
 
 def _draw_arcs(axes: Axes, drawn: Topology, place: F64, colours: list[Any], order: I64, diameter: float) -> None:
-    """Draw every arc bent to its right, so that both directions and parallel arcs are distinguishable."""
+    """Draw every arc bent to its right, so both directions and parallel arcs are distinguishable."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import FancyArrowPatch
 
@@ -456,7 +456,7 @@ def _draw_circuits(
         way = end[a] - start[a]
         side = np.array([way[1], -way[0]]) / max(float(np.hypot(*way)), 1e-9)
         for i, k in enumerate(sorted(circuits, key=lambda k: int(schedule.circuit_wavelength[k]))):
-            aside = side * step * (i + 0.7)  # to the right, so that both directions are apart
+            aside = side * step * (i + 0.7)  # to the right, so both directions are apart
             lines.append(np.array([start[a] + aside, end[a] + aside]))
             colours.append(colour(int(schedule.circuit_wavelength[k])))
     width = float(np.clip(14.0 * step, 0.5, 1.5))

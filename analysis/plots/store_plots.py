@@ -322,7 +322,7 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     steps
         ``solver``, ``ratio``, ``share``, see :func:`opticoll.analysis.benchmark.solver_metrics.performance_profile`.
     solvers
-        All solvers of the benchmark, so that each has the same colour in every figure.
+        All solvers of the benchmark, so each has the same colour in every figure.
     """
     shown = [name for name in solvers if (steps["solver"] == name).any()]
     end = {name: steps.loc[steps["solver"] == name, "share"].max() for name in shown}
@@ -370,7 +370,7 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
         Verdicts, one row per problem and solver; of repeated runs also ``seconds_min`` and ``seconds_max``, the ends
         of a bar.
     solvers
-        All solvers of the benchmark, so that each has the same colour in every figure.
+        All solvers of the benchmark, so each has the same colour in every figure.
     """
     ran = table[table["verdict"] != "unavailable"]
     fastest = ran.groupby("problem")["seconds"].min().fillna(np.inf)
@@ -428,7 +428,7 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     table
         Rows with ``solver``, ``seconds_run`` (time of the run [s], solved or not), ``residual``.
     solvers
-        All solvers of the benchmark, so that each has the same colour in every figure.
+        All solvers of the benchmark, so each has the same colour in every figure.
     """
     drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
     with style():
@@ -459,7 +459,7 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     steps
         ``solver``, ``seconds``, ``gap``, see :func:`opticoll.analysis.benchmark.solver_metrics.gap_over_time`.
     solvers
-        All solvers of the benchmark, so that each has the same colour in every figure.
+        All solvers of the benchmark, so each has the same colour in every figure.
     """
     with style():
         figure = new_figure(6.8, 4.2)

@@ -61,7 +61,7 @@ def query(records: Path, *queries: str, time_limit_s: float | None = None) -> li
         try:
             sql.encode()
         except UnicodeEncodeError as error:
-            msg = f"results: character {error.start} of the query is no valid text; write the query in UTF-8"
+            msg = f"results: character {error.start} of the query is not valid text; write the query in UTF-8"
             raise BadInput(msg) from None
     with closing(connect(records)) as connection:
         return [_answer(connection, sql, time_limit_s) for sql in queries]

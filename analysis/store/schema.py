@@ -121,8 +121,8 @@ def is_answer(record: Record) -> bool:
     """Whether a record answers its cell, which is then skipped; the same as the column ``answer``.
 
     It does if its run ended on its own terms (see :data:`FAILURES`) with a verified value, or with our own proof that
-    there is no solution (``infeasible_by``). A solver's claim is no answer, and neither is a limit reached without a
-    verified value: such a cell is tried again by every start of its study.
+    there is no solution (``infeasible_by``). A solver's claim is not an answer, and neither is a limit reached without
+    a verified value: such a cell is tried again by every start of its study.
     """
     ended = record.termination not in (None, UNAVAILABLE, *FAILURES)
     return ended and (record.verified is True or record.infeasible_by is not None)
@@ -203,7 +203,7 @@ def read_record_file(path: str | Path, folder: int | None = None) -> bytes:
     Raises
     ------
     OSError, ValueError
-        If it cannot be read, is no regular file or is too large.
+        If it cannot be read, is not a regular file or is too large.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0), dir_fd=folder)
     try:
@@ -220,7 +220,7 @@ def read_record_file(path: str | Path, folder: int | None = None) -> bytes:
 
 
 def damaged(path: Path, error: Exception) -> str:
-    """What to say of a file that is no record."""
+    """What to say of a file that is not a record."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)[:200]
     return f"store: {path} is not a record ({reason}); move it out of the store"
 

@@ -98,7 +98,7 @@ def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult
 
 @dataclass(frozen=True)
 class Attempt:
-    """The run of a cell, where and when; without its plan, so that it can be sent between machines."""
+    """The run of a cell, where and when; without its plan, so it can be sent between machines."""
 
     run: Run
     environment: Environment
@@ -399,7 +399,7 @@ _WAITING = 2
 
 
 class _Writer:
-    """Records runs in a thread of its own, so that the next cell does not wait for the disk.
+    """Records runs in a thread of its own, so the next cell does not wait for the disk.
 
     A cell is finished, in the thread that made the writer, once its record is stored. At the end of the block, also
     after Ctrl-C, every run handed over is recorded. After an error of the store no further run is.

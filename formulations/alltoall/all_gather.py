@@ -23,7 +23,7 @@ Worst cut. What the ranks in S hold must leave S at least once if S leaves out s
 For one receiver v, the maximum over S without v is the least T at which a super-source, joined to every other rank by
 an arc of capacity 1, can send N-1 units to v under capacities c T (max-flow min-cut). Newton's method starts at some T;
 any v with a smaller max-flow gives a cut of larger ratio, which is the next T; if there is none, T = T*. The arithmetic
-is on integers (capacities are binary fractions), so that comparisons are exact and the last cut is a proof without a
+is on integers (capacities are binary fractions), so comparisons are exact and the last cut is a proof without a
 tolerance.
 
 T* is always attained by coding in the network (Ahlswede et al. 2000), and by store-and-forward if every vertex is a

@@ -1,7 +1,7 @@
 """All-reduce of least time: every rank receives the sum of the buffers of all ranks.
 
 Source  beyond the all-to-all paper; the program over the shares of roots and the two phases: ForestColl (Zhao et al.,
-        2024); its rows for vertices that are no ranks: preflow packing, Bang-Jensen, Frank & Jackson 1995
+        2024); its rows for vertices that are not ranks: preflow packing, Bang-Jensen, Frank & Jackson 1995
 Sets    w in V vertices (n); a in A arcs (m); v in R ranks (N)
 Data    c_a > 0 capacity [link bandwidths], (m,); every rank has a buffer of N shards
 Vars    0 <= x_v <= N  what is summed at rank v [shards], (N,); y_a >= 0 copies and z_a >= 0 partial sums over arc a
@@ -10,8 +10,8 @@ Vars    0 <= x_v <= N  what is summed at rank v [shards], (N,); y_a >= 0 copies 
 
 min T  s.t.
     total            sum_v x_v = N
-    copies[w,v]      outflow_w(f_v) - inflow_w(f_v) - x_w = 0      w != v   (without x_w where w is no rank)
-    sums[w,v]        inflow_w(g_v) - outflow_w(g_v) - x_w = 0      w != v   (without x_w where w is no rank)
+    copies[w,v]      outflow_w(f_v) - inflow_w(f_v) - x_w = 0      w != v   (without x_w where w is not a rank)
+    sums[w,v]        inflow_w(g_v) - outflow_w(g_v) - x_w = 0      w != v   (without x_w where w is not a rank)
     copied[a,v]      f_av - y_a <= 0
     summed[a,v]      g_av - z_a <= 0
     capacity[a]      y_a + z_a - c_a T <= 0
@@ -20,7 +20,7 @@ min T  s.t.
 
 This formulation is ours. Every part of the buffer is summed at a rank and copied from there: x_v shards go to v as in a
 reduce-scatter (g, z) and from v as in an all-gather (f, y), at the same time over the same arcs. By ``forwards`` and
-``gathers`` a vertex that is no rank neither copies nor sums, so that trees between ranks carry y and z. Arcs out of v
+``gathers`` a vertex that is not a rank neither copies nor sums, so trees between ranks carry y and z. Arcs out of v
 are fixed at 0 in f_v, arcs into v in g_v. Reversing all arcs exchanges (f, y) and (g, z).
 
 Bounds. Partial sums of a set S leave it, and what is summed in S leaves it as copies: with p disjoint sets S_i that
@@ -88,7 +88,7 @@ class AllReduction:
 
     @property
     def switches(self) -> NDArray[np.int64]:
-        """The vertices that are no ranks."""
+        """The vertices that are not ranks."""
         return np.setdiff1d(np.arange(self.topology.n), self.topology.terminals)
 
 

@@ -22,8 +22,8 @@ Least cut. The shard must leave every set S that holds r and leaves out some ran
     T >= 1 / c(S -> V - S),        T* = max over such S = 1 / min_v maxflow(r, v).
 
 T* is attained by store-and-forward: as many arc-disjoint trees from r to all ranks exist as the least cut admits, if no
-more capacity leaves a vertex that is no rank than enters it (Edmonds; Bang-Jensen, Frank & Jackson 1995). *Reduce*, the
-sum of all ranks at r, is the same on the reversed topology, with sums for copies. Closed forms: complete 1/(N-1),
+more capacity leaves a vertex that is not a rank than enters it (Edmonds; Bang-Jensen, Frank & Jackson 1995). *Reduce*,
+the sum of all ranks at r, is the same on the reversed topology, with sums for copies. Closed forms: complete 1/(N-1),
 d-cube 1/d, n-ring 1/2, directed n-ring 1.
 """
 

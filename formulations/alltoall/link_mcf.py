@@ -17,7 +17,7 @@ max F  s.t.
     conservation[u,k]   outflow_u(f_k) <= inflow_u(f_k)     u not in {s_k, t_k}      (3)
     delivery[k]         sum_{a into t_k} f_ak >= F D_k                              (4), D_k = D_uk at u = t_k
 
-Commodity k may leave t_k again, so that a cycle through t_k delivers without using s_k:
+Commodity k may leave t_k again, so a cycle through t_k delivers without using s_k:
 T = 3 on ``path:4`` (true: 4), T = 6 on ``ring:8`` (true: 8). Its dual certificate needs min(dist_l(s,t), shortest
 cycle of l through t) in place of dist_l(s,t).
 """

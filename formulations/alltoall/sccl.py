@@ -14,7 +14,7 @@ min sum_t U_t  s.t.
     before[a,k,t]   f_akt <= sum_{tau<t} inflow_{tail a}(f_k,tau)       tail a != s_k     (C4)
     balance[u,k]    sum_t inflow_u(f_kt) = 1             u = t_k                          (C1, C2)
 
-A round is the time of one chunk over a link of capacity 1; R = sum_t U_t rounds move C chunks of every pair, so that an
+A round is the time of one chunk over a link of capacity 1; R = sum_t U_t rounds move C chunks of every pair, so an
 all-to-all takes T = R / C [shards / link bandwidth] and costs S alpha + T beta. SCCL fixes C, S and R and asks whether
 there is a solution (R = sum r_s is its C6); here R is minimized, and a step may have no round, so S is the most steps.
 A chunk has one destination, so arcs into its source and out of its destination, and sends that come too early or too

@@ -14,12 +14,12 @@ min sum_t U_t  s.t.
     balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = D_uk                         u in H, u != s_k (18), (19)
 
 Relays. With ``relays=pass`` H is the ranks: what comes to a NIC or a switch leaves it in the same step, as in schedules
-in steps, so that on the graph of section 3.2.3 (``+host=B``) a step is one link with the host's arcs at both its ends.
+in steps, so on the graph of section 3.2.3 (``+host=B``) a step is one link with the host's arcs at both its ends.
 With ``relays=step`` H = V: every arc takes a step, as (15)-(20) read on that graph. Without relays both are the same.
 
 Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; flows that causality excludes: an arc that
 s_k does not reach by step t, or from whose head no destination is reached by step L. A step begins where an arc leaves
-H. Causality has no rows at vertices where no flow of k can leave. Balance sums to what leaves s_k, so that the other
+H. Causality has no rows at vertices where no flow of k can leave. Balance sums to what leaves s_k, so the other
 half of (19) is implied. U_t <= sum D / min c (all shards over one arc) excludes no optimum and bounds every dual.
 
 Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination, or for

@@ -17,7 +17,7 @@ closed-form     The optimum for the uniform demand, where the family declares it
                 (:func:`opticoll.instances.spec.family`).
 
 Closed forms, for unit links and all vertices ranks. Each follows from a primal and a dual solution of equal value: on
-an arc-transitive graph an even split over shortest paths loads all arcs equally, so that the distance bound is met;
+an arc-transitive graph an even split over shortest paths loads all arcs equally, so the distance bound is met;
 rings and tori split into dimensions.
 
 hypercube:d              T = 2^(d-1)
@@ -154,7 +154,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
         value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -600.0)))
         if value < best:
             best, used = value, step
-        load = np.ldexp(load, -outward.exponent(load)) / capacity  # a power of two, so that nothing overflows
+        load = np.ldexp(load, -outward.exponent(load)) / capacity  # a power of two, so nothing overflows
         peak = load.max(initial=0.0)
         if not peak > 0:
             break
@@ -286,7 +286,7 @@ def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArra
     wanted = data.traffic[np.ix_(by_place, by_place)]
     found = []
     for matrix in (wanted, wanted.T):
-        # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
+        # Demand out of the first p ranks is summed as a block of the matrix, so nothing cancels.
         beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
         across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
         found.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
@@ -298,7 +298,7 @@ def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
     from scipy.sparse.csgraph import breadth_first_order
 
     n = topology.n
-    # An even power of two, so that square roots of degrees scale without rounding.
+    # An even power of two, so square roots of degrees scale without rounding.
     capacity = np.maximum(np.ldexp(topology.capacity, -2 * (outward.exponent(topology.capacity) // 2)), 1e-300)
     graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
     both = csr_array(graph + graph.T)

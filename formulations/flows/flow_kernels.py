@@ -5,7 +5,7 @@ Repair and decomposition take one group at a time, for flows that are too large 
 checked by independent code, :func:`opticoll.formulations.flows.concurrent_flow.residuals` and
 :mod:`opticoll.formulations.flows.weighted_paths`.
 
-A depth-first search from one source visits every simple path out of it exactly once, so that counting takes time
+A depth-first search from one source visits every simple path out of it exactly once, so counting takes time
 proportional to the number of paths. Arcs are sorted by tail.
 """
 
@@ -144,7 +144,7 @@ def _attach(
     """Give every vertex with demand but no inflow its breadth-first parent, as far up as needed.
 
     Returns how many arcs were added, -1 if some demand cannot be reached. Only vertices without inflow get an arc
-    and each exactly one, so that the support stays acyclic.
+    and each exactly one, so the support stays acyclic.
     """
     n = first_out.size - 1
     missing = False
@@ -439,7 +439,7 @@ def shortest_path(
 ) -> int:
     """Fewest arcs from ``source`` to ``target`` around what is barred, into ``path``; their number, -1 if none.
 
-    Breadth-first, arcs in ascending order, so that the answer is the same everywhere.
+    Breadth-first, arcs in ascending order, so the answer is the same everywhere.
     """
     n = first_out.size - 1
     parent = np.full(n, -1, dtype=np.int64)

@@ -1,7 +1,7 @@
 r"""Concurrent flow by source, reduced to the orbits of a verified group of automorphisms.
 
 Let G act on vertices and arcs and keep capacities, sources and demands: :math:`D_{\sigma u, \sigma s} = D_{us}`. The
-mean over G of an optimal flow is optimal, so that :math:`g_{\sigma a, \sigma s} = g_{as}` may be required. The
+mean over G of an optimal flow is optimal, so :math:`g_{\sigma a, \sigma s} = g_{as}` may be required. The
 remaining variables are the flows of a representative r of each orbit of sources, invariant under the stabiliser G_r:
 
 Sets    r in R representatives, w_r the size of their orbits; P in arcs/G; p in arcs/G_r; q in vertices/G_r
@@ -12,7 +12,7 @@ min T  s.t.
     capacity[P]    sum_r w_r sum_{p in P} |p| y_pr / |P| <= c_P T
 
 The lifted flow :math:`g_{\sigma a, \sigma r} = y_{p(a) r}` meets all demands and loads all arcs of an orbit equally, so
-that T is the optimum of the whole problem. The duals of ``capacity``, divided by |P|, are arc lengths for it.
+ T is the optimum of the whole problem. The duals of ``capacity``, divided by |P|, are arc lengths for it.
 
 A transversal (one t_s in G with t_s r = s for each source) comes from breadth-first search over the generators, the
 stabilisers from Schreier's lemma: the permutations :math:`t_{\sigma s}^{-1} \sigma t_s` generate G_r (Seress,

@@ -10,7 +10,7 @@ k           the k shortest by number of arcs (Yen, Management Science 17, 1971),
 disjoint    a largest set of arc-disjoint paths, among these one of least total length (unit capacities,
             successive shortest augmenting paths; Suurballe, Networks 4, 1974)
 
-A path is a sequence of *arcs*, so that parallel arcs give different paths. The paths of a pair are sorted by length,
+A path is a sequence of *arcs*, so parallel arcs give different paths. The paths of a pair are sorted by length,
 then lexicographically by arc numbers; everything is deterministic. ``lmax`` removes longer paths from every set.
 """
 
@@ -89,7 +89,7 @@ def read_rule(parameters: Settings, default: Kind, where: str) -> PathRule:
         msg = f"{where}: k={k} leaves no path; give at least 1"
         raise NotApplicable(msg)
     if lmax < 0:
-        msg = f"{where}: lmax={lmax} is no path length; give at least 1, or 0 for any length"
+        msg = f"{where}: lmax={lmax} is not a path length; give at least 1, or 0 for any length"
         raise NotApplicable(msg)
     return PathRule(cast("Kind", stated), k, lmax or None)
 

@@ -40,7 +40,7 @@ def unit_flow(
 
         y_u = D_u + sum_{a out of u} phi_a y_head(a)        (u != s),
 
-    and the flow is phi_a y_head(a). On an acyclic support this system is triangular up to order, so that it
+    and the flow is phi_a y_head(a). On an acyclic support this system is triangular up to order, so it
     always has a non-negative solution. A vertex that receives nothing but is needed takes its shortest path.
 
     Parameters
@@ -114,7 +114,7 @@ def _throughflow(topology: Topology, shares: NDArray[np.float64], demand: NDArra
         return through
     system = np.zeros((groups, n, n))
     for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        system[:, u, v] -= shares[a]  # arc by arc, so that parallel arcs add up
+        system[:, u, v] -= shares[a]  # arc by arc, so parallel arcs add up
     system[:, np.arange(n), np.arange(n)] += 1.0
     return np.asarray(np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T, dtype=float)
 
@@ -220,7 +220,7 @@ def _attach(
 def cancel_cycles(topology: Topology, flow: NDArray[np.float64]) -> None:
     """Subtract circulations from a non-negative flow, in place, until its support has no cycle.
 
-    Depth-first search; each cycle found loses its smallest arc, so that at most m cycles are cancelled. Net
+    Depth-first search; each cycle found loses its smallest arc, so at most m cycles are cancelled. Net
     inflow of every vertex, and so what is delivered, does not change.
     """
     from scipy.sparse import csr_array

@@ -1,7 +1,7 @@
 """Pack spanning trees from every root into the capacities of a topology.
 
 Source  Edmonds, Edge-disjoint branchings, 1973; Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995
-        (vertices that are no ranks); Berczi & Frank, 2010 (capacitated packing); ForestColl (Zhao et al., 2024), which
+        (vertices that are not ranks); Berczi & Frank, 2010 (capacitated packing); ForestColl (Zhao et al., 2024), which
         states all-gather as this packing
 Data    w_v >= 0 shards that start at rank v, W = sum_v w_v; c_a > 0 capacities, whole numbers in proportion
 

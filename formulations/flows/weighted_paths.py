@@ -14,7 +14,7 @@ File (``.npz``, no pickles)
     ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
     ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
     ``arcs``, ``rate``          arc numbers in order from the source; flow of each path, ``(P,)``
-    ``tail``, ``head``          of the arcs, so that the file can be read on its own, ``(m,)``
+    ``tail``, ``head``          of the arcs, so the file can be read on its own, ``(m,)``
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _starts(sizes: Sequence[NDArray[Any]]) -> I64:
 
 
 def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
-    """Worst violations, from numpy alone; 0 where all is well, infinite for what is no path at all.
+    """Worst violations, from numpy alone; 0 where all is well, infinite for what is not a path.
 
     ``commodities`` all ordered pairs of ranks with demand, once; ``path`` arcs join and lead from source to target;
     ``rate`` rates are positive and add up to F D, relative to that; ``capacity`` relative to the arc's.
@@ -362,7 +362,7 @@ def extract_paths(
 ) -> list[WeightedPath]:
     """Split a commodity's flow that brings ``amount`` to ``target`` into widest paths.
 
-    Every path empties an arc or the rest of the demand, so that there are at most ``m`` of them, in the order of
+    Every path empties an arc or the rest of the demand, so there are at most ``m`` of them, in the order of
     falling rates; what is left of the flow are circulations.
 
     Parameters

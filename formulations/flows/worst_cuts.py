@@ -307,7 +307,7 @@ def least_time_of(network: Network) -> tuple[Fraction, frozenset[int]]:
 
 
 def reversed_arcs(topology: Topology) -> Topology:
-    """The topology with every arc the other way; arcs are numbered anew."""
+    """The topology with every arc the other way; arcs are numbered again."""
     return topology.with_arcs(topology.head, topology.tail, topology.capacity)
 
 

@@ -36,7 +36,7 @@ topology is allowed, also with missing links, if every circuit has a path.
 Bounds: cuts (:mod:`opticoll.formulations.lumorph`), a closed form for recursive exchanges on intact meshes,
 and
 for any lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ) by LP duality; lengths are rounded to
-integers first, so that the rounding up is exact.
+integers first, so the rounding up is exact.
 
 Methods may return the routes of the arc form as paths: x has one entry per circuit, with ``path_arcs`` and
 ``path_pair`` as in :mod:`opticoll.formulations.flows.path_flow`, instead of m entries per circuit.

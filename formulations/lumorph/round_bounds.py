@@ -454,7 +454,7 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
 
 
 def _one_round(P: Mask, T: Mask, multiplicity: I64, out: F64, into: F64) -> Bound:
-    """Two rounds, where one is too short: in it nothing is summed on the way, so that every contribution comes alone.
+    """Two rounds, where one is too short: in it nothing is summed on the way, so every contribution comes alone.
 
     A vertex of T then receives one contribution of every other vertex of P, and a vertex of P sends to all of T.
     """

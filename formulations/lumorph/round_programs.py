@@ -22,7 +22,7 @@ min z  s.t.
     order[r]                R[r] - R[r-1] <= 0    for 1 < r < R_max                                              (9)
     span[r]                 r R[r] - z <= 0       for R_min < r < R_max
 
-No instance has a solution: in round 1, S is an empty sum, so that (2) forbids every transfer, and by induction none
+No instance has a solution: in round 1, S is an empty sum, so (2) forbids every transfer, and by induction none
 takes place in any round; but (3) requires one of every chunk, and (4) and (5) require every laser in every round.
 
 ``program=coded``: r in 0..R_max-1; d in Post[c] without Pre[c], s in Post[c] without d. By default four wavelengths, 20
@@ -42,7 +42,7 @@ min z  s.t.
     order[r]                R[r] - R[r-1] <= 0    for r > 1                                                      (9)
     span[r]                 r R[r] - z <= 0       for r > 0; one round has value 0
 
-A chunk whose holders are not in Post[c] cannot be sent, so that gather, scatter and all-to-all have no solution.
+A chunk whose holders are not in Post[c] cannot be sent, so gather, scatter and all-to-all have no solution.
 Every solution is a schedule of z + 1 rounds under ``Limits(L, W)`` for each direction of an edge, so bounds on rounds
 less 1 bound z.
 """

@@ -26,9 +26,9 @@ Rows of ``waveguide`` with at most W terms cannot bind and are left out. Both bu
 
 Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it holds at the start) and sums over Post;
 (3) is one constraint per chunk *and destination*, and only vertices of Post receive a chunk; (4) and (5) are "at most
-1", not "= 1"; (8), (9) and the range of the objective drop their end indices, so that a round at R_max is free;
+1", not "= 1"; (8), (9) and the range of the objective drop their end indices, so a round at R_max is free;
 max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4)-(6) carry R_r on the right-hand side,
-(7) row by row, so that the linear relaxation respects the limits on receptions, sends and cuts.
+(7) row by row, so the linear relaxation respects the limits on receptions, sends and cuts.
 
 ``program=printed`` is Algorithm 1 as printed, ``program=coded`` the program in the authors' code; both are stated
 below (:mod:`opticoll.formulations.lumorph.round_programs`). All else is about ``program=corrected``, the default.

@@ -155,7 +155,7 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
 
 
 def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> RouteSet:
-    """An optimum of Algorithm 2 for these circuits together: one route each, so that the busiest arc has the fewest.
+    """An optimum of Algorithm 2 for these circuits together: one route each, so the busiest arc has the fewest.
 
     Straight or shortest routes, then circuits on the busiest arcs are rerouted one after the other over the least
     loaded arcs, until the overlap meets a bound of :mod:`opticoll.formulations.lumorph.min_overlap`.
@@ -216,7 +216,7 @@ def _lightest(topology: Topology, s: int, d: int, load: I64) -> list[int]:
 
 
 def _in_line(mesh: Topology, s: int, d: int) -> bool:
-    """Whether two tiles share a row or column, so that their straight routes coincide."""
+    """Whether two tiles share a row or column, so their straight routes coincide."""
     assert isinstance(mesh, LightpathMesh)
     columns = mesh.shape[1]
     return s // columns == d // columns or s % columns == d % columns

@@ -16,7 +16,7 @@ the O/E/O conversion of one cycle per flit, which the paper does not state (:cla
 
     T / S = 128 q / B + r + h / f,    h = 4 (pipelined: the last packet is converted alone), or 4 q (serial)
 
-T / S depends on d alone, so that ratios of times are ratios of steps whatever the clock.
+T / S depends on d alone, so ratios of times are ratios of steps whatever the clock.
 dS/dk = 0 is 2k^2 - (2k-1) ln n = 0; its larger root is the minimum. It is real for ln n >= 2, n >= 8.
 
 Table I, steps for n = 1024, w = 64 in parentheses: ring n - 1 (1023), neighbour exchange n/2 (512), WRHT with

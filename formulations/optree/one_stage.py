@@ -13,7 +13,7 @@ min sum_c y_c  s.t.
 
 Bounds and optimum: :mod:`opticoll.formulations.rounds`. The LP relaxation gives the arc-counting bound
 without rounding. An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 for a
-route not taken, so that large ones need no x. The checker reads either and tests every arc and wavelength.
+route not taken, so large ones need no x. The checker reads either and tests every arc and wavelength.
 """
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ def run_trees(path: Path, topology: Topology) -> Verdict:
     Raises
     ------
     BadFile
-        If the file is malformed, or names what is no vertex.
+        If the file is malformed, or names something that is not a vertex.
     """
     root = readers.parse_xml(readers.read_bytes(path, MAX_BYTES, "name a schedule file"), path, "write ForestColl XML")
     number = {label: v for v, label in enumerate(topology.labels)}

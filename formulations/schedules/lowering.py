@@ -5,8 +5,8 @@ receives that add are ``rrc``. Partial sums lie in scratch (reduce-scatter) or i
 not written. An instruction waits for the receive that wrote its chunk last. It cannot deadlock: an instruction waits
 for instructions of earlier steps, or of the same step and a lower peer.
 
-The messages of a connection are dealt out in turn to its channels, at both ends alike. With I instances every chunk is
-divided into I parts, each with channels of its own.
+The messages of a connection are distributed in turn over its channels, at both ends alike. With I instances every chunk
+is divided into I parts, each with channels of its own.
 
 Link schedules. A program has thread blocks for every rank, neighbour and direction, one a channel; chunks in transit
 lie in scratch. Chunk c of (s, t) leaves the input of s at [t D + c], has its own place in the scratch of every rank on
@@ -349,7 +349,7 @@ def refuse_early(path: Path, name: str) -> None:
     if name not in collective_steps.COLLECTIVES:
         refuse_without_routes(name)
     elif path.name.lower().endswith(".routes.json"):
-        msg = f"{path}: {name} sends copies or sums, which are no routes; use .json or .xml"
+        msg = f"{path}: {name} sends copies or sums, which are not routes; use .json or .xml"
         raise BadInput(msg)
     elif path.suffix.lower() == ".xml" and name == "alltoall.broadcast":
         msg = f"{path}: MSCCL XML does not state the root of a broadcast; use .json"

@@ -4,7 +4,7 @@ Sets of disjoint arcs of a ring are stated as walks; :func:`heaviest` finds the 
 direction carries a set of circuits that share no segment of the ring. Cut the ring at node 0 and write node 0 also
 as n. At most one circuit crosses the cut: (u,v) with 1 <= v < u. So a set is a walk on the line from v, over circuits
 and idle segments, to u, and the crossing circuit back; or from 0 to n if nothing crosses. Sets with the same v are one
-commodity: walks that leave v and end at any u, so that n commodities contain all sets of a direction (independent sets
+commodity: walks that leave v and end at any u, so n commodities contain all sets of a direction (independent sets
 of the conflict graph: by columns in Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, here by arcs). Integer
 flows of a commodity split into its sets, because the line has no cycles. The size does not depend on the number of
 wavelengths, and wavelengths have no symmetry.

@@ -561,7 +561,7 @@ def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int,
     Raises
     ------
     NotApplicable
-        If the values are no valid assignment.
+        If the values are not a valid assignment.
     """
     read = circuits_of(data, values)
     if read is None or max(residuals(data, values).values()) > 1e-6:

@@ -16,7 +16,7 @@ min C + sum_kc (t_kc + (R_kc + alpha_c A_kc) / (n d b)) x_kc  s.t.
     memory     sum_kc W_kc x_kc <= M                                                  (memory > 0)
 
 ``operators=list-1`` takes the layers of List 1, with t = 0. ``operators=measured`` takes the operators that the authors
-measured on this number of servers (16 or 128), with their times: parts run one after the other, so that t adds up to
+measured on this number of servers (16 or 128), with their times: parts run one after the other, so t adds up to
 Eq. (1)'s computing time, and it depends on the strategy (:func:`~opticoll.instances.training_jobs.measured_kinds`,
 which states what a shard takes). A way that was not measured is not allowed; operators without weights add to C.
 

@@ -118,7 +118,7 @@ def line(topology: Topology, times: int) -> Topology:
         How many times in a row, 1 or more.
 
     The line digraph of a d-regular digraph is d-regular and has d times as many vertices. Distances grow by one,
-    :math:`\mathrm{dist}((u,v), (x,y)) = 1 + \mathrm{dist}(v, x)` for different arcs, so that near-optimal digraphs stay
+    :math:`\mathrm{dist}((u,v), (x,y)) = 1 + \mathrm{dist}(v, x)` for different arcs, so near-optimal digraphs stay
     near-optimal; Kautz digraphs are the line digraphs of complete ones. Loops are dropped.
     Source: Fiol, Yebra & Alegre, IEEE Trans. Computers 33(5), 1984.
 
@@ -171,7 +171,7 @@ def scale(topology: Topology, factor: float) -> Topology:
 
 @modifier("unit", example="ring:8+unit=100Gb/s")
 def unit(topology: Topology, rate: str) -> Topology:
-    """Say what a capacity of 1 is, so that times are also given in seconds.
+    """Say what a capacity of 1 is, so times are also given in seconds.
 
     Parameters
     ----------

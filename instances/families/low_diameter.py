@@ -150,7 +150,7 @@ def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
 
     Node :math:`i` has arcs to :math:`d i + j \bmod d^D` for :math:`0 \le j < d`; its label is its word,
     :math:`i` in base :math:`d`. Order :math:`d^D`, diameter :math:`D`. The :math:`d` constant words carry
-    a self-loop each, which carries no flow: dropped by default, so that those nodes have degree
+    a self-loop each, which carries no flow: dropped by default, so those nodes have degree
     :math:`d - 1` and all others :math:`d`.
 
     Parameters
@@ -189,7 +189,7 @@ def genkautz(n: int, d: int, loops: str = "drop") -> Topology:
     :math:`d`, counting loops and parallel arcs; diameter at most :math:`\lceil \log_d n \rceil` for
     :math:`d \ge 2`; strongly connected for :math:`d \ge 2`. With :math:`g = \gcd(d+1, n)` exactly
     :math:`g \lfloor d/g \rfloor` arcs are self-loops (none if and only if :math:`d+1` divides :math:`n`).
-    A self-loop carries no flow: dropped by default, so that its node has degree below :math:`d`. Parallel
+    A self-loop carries no flow: dropped by default, so its node has degree below :math:`d`. Parallel
     arcs, which exist if and only if :math:`d > n`, are kept, each with capacity 1.
 
     Parameters

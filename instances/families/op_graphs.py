@@ -334,7 +334,7 @@ def op_graph(
     training
         With the backward pass (twice the arithmetic of the forward pass).
     broadcast
-        Split products by output channel, so that every part needs all of its input, instead of by sample.
+        Split products by output channel, so every part needs all of its input, instead of by sample.
     choose
         Split each product by the dimension that moves fewer bytes in training, see :func:`chosen`; by sample without a
         backward pass.

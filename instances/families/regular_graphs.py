@@ -180,7 +180,7 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     *formed*; as soon as a node has :math:`d` formed links out (in), remove its other links out (in).
     The formed links are the topology: directed, simple, strongly connected, in- and out-degree :math:`d`.
 
-    Choices that the source leaves open: :math:`\varepsilon = 1/(2n)`, so that the number of new
+    Choices that the source leaves open: :math:`\varepsilon = 1/(2n)`, so the number of new
     links on a path only breaks ties between weights; pairs come source by source, sources and each
     source's destinations in a seeded random order; among paths of equal weight, the one found first by Dijkstra's
     algorithm with a heap on (weight, node). Routing stops when no unformed link is left, since the
@@ -452,7 +452,7 @@ def regular_codes(n: int, d: int, *, directed: bool) -> tuple[tuple[int, ...], .
 
     A code numbers the vertices in breadth-first order from some root and lists their rows, the sets of heads as bit
     masks. Codes are built row by row. One that is not the least code of its graph is dropped as soon as its first
-    rows show it (orderly generation), so that each graph is left with one code.
+    rows show it (orderly generation), so each graph is left with one code.
     """
     codes: list[tuple[int, ...]] = []
     rows: list[int] = []

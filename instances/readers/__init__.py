@@ -307,7 +307,7 @@ def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
         entries = np.frombuffer(data, kind, offset=stream.tell()) if square else np.empty(0)
         matrix = entries.reshape(shape if square else (0, 0), order="F" if by_columns else "C")
     except (ValueError, EOFError) as error:
-        msg = f"{where} is no complete NumPy file ({str(error)[:80]}); write it with numpy.save"
+        msg = f"{where} is not a complete NumPy file ({str(error)[:80]}); write it with numpy.save"
         raise BadFile(msg) from None
     if not square:
         msg = f"{where}: an array of shape {shape} and type {str(kind)[:40]}; save a square matrix of real numbers"

@@ -173,7 +173,7 @@ def _labelled(rows: list[str], columns: list[str], entries: object, what: str) -
 
 
 def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
-    """Positions of the columns source, target and amount among headings; None if these are no headings of pairs.
+    """Positions of the columns source, target and amount among headings; None if these are not headings of pairs.
 
     Raises
     ------
@@ -301,9 +301,7 @@ def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | N
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")
         if root.tag != "network":
-            msg = (
-                f"{what}: <{root.tag[:40]}> is no SNDlib network; write a matrix, or src,dst,bytes and a pair per line"
-            )
+            msg = f"{what}: <{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs"
             raise BadFile(msg)
         found = sndlib_xml_links(root, what)
     elif re.match(r"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+max[ \t]", start):

@@ -91,7 +91,7 @@ def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tup
 
 
 #: Names under which capacities are expected, in lower case; names that are used if there is none of these, with the
-#: unit that they imply (Topology Zoo, SNDlib); and numbers that are no capacities.
+#: unit that they imply (Topology Zoo, SNDlib); and numbers that are not capacities.
 CAPACITY_NAMES = ("capacity", "cap", "bandwidth", "bw", "link_capacity", "linkcapacity")
 OTHER_NAMES = {"linkspeedraw": "b/s", "pre_installed_capacity": None, "preinstalledcapacity": None}
 NEUTRAL = frozenset({"id", "key", "arc", "index"})
@@ -240,7 +240,7 @@ class Draft:
     kinds
         What the file calls a vertex, such as ``switch``.
     stated
-        Whether the file states which vertices are terminals, so that names that sound like switches are no question.
+        Whether the file states which vertices are terminals, so names that sound like switches are no question.
     ask_ranks
         How to choose the terminals, for messages.
     """
@@ -305,7 +305,7 @@ class Draft:
         Raises
         ------
         BadFile
-            If it is no rate such as ``100Gb/s``.
+            If it is not a rate such as ``100Gb/s``.
         """
         if unit is None:
             return None
@@ -551,5 +551,5 @@ def is_number(text: str) -> bool:
 
 
 def default_labels(topology: Topology) -> bool:
-    """Whether the labels are the vertex numbers, so that a file need not hold them."""
+    """Whether the labels are the vertex numbers, so a file need not hold them."""
     return all(label == str(v) for v, label in enumerate(topology.labels))

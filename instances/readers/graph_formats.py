@@ -347,9 +347,7 @@ def dimacs_links(text: str, what: str) -> Links:
             or len(words) != 3 + len(columns)
             or not all(v in found.vertices for v in names)
         ):
-            msg = (
-                f"{where}: {raw.strip()[:60]!r} is no line of a DIMACS problem 'p {kind or 'max'}' with vertices 1..{n}"
-            )
+            msg = f"{where}: {raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}"
             raise BadFile(msg)
         attributes: dict[str, object] = dict(zip(columns, words[3:], strict=True))
         if attributes.pop("lower", "0") != "0":
@@ -433,9 +431,7 @@ def sndlib_links(text: str, what: str) -> Links:
         elif section and len(words) <= _MAX_LINE and (entry := _SND_LINES[section].fullmatch(words)):
             _snd_entry(found, section, entry, where, line)
         else:
-            msg = (
-                f"{where}: {words[:60]!r} is no line of {'the section ' + section if section else 'an SNDlib network'}"
-            )
+            msg = f"{where}: {words[:60]!r} is not a line of {'section ' + section if section else 'an SNDlib network'}"
             raise BadFile(msg)
     if section or "NODES" not in done:
         msg = f"{what}: {f'section {section} is not closed' if section else 'no section NODES'}; complete the file"

@@ -480,7 +480,7 @@ def _configuration(name: str, table: Any, path: Path, where: str) -> Configurati
         try:
             re.compile(pattern)
         except (re.error, TypeError) as error:
-            wrong(f"the pattern of status {word!r} is no regular expression ({error})")
+            wrong(f"the pattern of status {word!r} is not a regular expression ({error})")
     if not (table.get("lp", True) or table.get("mip", False)):
         wrong("lp and mip are both false; it must take one of them")
     return Configuration(
@@ -513,7 +513,7 @@ def _fields(word: str) -> set[str]:
     Raises
     ------
     ValueError
-        For braces that are no plain placeholders.
+        For braces that are not plain placeholders.
     """
     found = set()
     for _, field, form, conversion in string.Formatter().parse(word):

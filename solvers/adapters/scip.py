@@ -43,7 +43,7 @@ _SMALL = 1e-6
 
 
 class Scip(Adapter):
-    """Adapter for SCIP; an LP is solved at the root with presolve off, so that the duals belong to the given rows."""
+    """Adapter for SCIP; an LP is solved at the root with presolve off, so the duals belong to the given rows."""
 
     name = "scip"
     title = "SCIP"

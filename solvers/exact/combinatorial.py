@@ -182,7 +182,7 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Settin
     Raises
     ------
     BadFile
-        If the file is no certificate.
+        If the file is not a certificate.
     """
     from opticoll.solvers.methods import prepared
 

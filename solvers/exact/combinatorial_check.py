@@ -30,7 +30,7 @@ steps      Whole chunks of every pair, in steps; the value is the number of roun
            argument {"prices": [[arc, price]]}, as of routes; the quotient is rounded up
 rounds     Circuits in rounds that copy chunks; the value is the number of rounds. A vertex sends, and receives, at most
            "ports" circuits of a wavelength in a round, an arc holds at most "waveguides"; a circuit carries "load"
-           chunks, which its source held before the round. A chunk goes to vertices that require it. null is no limit.
+           chunks, which its source held before the round. A chunk goes to vertices that require it. null: no limit.
            problem {"vertices", "arcs": [[u, v]], "wavelengths", "waveguides", "ports", "load", "pre": [[chunk, v]],
            "post": [[chunk, v]]}
            solution {"circuits": [[round, s, t, wavelength, [arc, ...]]], "transfers": [[round, s, t, chunk]]}
@@ -373,7 +373,7 @@ def layers(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if argument is not None:
         cycle = [index(a) for a in listed(field(argument, "cycle")[0])]
         follows = {pair for route in given for pair in zip(route, route[1:])}
-        require(cycle and all(pair in follows for pair in zip(cycle, [*cycle[1:], *cycle[:1]])), "this is no cycle")
+        require(cycle and all(pair in follows for pair in zip(cycle, [*cycle[1:], *cycle[:1]])), "this is not a cycle")
         low = Fraction(2)
     return low, high
 
@@ -477,7 +477,7 @@ KINDS = {
 
 def verify(document: Any) -> tuple[Fraction | None, Fraction | None]:
     """The ends of the claim, if solution and argument prove them."""
-    require(isinstance(document, dict) and document.get("certificate") == 1, "this is no certificate of version 1")
+    require(isinstance(document, dict) and document.get("certificate") == 1, "this is not a certificate of version 1")
     missing = {"kind", "problem", "solution", "argument", "claim"} - set(document)
     require(not missing and document["kind"] in list(KINDS), f"missing: {', '.join(sorted(missing)) or 'a known kind'}")
     low, high = (None if end is None else number(end) for end in listed(document["claim"], 2))

@@ -113,7 +113,7 @@ def _least_time(problem: dict[str, Any], prices: list[list[int]], near: float) -
     return Fraction(0)
 
 
-#: Part by which a time is raised, so that the circuits that it needs are surely not too many.
+#: Part by which a time is raised, so the circuits that it needs are surely not too many.
 START = 1e-9
 
 

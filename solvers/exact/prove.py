@@ -79,7 +79,7 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
             raise BadInput(msg)
         if not near and not entered:
             msg = (
-                f"exact: {where} has the coefficient {value!r}, which is no decimal of at most {DIGITS} digits; "
+                f"exact: {where} has the coefficient {value!r}, which is not a decimal of at most {DIGITS} digits; "
                 "state its data in fewer digits, or in a unit in which they are decimals (1/3 and 2/3 as 1 and 2)"
             )
             raise BadInput(msg)
@@ -158,7 +158,7 @@ def read_needed(path: Path) -> Arrays:
     Raises
     ------
     BadFile
-        If a comment is no array, or the file cannot be read.
+        If a comment is not an array, or the file cannot be read.
     """
     found: Arrays = {}
     for line in comments(path):

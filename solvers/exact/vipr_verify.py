@@ -77,7 +77,7 @@ def verify(path: Path, form: ExactForm | None = None) -> Verdict:
     Raises
     ------
     BadFile
-        If the file is no certificate.
+        If the file is not a certificate.
     Unproven
         With the first place that is wrong, if it states another problem or a derivation fails.
     """
@@ -102,7 +102,7 @@ def check_certificate(
 ) -> CheckRecord:
     """Verify a certificate in VIPR format: its problem is the formulation's matrix, and its proof holds.
 
-    The matrix is built anew, as for the exact solve and then in every modelling layer, until one agrees. ``needed`` is
+    The matrix is built again, as for the exact solve and then in every modelling layer, until one agrees. ``needed`` is
     the solution from which the data are taken, if they are (:func:`opticoll.solvers.exact.prove.read_needed`).
 
     Returns
@@ -114,7 +114,7 @@ def check_certificate(
     Raises
     ------
     BadFile
-        If the file is no certificate.
+        If the file is not a certificate.
     """
     from opticoll.solvers.exact.prove import exact_problem, in_floats
     from opticoll.solvers.methods import prepared

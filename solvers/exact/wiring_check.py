@@ -56,7 +56,7 @@ def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if argument is not None:
         least, order, lengths = field(argument, "load", "order", "lengths")
         low = number(least)
-        require(sorted(index(u, n) for u in listed(order)) == list(range(n)), "this is no order of all servers")
+        require(sorted(index(u, n) for u in listed(order)) == list(range(n)), "this is not an order of all servers")
         some = [[[index(one) for one in listed(row, n)] for row in listed(rows, n)] for rows in listed(lengths)]
         _, _, demand, whole = stated(problem, low)
         for rows in wirings(demand, ports, order, int(low * whole) * n * ports):

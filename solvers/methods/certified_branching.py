@@ -60,7 +60,7 @@ WHOLE = 1e-6
 RELIABLE = 4
 #: Largest number of columns tried at a node, and of simplex iterations for each.
 TRIED, TRIAL_ITERATIONS = 8, 60
-#: Improvement of the bound that a trial shows at least, so that products do not vanish.
+#: Improvement of the bound that a trial shows at least, so products do not vanish.
 LEAST_GAIN = 1e-6
 
 
@@ -284,7 +284,7 @@ class _Oracle:
             self._answers += 1
             return "optimal", np.array(solution.col_value, dtype=float), duals
         if not self._answers and duals is None:
-            msg = f"HiGHS did not solve the relaxation (status {status}), so that no bound can be proven"
+            msg = f"HiGHS did not solve the relaxation (status {status}), so no bound can be proven"
             raise NoSolution(msg)
         return "unknown", None, duals
 
@@ -324,7 +324,7 @@ def run(context: Context) -> Answer:
 
     1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
     2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last
-       basis (only column bounds change, so that it remains dual feasible).
+       basis (only column bounds change, so it remains dual feasible).
 
     A leaf is closed by vectors alone. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y
     bounds the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible

@@ -259,7 +259,7 @@ def test_study_runs_resumes_and_reports(capfd: pytest.CaptureFixture[str], tmp_p
 
 def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
-    # The last two are not proven within hours, so that the study cannot end before it is stopped.
+    # The last two are not proven within hours, so the study cannot end before it is stopped.
     file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
     process = subprocess.Popen(
         [sys.executable, "-m", "opticoll.analysis.cli", "study", str(file), "--jobs", "2"],

@@ -18,7 +18,7 @@ SHIPPED = ("src", "instances", "formulations", "solvers", "analysis", "pyproject
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel built from a copy of the sources, so that nothing is left behind in the checkout."""
+    """A wheel built from a copy of the sources, so nothing is left behind in the checkout."""
     copy = tmp_path_factory.mktemp("sources")
     for name in SHIPPED:
         if (ROOT / name).is_dir():

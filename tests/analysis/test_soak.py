@@ -1,4 +1,4 @@
-"""A few cases of every quick part of the soak test, so that it keeps working."""
+"""A few cases of every quick part of the soak test, so it keeps working."""
 
 from __future__ import annotations
 

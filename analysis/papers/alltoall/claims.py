@@ -154,7 +154,7 @@ def _sufficient(laboratory: Laboratory) -> Measurement:
         {choice.tried: choice.measured for choice in choices}, decide(choices), tuple(specs),
         "If (4) counts all flow that enters the sink and (3) leaves the sink out, flow may run in a cycle through the "
         "sink and count as delivered although nothing leaves the source. If (4) counts the net flow, or no flow leaves "
-        "a sink, the inequalities suffice. The formulas are lost, so that we cannot tell which is printed. Ratio: T by "
+        "a sink, the inequalities suffice. The formulas are lost, so we cannot tell which is printed. Ratio: T by "
         "(1)-(5) as restored over the true T.", choices=choices, **restored.row,
     )  # fmt: skip
 
@@ -396,7 +396,7 @@ def _against_approximation(laboratory: Laboratory) -> Measurement:
         choices.append(reading("epsilon", epsilon, exact <= seconds, dict(figures)))
     return Measurement(
         measured, decide(choices), (spec,),
-        "Competitive is read as no slower. The number of shortest-path trees grows as 1/epsilon^2, so that the LP "
+        "Competitive is read as no slower. The number of shortest-path trees grows as 1/epsilon^2, so the LP "
         "gains with small epsilon. Both run compiled code on one core. The paper's epsilon and sizes are lost.",
         choices=tuple(choices),
     )  # fmt: skip

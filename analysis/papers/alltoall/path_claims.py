@@ -104,7 +104,7 @@ def _extracted(laboratory: Laboratory) -> Measurement:
         sweep.add(ratio, holds=ratio <= 1 + SAME, size=topology.n, case=f"{spec}: T / optimum = {ratio:.6g}")
     return Measurement(
         f"{sweep.met} of {len(specs)} equal the MCF", verdict_if(not sweep.wrong), tuple(specs),
-        "The paths of a flow without cycles carry all of it, so that only cycles can be lost. Ratio: T of the paths to "
+        "The paths of a flow without cycles carry all of it, so only cycles can be lost. Ratio: T of the paths to "
         "the optimal T.", **sweep.row,
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {"T": round(fluid, 4), **{choice.tried: choice.measured for choice in choices}}, decide(choices),
         (scope["network"],),
-        "Least largest load, a proven optimum. Neighbours have one short path and opposite pairs four, so that the "
+        "Least largest load, a proven optimum. Neighbours have one short path and opposite pairs four, so the "
         "same number of distinct paths forces detours; if paths may coincide, two per pair suffice where one does not.",
         choices=choices,
     )  # fmt: skip
@@ -201,7 +201,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
          "ratio": round(gain, 4)},
         verdict_if(gain > 1 + SAME), (f"{spec}+host={width:g}",),
         f"T in shards over link bandwidth; hosts inject {width:g} link bandwidths. Where hosts forward, every shard "
-        f"passes a host at each hop, so that the injection bandwidth limits all of the traffic.",
+        f"passes a host at each hop, so the injection bandwidth limits all of the traffic.",
     )  # fmt: skip
 
 

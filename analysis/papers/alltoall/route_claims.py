@@ -287,7 +287,7 @@ CLAIMS: tuple[Claim, ...] = (
           procedure="We prove the least load of single shortest paths and compare with the optimal T. The paper "
                     "measures on a testbed.", lost="Figure 4."),
     Claim("alltoall.virtual-channels", PAPER, "appendix D.1",
-          "The heuristics for virtual channels leave no cyclic dependency among the channels, so that no deadlock is "
+          "The heuristics for virtual channels leave no cyclic dependency among the channels, so no deadlock is "
           "possible", "no cycle", measure=_layers,
           scope={"networks": ["ring:8", "torus:3x3", "hypercube:3", "genkautz:n=12,d=3"]},
           procedure="We assign least-congestion routes to layers by the heuristics, and check every layer's dependency "

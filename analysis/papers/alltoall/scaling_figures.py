@@ -43,7 +43,7 @@ PHASES = {
     "decompose": "Split the master's flows by destination",
 }
 TOL = 1e-4
-#: A line through fewer points, or over less than this factor of N, is no slope; what takes less [s] is start-up.
+#: A line through fewer points, or over less than this factor of N, is not a slope; what takes less [s] is start-up.
 FEWEST, SPAN, SHORTEST_S = 3, 1.7, 0.02
 #: Start-up weighs on smaller N: they are left out of a fit where there are enough larger ones.
 LARGE = 64
@@ -582,7 +582,7 @@ TABLES = (
     Table("chunks", "SCCL's program on GK(N,4), whole commands", chunks),
     Table(
         "schedules",
-        "Executed schedules of `alltoall.master` (single runs beside other work: compare CPU seconds)",
+        "Executed schedules of `alltoall.master` (single runs on a busy machine: compare CPU seconds)",
         schedules,
     ),
 )

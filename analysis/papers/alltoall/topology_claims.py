@@ -166,7 +166,7 @@ def _over_expanders_8(laboratory: Laboratory) -> Measurement:
         measured, decide(choices), tuple(f"{family}:n={scope['N'][-1]},d={scope['d']},seed=1..8"
                                                 for family in scope["families"]),
         f"Throughput over the mean of {len(seeds)} random graphs, with its 95 % interval. The factor of the paper is "
-        "lost, so that only the order is tested; the sizes are lost, too. At 128 nodes GenKautz is far from the bound.",
+        "lost, so only the order is tested; the sizes are lost, too. At 128 nodes GenKautz is far from the bound.",
         choices=tuple(choices),
     )  # fmt: skip
 
@@ -290,7 +290,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
         {choice.tried: choice.measured for choice in choices}, decide((*choices, rule)),
         tuple(f"N={n}" for n in scope["N"]),
         "Links laid down when all pairs are routed. No vertex gets more than d, but the last vertices with free links "
-        "may have only themselves or neighbours left, so that some have fewer. The paper says that it tested a few "
+        "may have only themselves or neighbours left, so some have fewer. The paper says that it tested a few "
         "sizes. Ratio: mean degree over d.", count=len(ratios), violations=len(wrong), tightness=spread(ratios),
         witness=min(wrong)[1] if wrong else None, choices=(*choices, rule),
     )  # fmt: skip

@@ -171,7 +171,7 @@ def _smaller(laboratory: Laboratory) -> Measurement:
     return Measurement(
         choices[0].measured, decide(choices), instances=tuple(spec.format(*shape) for shape in shapes),
         reason=f"All-to-all with one laser and one waveguide; rounds are proven on {closed} of {len(shapes)} meshes. "
-               "Every grid of the paper contains its smaller ones. Across shapes it is no bound: a long mesh needs "
+               "Every grid of the paper contains its smaller ones. Across shapes it is not a bound: a long mesh needs "
                "more rounds than a squarer one with more GPUs.",
         count=len(nested.ratios), violations=len(nested.wrong), tightness=spread(nested.ratios), choices=choices,
         witness=nested.row["witness"],
@@ -447,7 +447,7 @@ CLAIMS: tuple[Claim, ...] = (
           scope={"GPUs": 64, "lasers": 16, "patterns": ["scatter", "broadcast"],
                  "layer 129 of NCF: senders, receivers": [32, 64]},
           procedure="We run the algorithm as printed on one-to-all patterns and on a transfer of the authors' own "
-                    "workload that is no all-to-all, and count the circuits of each GPU."),
+                    "workload that is not an all-to-all, and count the circuits of each GPU."),
     Claim("lumorph.cover", PAPER, "appendix C",
           "Independent sets of all-reduce calls, chosen greedily until they cover the GPUs, schedule all calls",
           "no call is left out", "exact", _cover, scope={"GPUs": 16, "draws": 100},

@@ -227,7 +227,7 @@ def _random(laboratory: Laboratory) -> Measurement:
         measured, decide(choices), instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
         reason=f"Ratio of overlaps, random over least; mean and 95 % interval over {len(seeds)} seeds. True of the "
                "drawn curves, whose random routes are not all shortest in the authors' code. In doubling, partners lie "
-               "in one row or column under both numberings, so that the shortest path is unique and nothing is lost; "
+               "in one row or column under both numberings, so the shortest path is unique and nothing is lost; "
                "in quadrupling it depends on the numbering.", choices=tuple(choices),
     )  # fmt: skip
 

@@ -73,7 +73,7 @@ def _eighty(laboratory: Laboratory) -> Measurement:
     return Measurement(
         two, decide(choices, Verdict.SELF_CONTRADICTED), instances=(f"figure 7, {n} GPUs",),
         reason="At 64 MB the data, of which all algorithms but the tree move nearly the same volume, dominate. The "
-               "tree moves twice the volume of LUMORPH-2, so that no size saves more than half of its time. 80 % over "
+               "tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. 80 % over "
                "the ring alone is saved by LUMORPH-2 at 0.1 MB, where the tree is faster than both; 74 % is "
                "LUMORPH-2's gain in speed over the tree alone at 64 MB. LUMORPH-2's two savings at 64 MB add up to "
                f"{sum(two.values()):.1f} %, which is no saving over either.",

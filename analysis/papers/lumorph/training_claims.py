@@ -1,6 +1,6 @@
 """Claims of the LuMorph paper about training (section 6, figures 10 and 11) and about the hardware (sections 2, 3, 7).
 
-The training times are the authors' simulations: their compute times are not published, so that we compare the text with
+The training times are the authors' simulations: their compute times are not published, so we compare the text with
 the drawn curves, bound these from the logged calls, and compare figure 10 with the logs.
 """
 

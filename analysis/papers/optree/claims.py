@@ -388,7 +388,7 @@ def _table_depth(laboratory: Laboratory) -> Measurement:
     return Measurement(
         theory.theorem_2(n), decide(choices), instances=specs([(n, w)]),
         reason="Theorem 2 and section IV-B give depth 6 for 1024 nodes, Table I depth 7. Rounded up, both depths take "
-               "70 steps, so that the table's depth may be the other end of a tie; in fractional steps 6 is better.",
+               "70 steps, so the table's depth may be the other end of a tie; in fractional steps 6 is better.",
         choices=choices,
     )  # fmt: skip
 

@@ -242,7 +242,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("optree.wrht-trends", PAPER, "section IV-C, figures 5 and 6",
           "WRHT gets closer to OpTree from 1024 to 2048 nodes; from 96 to 128 wavelengths it takes more time and ends "
           "between NE and Ring", "closer; more; NE < WRHT < Ring",
-          reason="WRHT's formula is lost; the reconstruction follows these statements, so that it cannot test them. A "
+          reason="WRHT's formula is lost; the reconstruction follows these statements, so it cannot test them. A "
                  "test needs the number of steps of WRHT's all-gather.", weight=3, lost=WRHT_LOST),
     Claim("optree.fig4-shapes", PAPER, "section IV-B, figure 4",
           "Between depths 5 and 9 OpTree's time is first constant and then rises for 512 nodes, falls, is constant and "

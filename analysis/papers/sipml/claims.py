@@ -133,11 +133,12 @@ def _switches(laboratory: Laboratory) -> Measurement:
                       size=matrix.shape[0], case=f"seed {seed}, case {case}: {matrix.shape[0]} GPUs, D = {degree}, "
                                                  f"traffic {matrix.astype(int).tolist()}")  # fmt: skip
     return Measurement(
-        f"{len(sweep.wrong)} of {len(sweep.ratios)} assignments do not fit on D switches", verdict_if(not sweep.wrong),
+        f"{len(sweep.ratios) - len(sweep.wrong):,} of {len(sweep.ratios):,} assignments fit on D switches",
+        verdict_if(not sweep.wrong),
         instances=(f"2 to {most} GPUs, random traffic",),
         reason="One port per GPU and switch allows at most Q circuits. Conversely, every assignment of at most D "
                "circuits per GPU splits into D matchings (Koenig's edge colouring), one per switch. "
-               f"In {full} cases a GPU uses all D circuits, so that fewer switches cannot carry them. Ratio: most "
+               f"In {full} cases a GPU uses all D circuits, so fewer switches cannot carry them. Ratio: most "
                "circuits of a GPU over D.", **sweep.row,
     )  # fmt: skip
 
@@ -191,7 +192,7 @@ def _example(laboratory: Laboratory) -> Measurement:
     )  # fmt: skip
     return Measurement(
         measured, decide(choices), instances=(spec,),
-        reason="With at most 2 others, B's GPU and two more can run C, so that its four sub-ops take two rounds. With "
+        reason="With at most 2 others, B's GPU and two more can run C, so its four sub-ops take two rounds. With "
                "3 others they take one. The makespans are proven by exhaustive search.", choices=choices,
     )  # fmt: skip
 

@@ -253,7 +253,7 @@ FIGURES: tuple[PaperFigure, ...] = (
     ),
     PaperFigure(
         "sipml-ocs", "sipml", "section 3.3", "Whole circuits compared with divisible ones over optical switches",
-        "Circuits are assigned by a simple ILP, run once, so that the maximum transfer time is minimised.",
+        "Circuits are assigned by a simple ILP, run once, so the maximum transfer time is minimised.",
         "sipml-ocs", _ocs_rows, _ocs, _ocs_finding,
     ),
     PaperFigure(

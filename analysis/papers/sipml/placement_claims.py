@@ -246,7 +246,7 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
 
 
 def with_weights(data: Placement, groups: int) -> Placement:
-    """The same problem with parameters in every sub-operation, so that the groups synchronise."""
+    """The same problem with parameters in every sub-operation, so the groups synchronise."""
     from dataclasses import replace
 
     from opticoll.instances.families.op_graphs import OpGraph

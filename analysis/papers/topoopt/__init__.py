@@ -3,7 +3,7 @@
 Simulated iteration times of figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper, as a table.
 
 ``python -m opticoll.analysis.papers.topoopt.iteration_figures --jobs 2`` writes ``iteration_times.csv`` beside this
-module. Rows that the file has are kept, so that a run that was interrupted goes on; give another file, or remove it, to
+module. Rows that the file has are kept, so a run that was interrupted goes on; give another file, or remove it, to
 simulate everything again. The same cells give the same file, whatever the order in which they were simulated.
 
 Columns: figure, model, batch (samples per GPU), network, degree, link_gbps, pause_us and interval_ms of circuits that
@@ -214,7 +214,7 @@ def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | 
             changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes
             key = cell["model"], cell["network"], cell["degree"], cell.get("batch"), cell.get("section"), changing
             groups.setdefault(key, []).append(cell)
-    # Those with most flows first, so that no process is left with a long group at the end.
+    # Those with most flows first, so no process is left with a long group at the end.
     order = sorted(groups.values(), key=lambda group: (group[0]["model"] not in ("ncf", "dlrm"), -len(group)))
     with make_executor(jobs) as executor:
         for done, (_, result) in enumerate(executor.map_unordered(_records, order), 1):

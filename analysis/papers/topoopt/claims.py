@@ -286,7 +286,7 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, (f"{servers} servers, {model} GB, of which {tables} GB are tables",),
         "The size of the part that stays replicated is not stated; it is what appendix D's tables leave. "
-        "Transfers of rows are 32 MB, so that the largest transfer is an all-reduce.",
+        "Transfers of rows are 32 MB, so the largest transfer is an all-reduce.",
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Claims of the TopoOpt paper about path lengths, bandwidth tax, load of the circuits, and cost.
 
 Two open choices turn most of them. The paper does not say whether an interface of degree d gives a circuit in one
-direction, so that d rings leave a server, or a link in both directions, so that d/2 rings pass it both ways; Algorithm
+direction, so d rings leave a server, or a link in both directions, so d/2 rings pass it both ways; Algorithm
 1 matches pairs of servers, which suggests links. It routes "k-shortest path" without k and without a rule for ties.
 """
 
@@ -323,7 +323,7 @@ def _optimal_alpha(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, (f"DLRM's all-to-all, n in {sizes}, d in {degrees}",),
         "The least maximum load is proven by arc lengths. With shortest paths alone some ring is used more than "
-        f"others, so that the optimal routing takes longer ones; then all circuits are equally loaded. Smallest: "
+        f"others, so the optimal routing takes longer ones; then all circuits are equally loaded. Smallest: "
         f"{first}.", count=len(ratios), violations=len(shortest), tightness=spread(ratios), witness=first or None,
     )  # fmt: skip
 
@@ -392,7 +392,7 @@ def _equal_cost(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, ("figures 10 and 11",),
         f"Measured: B/B' at d = {' and '.join(map(str, degrees))}. The ports of a patch panel cost as much at any "
-        "bandwidth, those of a switch do not, so that slow links buy a fat-tree of the same bandwidth or more: "
+        "bandwidth, those of a switch do not, so slow links buy a fat-tree of the same bandwidth or more: "
         + ", ".join(f"{min(here):.2f} to {max(here):.2f} at {link} Gb/s" for link, here in ratios.items())
         + ". The paper does not state B'.",
     )  # fmt: skip

@@ -277,7 +277,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, ("bert, 128 servers, d = 8",),
         "Simulated with circuits chosen by the bytes that are left. A data-parallel BERT sends over its ring alone, "
-        "all of whose hops get circuits, so that nothing is forwarded: what forwarding costs rests on the "
+        "all of whose hops get circuits, so nothing is forwarded: what forwarding costs rests on the "
         "model-parallel transfers of the authors' strategy. " + _FLOWS + ".", Verdict.NOT_TESTABLE,
     )  # fmt: skip
 

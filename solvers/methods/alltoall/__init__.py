@@ -156,7 +156,7 @@ def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tup
         others = carriers[e] - rarest
         if others:
             return set(rarest), others
-    # The same routes carry all of it; no simple path is a cycle alone, so that they can be separated.
+    # The same routes carry all of it; no simple path is a cycle alone, so they can be separated.
     first = min(rarest)
     return {first}, set(rarest) - {first}
 
@@ -208,7 +208,7 @@ def run_sssp(context: Context) -> Answer:
 
     Source  Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
 
-    Every arc has weight sum_k D_k + 1 at first, so that detours are expensive in any order. Pairs are routed in random
+    Every arc has weight sum_k D_k + 1 at first, so detours are expensive in any order. Pairs are routed in random
     order (``seed``) on a lightest path, whose arcs then gain D_k/c_a (1 on unit links for demands of 1). Over a listed
     set, the lightest path of the pair's set is taken; for kappa > 1 every pair is routed so often, in one random order
     of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain D_k/(kappa c_a).

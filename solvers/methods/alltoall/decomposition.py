@@ -234,7 +234,7 @@ def run_flow_decomposition(context: Context) -> Answer:
     The optimum of the link MCF is that of the master LP, which is solved first. A single-source flow without cycles
     decomposes into at most N + m paths from the source (Ford & Fulkerson); the paths that end at t carry exactly what t
     receives. For the link MCF they are added up to flows of commodities on arcs, a dense matrix; for the *path* model
-    over all simple paths they are the solution themselves, source by source in flat arrays, so that thousands of ranks
+    over all simple paths they are the solution themselves, source by source in flat arrays, so thousands of ranks
     fit.
     """
     return decomposed(context, path_flows) if context.formulation.name == "alltoall.link-mcf" else split_paths(context)

@@ -58,7 +58,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     Raises
     ------
     BadFile
-        If it is no such document, or has other vertices or sources.
+        If it is not such a document, or has other vertices or sources.
     """
     path, _ = read_pinned(name, MAX_BYTES, "start", "name a solution file, as solve --solution writes it")
     topology = data.topology
@@ -160,7 +160,7 @@ def run(context: Context) -> Answer:
        in proportion to each vertex's incoming flow).
     4. *Feasibility polishing*, once the lower bound has settled.
     5. *Warm start*, on request, from the solution document of the same or a similar instance. Arcs are matched by their
-       ends (parallel ones in order), so that capacities may differ and arcs may be missing or new. The document affects
+       ends (parallel ones in order), so capacities may differ and arcs may be missing or new. The document affects
        the time only, since bounds are computed from the iterate.
     6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
        one source per orbit is solved and its flow lifted at the end.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
-    """Time form: minimise T = 1/F instead of maximising F, so that no column is dense.
+    """Time form: minimise T = 1/F instead of maximising F, so no column is dense.
 
     A concurrent flow LP is homogeneous in (flow, F) but for its capacities. Divide by F (Charnes & Cooper, Naval
     Research Logistics 9, 1962): with y = x/F and T = 1/F,

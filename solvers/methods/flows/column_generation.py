@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Column = tuple[int, tuple[int, ...]]
 
 
-#: Lengths are floored at this part of their largest: no cycle is free, so that shortest walks are simple paths.
+#: Lengths are floored at this part of their largest: no cycle is free, so shortest walks are simple paths.
 FLOOR = 1e-10
 
 
@@ -465,7 +465,7 @@ def run(context: Context) -> Answer:
 
     The restricted master is solved over the paths known so far. Its duals are arc lengths; a commodity's shortest path
     under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
-    allowed paths, F <= sum c l / sum D dist_l, so that the method stops when value and best
+    allowed paths, F <= sum c l / sum D dist_l, so the method stops when value and best
     bound agree; a last round without new columns is not needed.
 
     Start: multiplicative weights, whose shortest paths provide most of the columns of an optimum. Stabilisation:
@@ -529,7 +529,7 @@ def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
         return rule, None if rule.kind == "all" else context.data.paths
     if name == "alltoall.link-mcf":
         if context.data.printed:
-            msg = "column-generation solves the link MCF without printed=true, whose flows are no sums of paths"
+            msg = "column-generation solves the link MCF without printed=true, whose flows are not sums of paths"
             raise MethodMismatch(msg)
         if context.data.targets.size * topology.arcs > MOST_ENTRIES:
             msg = (

@@ -4,9 +4,9 @@ Source  progressive filling: Bertsekas & Gallager, Data Networks, section 6.5.2;
         5.1 and appendix E.4
 
 Computing tasks of a server run one at a time, the ready one of the smallest number first. Flows of a communication
-start when it is ready; rates are computed anew whenever a flow starts or ends, by water-filling: the arc with the least
-capacity per unit of share left fixes the rates of its flows, and so on. The communication ends its latency after its
-last byte. Nothing is random: the same input gives the same schedule.
+start when it is ready; rates are computed again whenever a flow starts or ends, by water-filling: the arc with the
+least capacity per unit of share left fixes the rates of its flows, and so on. The communication ends its latency
+after its last byte. Nothing is random: the same input gives the same schedule.
 
 ``resolution``: flows that would end at most so much later than the first one end at the same event, at rates that stay
 as they are until then. All bytes are carried and no arc is overloaded; other flows get the freed capacity that much

@@ -41,7 +41,7 @@ def trees(
     """Shortest-path trees from ``LANES`` roots at once, in place, by label correction in first-in first-out order.
 
     Distances, ``(n, LANES)``, end at infinity and parents, the arcs into the vertices, at -1 where no path leads. A
-    label changes only if it gets smaller, so that the arcs form trees even where a length is lost to rounding.
+    label changes only if it gets smaller, so the arcs form trees even where a length is lost to rounding.
     """
     n = first_out.size - 1
     distance[:] = np.inf
@@ -193,11 +193,11 @@ def run(context: Context) -> Answer:
     data: ConcurrentFlow = context.data
     epsilon = float(context.parameters["epsilon"])
     if not 0.0 < epsilon < 1.0:
-        msg = f"fptas: epsilon={epsilon:g} is no relative gap to stop at; give a number above 0 and below 1"
+        msg = f"fptas: epsilon={epsilon:g} is not a relative gap to stop at; give a number above 0 and below 1"
         raise MethodMismatch(msg)
     graph, largest = Adjacency.of(data.topology), float(data.capacity.max())
     capacity = data.capacity / largest
-    # F is at most the distance bound, so that a phase loads some arc by 1 at least.
+    # F is at most the distance bound, so a phase loads some arc by 1 at least.
     unit = distance_bound(data).value / largest
     demand = np.ascontiguousarray(data.demand.T, dtype=float) * unit
     shape = data.groups, data.topology.arcs

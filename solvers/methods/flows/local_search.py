@@ -75,7 +75,7 @@ def reroute(
             over_arcs[count], place[a] = a, count
             count += 1
             total += load[a] - limit[a]
-    # Routes by arc, so that a step need not scan all of them.
+    # Routes by arc, so a step need not scan all of them.
     room = int(using.max()) + 64
     users = np.empty((m, room), dtype=np.int64)
     using[:] = 0

@@ -7,7 +7,7 @@ With unit flows y = x / F and arc weights :math:`\lambda_a = c_a \ell_a`,
     T^* = \min_{y \ge 0} \max_{\lambda \in \Delta, \pi}
           \sum_a \lambda_a \frac{1}{c_a} \sum_s y_{as} + \sum_{u \ne s} \pi_{us} (D_{us} - (M y_s)_u).
 
-For given lambda the best y routes every demand along shortest paths under :math:`\ell`, so that every lambda bounds T*
+For given lambda the best y routes every demand along shortest paths under :math:`\ell`, so every lambda bounds T*
 from below. For any y that delivers D, the largest load per capacity bounds T* from above.
 
 Steps are diagonal (Pock & Chambolle, ICCV 2011): :math:`\tau w_{as}` on flows, with w the throughflow expected at the
@@ -20,7 +20,7 @@ the upper bound of a repaired flow only after thousands. When the lower bound L 
 *polished*: the target of the loads is fixed at L (1 + tol/2), the objective is dropped, all duals are set to 0, and the
 same iteration searches for any flow below that target. This takes 20 to 200 steps.
 
-Restarts, bounds and polishing depend on counts of steps and on values, never on the clock, so that runs are
+Restarts, bounds and polishing depend on counts of steps and on values, never on the clock, so runs are
 reproducible unless a limit ends them.
 """
 
@@ -86,7 +86,7 @@ class Saddle:
     orbits
         If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is meaned
         over the orbit
-        of its arc, so that weights are equal on orbits, and both bounds are those of the whole problem.
+        of its arc, so weights are equal on orbits, and both bounds are those of the whole problem.
     start
         Flows of all sources and lengths to start from, instead of even splits and uniform lengths.
 

@@ -1,13 +1,13 @@
 """Compiled passes over the (source x arc) array, and the threads that run them.
 
 Layout. Sources are stored in blocks of ``LANES``, contiguous in memory: one vertex or arc of a block is a run of
-``LANES`` numbers, so that gathering over the graph reads whole cache lines and every inner loop vectorises. Arcs are
+``LANES`` numbers, so gathering over the graph reads whole cache lines and every inner loop vectorises. Arcs are
 sorted by head; ``start[v] .. start[v+1]`` are those into v. Flows, potentials and widths are in single or double
 precision, sums over blocks in double.
 
 A kernel processes a block or a range of blocks and writes nothing that another block writes; sums over blocks are
 formed afterwards in a fixed order. Kernels release the interpreter's lock. Threads persist between passes and share
-their chunks, so that an iteration starts no operating-system threads.
+their chunks, so an iteration starts no operating-system threads.
 """
 
 from __future__ import annotations
@@ -375,7 +375,7 @@ def row_norms(
 class Team:
     """The calling thread and ``size - 1`` helpers.
 
-    Chunks are handed out one by one, so that a helper whose core is taken by another program delays a pass by one
+    Chunks are handed out one by one, so a helper whose core is taken by another program delays a pass by one
     chunk at most. Who does a chunk never changes what it computes: results do not depend on ``size``.
 
     Parameters

@@ -56,8 +56,8 @@ def run_certified_rounds(context: Context) -> Answer:
     3. Search within the time limit: ejections for direct sends, rounds of nearest rarest chunks for copies.
     4. HiGHS on the formulation's program with one round less, where that is small.
 
-    An all-reduce has one more construction, which is no reduce-scatter and all-gather: where the bounds allow a single
-    round, all vertices send all contributions to all others in it.
+    An all-reduce has one more construction, which is not a reduce-scatter and an all-gather: where the bounds allow a
+    single round, all vertices send all contributions to all others in it.
 
     Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
     """
@@ -276,7 +276,7 @@ def run_round_program(context: Context) -> Answer:
     1. Every phase is scheduled by construction and a short search; R_max is the number of rounds of that schedule.
     2. The routes are the candidates (or, LuMorph section 3.1, those of least overlap:
        :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of the schedule, which is the warm start. The
-       symmetries of wavelengths and mesh are not broken, so that the start is feasible.
+       symmetries of wavelengths and mesh are not broken, so the start is feasible.
     3. Where analytic bounds leave a gap or are switched off, a bound is recomputed from the duals of the relaxation.
     """
     data: RoundModel = context.data

@@ -322,7 +322,7 @@ def _recursive(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, 
 
 def _ring(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
     order = cycle_order(call.ranks, shape)
-    # Reverse the order of the reversed part, so that sums and copies use the same circuits in the same direction.
+    # Reverse the order of the reversed part, so sums and copies use the same circuits in the same direction.
     return _composed(call, ring(call.ranks.size), order, backwards=order[::-1])
 
 

@@ -16,8 +16,8 @@ contain every pair once. If sigma has load rho (its busiest arc), its moves fall
     shifts      j -> j + k mod c, load min(k, c - k): with W >= floor(max(r, c) / 2) every product is one colour; the
                 product of identities moves nothing, so N - 1 colours suffice and every tile always sends. For powers of
                 two i -> i xor k does the same.
-    searched    odd lines, loads between c / 4 and c / 2, and partial permutations of load W where c / 4 is no multiple
-                of W: ejection search on the line.
+    searched    odd lines, loads between c / 4 and c / 2, and partial permutations of load W where c / 4 is not a
+                multiple of W: ejection search on the line.
 
 Broadcast in ceil(log_{L+1} n) rounds (:func:`halving_broadcast`). The mesh is walked row by row, every other row
 backwards. A holder is responsible for a stretch of the walk; in a round it splits the stretch into L + 1 parts that are

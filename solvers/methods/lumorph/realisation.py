@@ -199,7 +199,7 @@ class _Machine:
     def in_groups(self, pattern: Pattern, rows: I64) -> list[_Part]:
         """Schedule groups that must share a round, as many at a time as fit into one round.
 
-        With limited load only the transfers of one chunk must stay together; they are taken in random order, so that
+        With limited load only the transfers of one chunk must stay together; they are taken in random order, so
         distant GPUs share a round.
 
         Raises

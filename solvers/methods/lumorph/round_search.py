@@ -159,7 +159,7 @@ class TiedRoutes:
 
 
 def compile_search(*, copies: bool) -> None:
-    """Compile the searches, so that compilation does not count towards time limits."""
+    """Compile the searches, so compilation does not count towards time limits."""
     from opticoll.formulations.rounds import collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
@@ -220,7 +220,7 @@ class PhaseSearch:
 
     @property
     def copies(self) -> bool:
-        """Whether some chunk has several destinations, so that receivers may forward it."""
+        """Whether some chunk has several destinations, so receivers may forward it."""
         return bool((self.collective.spread > 1).any())
 
     def _keep(self, schedule: RoundSchedule | None, by: str) -> None:

@@ -73,7 +73,7 @@ def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I
 
 @njit(cache=True)
 def with_distances(count: I64, lengths: F64) -> None:
-    """Make the lengths of missing links the distances of their ends, so that adding one brings nothing closer."""
+    """Make the lengths of missing links the distances of their ends, so adding one brings nothing closer."""
     n = count.shape[0]
     for u in range(n):
         for v in range(n):

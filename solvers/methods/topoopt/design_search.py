@@ -483,7 +483,7 @@ def run(context: Context) -> Answer:
     2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
        (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by the lengths that excluded
        the one before it, else by its least load, and a survivor by the LP's duals. When nothing is left, no wiring is
-       below tau: tau is a bound. tau rises in steps to the value of the incumbent, so that an interrupted search keeps
+       below tau: tau is a bound. tau rises in steps to the value of the incumbent, so an interrupted search keeps
        the last bound.
 
     If the traffic is invariant under renamings of servers (all-to-all), only wirings are enumerated whose first servers

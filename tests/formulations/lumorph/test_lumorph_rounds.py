@@ -268,7 +268,7 @@ def test_sufficient_rounds_are_at_least_the_bounds_and_at_most_one_a_delivery(sp
     ("lightpath:1x5,lasers=2", {"collective": "broadcast", "root": 2, "pieces": 2}),
 ])  # fmt: skip
 def test_the_program_has_a_solution_within_sufficient_rounds(spec, parameters):
-    """Solved without any bound, so that the default of R_max alone limits the rounds."""
+    """Solved without any bound, so the default of R_max alone limits the rounds."""
     data = prepared(spec, bounds="false", **parameters)
     assert optimum_of(spec, bounds="false", **parameters) <= sum(program.rounds for program in data.programs)
 

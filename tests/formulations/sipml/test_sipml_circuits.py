@@ -25,7 +25,7 @@ NAME = "sipml.ocs-circuits"
 
 
 def random_traffic(rng, n, most=30):
-    """Small whole numbers, so that ties and quotients that are whole numbers happen often."""
+    """Small whole numbers, so ties and quotients that are whole numbers happen often."""
     matrix = rng.integers(1, most, (n, n)) * (rng.random((n, n)) < rng.uniform(0.2, 0.9))
     np.fill_diagonal(matrix, 0)
     return matrix.astype(float)

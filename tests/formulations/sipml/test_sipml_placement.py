@@ -297,7 +297,7 @@ def test_corrupted_placements_are_refused():
 
 
 def test_hybrid_traffic_keeps_the_degree():
-    """k GPUs in l groups send to no more than D others, so that D switches carry them."""
+    """k GPUs in l groups send to no more than D others, so D switches carry them."""
     for spec in ("op-graph:model=transformer,layers=3,parts=8", "op-graph:model=dlrm,layers=2,parts=8"):
         data = placement.prepare(parse(spec), {"k": 8, "degree": 3, "replicas": 3})
         device = placed_by(Unrolled, data)["device"].astype(int)

@@ -234,7 +234,7 @@ def nothing_is_sent(row):
         can_send = {(s, c) for (s, c), when in received.items() if when < r}
         received.update({(d, c): r for d in range(4) for s, c in can_send if s != d})
     assert "in rational arithmetic: opticoll solve" in row.witness
-    assert not received, "every C is 0, so that the sum of (3) is 0 instead of 1"
+    assert not received, "every C is 0, so the sum of (3) is 0 instead of 1"
     assert {choice.verdict for choice in row.choices} == {CONTRADICTED}
 
 

@@ -360,7 +360,7 @@ def slower_by_equation_1(row):
     assert choice.verdict is REPRODUCED
 
 
-# Iterations by hand. Every server does the same, so that one link stands for all: flows share it evenly.
+# Iterations by hand. Every server does the same, so one link stands for all: flows share it evenly.
 
 PUBLISHED = Path(opticoll.instances.__file__).parent / "published"
 LINK = 100e9 / 8
@@ -556,7 +556,7 @@ def bert_of_128(interval=math.inf, pause=0.0):
 
 @measurements.second("topoopt.forwarding-bert")
 def rings_forward_nothing(row):
-    """Every hop of BERT's ring gets all eight circuits of its two servers, so that nothing is left to forward."""
+    """Every hop of BERT's ring gets all eight circuits of its two servers, so nothing is left to forward."""
     demand = {(s, (s + 1) % 128): 1.0 for s in range(128)}
     assert nx.is_strongly_connected(nx.DiGraph(demand.keys()))
     measured = {choice.tried: choice for choice in row.choices}

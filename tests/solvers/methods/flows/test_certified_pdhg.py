@@ -323,7 +323,7 @@ def test_the_runner_certifies_it_by_its_own_means():
 
 
 def compiled():
-    """Compile what is not in the cache yet, so that limits are spent on solving."""
+    """Compile what is not in the cache yet, so limits are spent on solving."""
     for precision in (np.float32, np.float64):
         closed(prepared("genkautz:n=12,d=4"), 1e-6, precision=precision, steps=300)
 
