@@ -569,7 +569,7 @@ def shipped() -> Shipment:
 
 
 def accept(sent: Shipment) -> None:
-    """Know the plug-ins that a parent process sent; in this process no others are looked for.
+    """Register the plug-ins that a parent process sent; this process looks for no others.
 
     They are run when something of theirs is needed.
 

@@ -238,7 +238,7 @@ MOST_MARKS, CLOSE = 1000, 0.01
 
 
 def _apart(x: pd.Series[float], y: pd.Series[float], chosen: pd.Series[bool]) -> pd.Series[bool]:
-    """Of many chosen positive points one of each cell of a grid on logarithmic axes; the extremes of y are kept."""
+    """Thin out positive points to one per cell of a logarithmic grid; the extremes of y are kept."""
     if int(chosen.sum()) <= MOST_MARKS:
         return chosen
     points = y[chosen].sort_values()

@@ -220,7 +220,7 @@ def read_record_file(path: str | Path, folder: int | None = None) -> bytes:
 
 
 def damaged(path: Path, error: Exception) -> str:
-    """What to say of a file that is not a record."""
+    """Error message for a file that is not a record."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)[:200]
     return f"store: {path} is not a record ({reason}); move it out of the store"
 

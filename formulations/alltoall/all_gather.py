@@ -110,7 +110,7 @@ class SharedFlows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of h, ``(m, K)``."""
+        """Shape of h, ``(m, K)``."""
         return self.topology.arcs, self.ends.size
 
 

@@ -194,7 +194,7 @@ class Network:
 
     @property
     def shards(self) -> int:
-        """W."""
+        """Total weight W of the ranks."""
         return sum(self.weight)
 
 

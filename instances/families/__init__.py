@@ -171,7 +171,7 @@ def scale(topology: Topology, factor: float) -> Topology:
 
 @modifier("unit", example="ring:8+unit=100Gb/s")
 def unit(topology: Topology, rate: str) -> Topology:
-    """Say what a capacity of 1 is, so times are also given in seconds.
+    """Set the unit of capacity, so times are also given in seconds.
 
     Parameters
     ----------

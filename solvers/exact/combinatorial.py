@@ -294,7 +294,7 @@ def _text(value: Fraction | None) -> str | None:
 
 
 def _routes_problem(data: Any) -> dict[str, Any]:
-    """Of min-congestion, min-overlap and the one-stage assignment."""
+    """Certificates of min-congestion, min-overlap and the one-stage assignment."""
     topology: Topology = data.fibres if hasattr(data, "fibres") else data.topology
     if hasattr(data, "fibres"):
         sources, targets = (ends[:: 2 if data.fibres.circular else 1] for ends in data.ends[:2])

@@ -50,7 +50,7 @@ def pairs_of(first: NDArray[np.int64], *others: Any) -> list[list[Any]]:
 
 
 def circuits_problem(data: Any) -> dict[str, Json]:
-    """Of circuits on a ring, and on switches: there a server reaches every other over a hub, once on each switch."""
+    """Certificates of circuits on a ring, and on switches, where a server reaches each other once per switch."""
     moves, n = data.transfers, data.n
     if hasattr(data, "pool"):
         arcs, colours = [[v, n] for v in range(n)] + [[n, v] for v in range(n)], data.degree
@@ -118,7 +118,7 @@ START = 1e-9
 
 
 def design_problem(data: Any) -> dict[str, Json]:
-    """Of topologies of a degree."""
+    """Certificates of topologies of a degree."""
     return {"nodes": data.n, "degree": data.degree, "directed": data.directed}
 
 
@@ -163,7 +163,7 @@ def _flow(topology: Topology) -> tuple[ExactForm, ExactAnswer]:
 
 
 def steps_problem(data: Any) -> dict[str, Json]:
-    """Of whole chunks in steps."""
+    """Certificates of whole chunks in steps."""
     topology = data.flow.topology
     ends = [(s, t) for s in range(topology.n) for t in range(topology.n) if s != t]
     return {
@@ -195,7 +195,7 @@ LIMIT_S = 300.0
 
 
 def wiring_problem(data: Any) -> dict[str, Json]:
-    """Of circuits for the traffic of a pool of servers."""
+    """Certificates of circuits for the traffic of a pool of servers."""
     sent = data.pool.point_to_point
     source, target = np.nonzero(sent)
     sizes = numbers(sent[source, target].tolist())
