@@ -100,7 +100,7 @@ def list_command(kind: str | None, as_json: bool) -> int:
 @click.option(
     "--form",
     metavar="pyomo|cvxpy",
-    help="Build the stated model in this layer; with auto, also solve it whatever its size (default: see the docs).",
+    help="Build the stated model in this layer; with auto, also solve it whatever its size (default: the faster one).",
 )
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
 @click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all processes of the solve [GiB].")
@@ -590,7 +590,7 @@ def _report_error(error: Exception) -> int:
 
     where = blame(error)
     if where is not None:
-        complain(f"{where}: {type(error).__name__}: {error}; correct it there, OPTICOLL_DEBUG=1 shows the traceback")
+        complain(f"{where}: {type(error).__name__}: {error}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)")
         return 2
     complain(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
     return 1

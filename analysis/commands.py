@@ -134,11 +134,11 @@ def sweep(
               help="With 1, also the worst T after one link has failed.")  # fmt: skip
 @click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes of a rack (default: no racks).")
 @click.option("--cables", type=click.IntRange(min=0), default=0, metavar="C",
-              help="Most cables from one rack to another (default: any number).")  # fmt: skip
+              help="Maximum number of cables from one rack to another (default: any number).")  # fmt: skip
 @click.option("--uplinks", type=click.IntRange(min=0), default=0, metavar="U",
-              help="Most cables from a rack to all others (default: any number).")  # fmt: skip
+              help="Maximum number of cables from a rack to all others (default: any number).")  # fmt: skip
 @click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True,
-              help="Descents for each group, and starts of exchanges.")  # fmt: skip
+              help="Number of local searches per group, and of starts of link exchanges.")  # fmt: skip
 @click.option("--time-limit", type=float, metavar="S", help="Limit of the search and of the last solve [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
 @JSON
@@ -207,7 +207,7 @@ def design(
 @click.option("--check", is_flag=True, help="Record all rates and check the schedule.")
 @JSON
 def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
-    """Simulate a training iteration of MODEL over NETWORK on the level of flows.
+    """Simulate a training iteration of MODEL over NETWORK at flow level.
 
     NETWORK is a topology, whose ranks are the servers, or circuits:n=..,degree=... The time is compared with lower
     bounds on every schedule.

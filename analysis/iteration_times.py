@@ -68,7 +68,7 @@ def iteration(
     resolution: float = 1e-6,
     check: bool = False,
 ) -> IterationTime:
-    """Simulate one training iteration on the level of flows.
+    """Simulate one training iteration at flow level.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ SET = click.option(
     help="Parameter of the model or method, or option of the solver; repeatable.",
 )
 DEMAND = click.option(
-    "--demand", metavar="TEXT|FILE", help="Demand of an all-to-all: --set demand=TEXT, or demand=file:FILE."
+    "--demand", metavar="TEXT|FILE", help="Demand of an all-to-all, short for --set demand=TEXT or demand=file:FILE."
 )
 METHOD = click.option(
     "--method",
@@ -201,13 +201,13 @@ _SCHEDULE = (
         "--channels",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Least channels of every connection in an .xml (default: as many as the target's limits need).",
+        help="Minimum number of channels per connection in an .xml (default: as many as the target's limits need).",
     ),
     click.option(
         "--instances",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Parts of every chunk with channels of their own in an .xml (default: 1).",
+        help="Number of parts into which an .xml splits each chunk, each with its own channels (default: 1).",
     ),
     click.option(
         "--bytes",

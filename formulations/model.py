@@ -11,6 +11,7 @@ module's docstring. Scalars are 0-d arrays.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ class Parameter:
         Raises
         ------
         BadInput
-            If it has the wrong type or is not one of the choices.
+            If it has the wrong type, such as a fraction for a whole number, or is not one of the choices.
         """
         try:
             if self.kind is bool:
@@ -72,9 +73,13 @@ class Parameter:
                     raise ValueError(word)
                 return word in {"true", "yes", "1"}
             value = self.kind(text)
+            if self.kind in (int, float):
+                changed = not isinstance(text, str) and value != text  # int() truncates 2.5
+                if changed or math.isnan(value) or str(text) in {"True", "False"}:
+                    raise ValueError(text)
         except BadInput:
             raise
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             msg = f"{where}: parameter {self.name!r} must be {_KINDS.get(self.kind, self.kind.__name__)}, not {text!r}"
             raise BadInput(msg) from None
         if self.choices and value not in self.choices:

@@ -444,7 +444,7 @@ def connecting_remedy(topology: Topology) -> str:
         how = "add the arcs back"
         if topology.spec.startswith("file:"):
             how = "if the file lists every link once, read it both ways: file:PATH,directed=false"
-        return f"its arcs lead one way, and both ways they would connect all ranks; {how}"
+        return f"all ranks would be connected if every arc ran both ways; {how}"
     return "use a connected topology" + (" or another failure seed" if "+fail" in topology.spec else "")
 
 

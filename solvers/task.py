@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overload
 
 import msgspec
@@ -184,6 +185,13 @@ class Task(msgspec.Struct, frozen=True):
             from opticoll.instances.demands import DemandSpec
 
             msgspec.structs.force_setattr(self, "settings", {**self.settings, "demand": DemandSpec(demand)})
+        for name, number, kind in (
+            ("time limit", self.time_limit_s, Real), ("memory limit", self.memory_limit_gib, Real),
+            ("tol", self.tol, Real), ("threads", self.threads, Integral), ("seed", self.seed, Integral),
+        ):  # fmt: skip
+            if number is not None and (isinstance(number, bool) or not isinstance(number, kind)):
+                msg = f"{name}: must be {'a number' if kind is Real else 'a whole number'}, not {number!r}"
+                raise BadOption(msg)
         for name, value, most in (
             ("time limit", self.time_limit_s, MOST_S), ("memory limit", self.memory_limit_gib, MOST_GIB),
         ):  # fmt: skip

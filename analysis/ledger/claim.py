@@ -533,7 +533,7 @@ def _tolerance(text: str) -> str:
 def _cases(row: Row) -> str:
     if row.count is None:
         return ""
-    fails = "" if row.violations is None else f", fails in {row.violations:,}"
+    fails = "" if row.violations is None else f", {row.violations:,} failure{'s' * (row.violations != 1)}"
     ratios = row.tightness if "ratio" in row.reason.lower() else None  # the reason says of what
     spread = "" if ratios is None else f"; ratio {ratios.min:.4g} to {ratios.max:.4g}, median {ratios.median:.4g}"
     return f" ({row.count:,} case{'s' * (row.count != 1)}{fails}{spread})"

@@ -90,6 +90,11 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
     ]
 
 
+def _many(count: float, noun: str) -> str:
+    """``1 vertex``, ``2 vertices``."""
+    return f"{int(count)} {noun if count == 1 else {'vertex': 'vertices'}.get(noun, noun + 's')}"
+
+
 def rounded_up(value: float) -> float:
     """``ceil(value)`` for a quotient of whole numbers below 2^53 computed with at most three roundings, at least 0."""
     return float(max(np.ceil(outward.down(value, 3)), 0.0))
@@ -147,7 +152,7 @@ def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     worst = int(rounds.argmax())
     return Bound(
         "spread", float(rounds[worst]),
-        f"chunk {worst} goes from {collective.holders[worst]} holders to {collective.spread[worst]} more, "
+        f"chunk {worst} goes from {_many(collective.holders[worst], 'holder')} to {collective.spread[worst]} more, "
         f"each sending at most {most:g} copies per round", PAPER, detail={"chunk": worst},
     )  # fmt: skip
 
@@ -165,9 +170,9 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
         worst = int(need.argmax())
         if need[worst] > best:
             best, where, many, late = float(need[worst]), worst, int(count[worst]), q - 1
-    reason = f"{many} chunks leave vertex {where}, their only holder"
+    reason = f"{_many(many, 'chunk')} must leave vertex {where}, the only holder"
     if late:
-        reason += f", at least {late} rounds before the end"
+        reason += f", at least {_many(late, 'round')} before the end"
     return Bound("sole holder", best, reason, PAPER, detail={"vertex": where, "chunks": many})
 
 
@@ -218,7 +223,8 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
             many, arcs = int(wanted[worst]), int(entering[worst])
             members = np.flatnonzero(inside[worst]).tolist()
     return Bound(
-        "cut", rounded_up(best), f"{many} chunks enter a set of {size} vertices over {arcs} arcs", PAPER,
+        "cut", rounded_up(best),
+        f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_many(arcs, 'arc')}", PAPER,
         detail={"set": size, "chunks": many, "arcs": arcs, "vertices": members},
     )  # fmt: skip
 
@@ -515,7 +521,8 @@ def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T:
         if need[worst] > best:
             best = float(need[worst])
             reason = (
-                f"{count[worst]} chunks enter a set of {inside[worst].sum()} vertices over {entering[worst]:g} arcs"
+                f"{_many(count[worst], 'chunk')} must enter {_many(inside[worst].sum(), 'vertex')} "
+                f"over {_many(entering[worst], 'arc')}"
             )
             detail = {"vertices": np.flatnonzero(inside[worst]).tolist()}
     return Bound("cut", rounded_up(best), reason, PAPER, detail=detail)

@@ -89,7 +89,7 @@ def table_of(value: object) -> DemandTable:
             raise BadInput(msg)
         return DemandTable(matrix)
     msg = (
-        f"demand: cannot be read from a {type(value).__name__}; give a text, an N×N array, a DataFrame, or a dict "
+        f"demand: cannot be read from type {type(value).__name__}; give a text, an N×N array, a DataFrame, or a dict "
         "{(source, target): amount}"
     )
     raise BadInput(msg)

@@ -240,7 +240,7 @@ class Draft:
     kinds
         What the file calls a vertex, such as ``switch``.
     stated
-        Whether the file states which vertices are terminals, so names that sound like switches are no question.
+        Whether the file states which vertices are terminals, so names like those of switches raise no question.
     ask_ranks
         How to choose the terminals, for messages.
     """
@@ -509,7 +509,7 @@ class Draft:
             raise BadFile(msg + "leave directed=false out, or list every link once")
 
     def _choose_ranks(self) -> None:
-        """Apply ``ranks=``; ask for it if some vertices sound like switches and the file does not state the ranks.
+        """Apply ``ranks=``; ask for it if some vertices have names like switches and the file does not state the ranks.
 
         Raises
         ------
@@ -535,8 +535,8 @@ class Draft:
         if 0 < len(switches) < len(self._vertices):
             example = " ".join(text for text in texts(switches[0]) if text)[:60]
             msg = (
-                f"{self.what}: {len(switches)} of {len(self._vertices)} vertices sound like switches ({example}), and "
-                f"it is not stated which vertices are ranks; {self.ask_ranks}, or mark nodes as terminal true or false"
+                f"{self.what}: {len(switches)} of {len(self._vertices)} vertices have names like switches ({example}), "
+                f"and nothing states which vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
             )
             raise BadFile(msg)
 

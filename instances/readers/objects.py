@@ -290,8 +290,8 @@ def _table(obj: object) -> list[Edge]:
         ]
     if isinstance(obj, str) or not isinstance(obj, Iterable):
         msg = (
-            f"{WHAT}: cannot be read from a {type(obj).__name__}; give a networkx graph, an n×n matrix of capacities, "
-            "a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
+            f"{WHAT}: cannot be read from type {type(obj).__name__}; give a networkx graph, an n×n matrix of "
+            "capacities, a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
         )
         if isinstance(obj, str):
             msg += "; a spec such as 'ring:8' is an instance as it is"

@@ -217,6 +217,13 @@ def test_a_topology_made_in_python_needs_no_spec():
     ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "must be true or false"),
     ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
     ({"formulation": "alltoall.child", "settings": {"source": "x"}}, BadInput, "must be a whole number"),
+    ({"formulation": "alltoall.child", "settings": {"source": 1.5}}, BadInput, "must be a whole number, not 1.5"),
+    ({"formulation": "alltoall.child", "settings": {"source": True}}, BadInput, "must be a whole number"),
+    ({"formulation": "alltoall.timestep-mcf", "settings": {"alpha": "nan"}}, BadInput, "must be a number"),
+    ({"formulation": "alltoall.timestep-mcf", "settings": {"alpha": False}}, BadInput, "must be a number"),
+    ({"seed": 1.5}, BadOption, "seed: must be a whole number"),
+    ({"threads": True}, BadOption, "threads: must be a whole number"),
+    ({"time_limit_s": "5"}, BadOption, "time limit: must be a number"),
     ({"formulation": "alltoall.link-mcf", "method": "master-child", "settings": {"mastr": "x"}}, BadOption, "master"),
 ])  # fmt: skip
 def test_what_can_be_refused_is_refused_in_one_line(task, error, word):

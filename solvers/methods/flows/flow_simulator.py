@@ -1,4 +1,4 @@
-"""Simulation of a training iteration on the level of flows: an event engine with max-min fair rates.
+"""Simulation of a training iteration at flow level: an event engine with max-min fair rates.
 
 Source  progressive filling: Bertsekas & Gallager, Data Networks, section 6.5.2; circuits that change: TopoOpt, section
         5.1 and appendix E.4

@@ -427,7 +427,7 @@ def test_claims_are_told_with_verdict_reason_and_runs(claimed, tmp_path):
     page = Page(source)
     words = " ".join("".join(page.words).split())
     section = source[source.index('id="claims"') : source.index('id="results"')]
-    for part in ("≠ self-contradicted", "✓ reproduced", "! not measured", "✗ not reproduced", "12 cases, fails in 3",
+    for part in ("≠ self-contradicted", "✓ reproduced", "! not measured", "✗ not reproduced", "12 cases, 3 failures",
                  "0.5 / 0.75 / 1", "n=3: <3> needed", "for <odd> n", "1.5, 2", "within 2 %", "ring:8 and 3 more",
                  "opticoll claims optree.theorem1", "measurement failed: <x>", "could not be measured"):  # fmt: skip
         assert part in words, part
