@@ -20,12 +20,7 @@ from opticoll.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    I64 = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
+    from opticoll.instances.digraph import I64, Mask, Topology
 
 #: Largest sum of capacities in the kernels.
 MOST_FLOW = 1 << 60

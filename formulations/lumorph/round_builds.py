@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.round_sets import RoundProgram
     from opticoll.formulations.lumorph.sum_rounds import SumModel
+    from opticoll.instances.digraph import F64, I64
 
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
     Index = tuple[int, ...]
 
 

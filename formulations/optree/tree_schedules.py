@@ -36,12 +36,9 @@ from opticoll.formulations.rounds.round_schedule import violations as round_viol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.digraph import I64, Mask
     from opticoll.instances.servers import WdmFibres
-
-    I64 = NDArray[np.int64]
 
 #: Largest number of arcs of all light paths that is listed.
 MOST_PATH_ARCS = 60_000_000
@@ -54,7 +51,7 @@ class _Sends:
     source: I64
     target: I64
     chunk: I64
-    onward: NDArray[np.bool_]
+    onward: Mask
 
 
 def limits_of(fibres: WdmFibres) -> Limits:

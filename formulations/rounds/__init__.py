@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64, Mask
 
 
 def offsets(length: ArrayLike) -> I64:
@@ -416,7 +416,7 @@ class Assignment:
     n: int
     source: I64
     target: I64
-    onward: NDArray[np.bool_]
+    onward: Mask
     colour: I64
     colours: tuple[int, int]
 
@@ -425,7 +425,7 @@ class Assignment:
         """Number of wavelengths, the maximum of both directions."""
         return max(self.colours)
 
-    def by_pair(self) -> tuple[NDArray[np.bool_], I64]:
+    def by_pair(self) -> tuple[Mask, I64]:
         """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal is unused."""
         onward, colour = np.zeros((self.n, self.n), dtype=bool), np.zeros((self.n, self.n), dtype=np.int64)
         onward[self.source, self.target], colour[self.source, self.target] = self.onward, self.colour
@@ -489,7 +489,7 @@ def _circles(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
     return with_diameters(nodes[::2]), with_diameters(nodes[1::2])
 
 
-def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
+def arcs_taken(n: int, source: I64, target: I64, onward: Mask) -> tuple[I64, I64, I64]:
     """Fibre spans between source and target of every pair, in order.
 
     Returns

@@ -32,9 +32,7 @@ from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndli
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Topology
-
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, Topology
 
 #: Headings of the amounts of a list of pairs, in lower case.
 AMOUNTS = ("bytes", "amount", "demand", "shards", "traffic", "volume", "weight", "value", "size")

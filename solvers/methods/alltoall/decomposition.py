@@ -22,11 +22,9 @@ from opticoll.solvers.task import Task, Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.alltoall.sccl import ChunkSteps
     from opticoll.formulations.flows.tree_packing import Packing
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Run, SolveRequest
 
@@ -67,7 +65,7 @@ def unsolved(master: Run) -> Answer | None:
     )  # fmt: skip
 
 
-def decomposed(context: Context, divide: Callable[[Context, NDArray[np.float64], float], Divided]) -> Answer:
+def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided]) -> Answer:
     """Solve the master, then ``divide`` its source flows ``(m, |S|)`` of value F by commodity.
 
     Raises
@@ -103,13 +101,13 @@ def decomposed(context: Context, divide: Callable[[Context, NDArray[np.float64],
 class Divided(NamedTuple):
     """Flows by commodity, ``(m, K)``, their value F, and how they were obtained."""
 
-    flows: NDArray[np.float64]
+    flows: F64
     F: float
     algorithm: str
     metrics: dict[str, float]
 
 
-def child_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
+def child_flows(context: Context, g: F64, F: float) -> Divided:
     """Solve one child LP per source through the executor; F is what the joint load of the flows allows.
 
     Every child's flow is made exact for its own source flow.
@@ -122,7 +120,7 @@ def child_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
     jobs = int(context.parameters["jobs"])
     traffic = context.data.flow.traffic
     senders = np.flatnonzero(traffic.any(axis=1)).tolist()
-    columns: list[NDArray[np.float64] | None] = [None] * len(senders)
+    columns: list[F64 | None] = [None] * len(senders)
     with make_executor(jobs=jobs or (None if cluster else context.task.threads), dask=cluster) as executor:
         request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
         solver, alone = str(context.parameters["solver"]), executor.shares_files
@@ -150,14 +148,14 @@ class Child:
 
     topology: Topology
     number: int
-    shards: NDArray[np.float64]
-    capacity: NDArray[np.float64]
+    shards: F64
+    capacity: F64
     solver: str
     request: SolveRequest
     alone: bool
 
 
-def solve_child(item: Child) -> NDArray[np.float64]:
+def solve_child(item: Child) -> F64:
     """One child LP, in an executor's process: flows of what every destination demands, one column each.
 
     Raises
@@ -209,7 +207,7 @@ MASTER_CHILD = Method(
 )
 
 
-def path_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
+def path_flows(context: Context, g: F64, F: float) -> Divided:
     """Split every source's flow into paths, and add them up by commodity."""
     topology, flow = context.instance, context.data.flow
     flows = np.zeros((topology.arcs, flow.groups))
@@ -394,7 +392,7 @@ WORST_CUT = Method(
 )
 
 
-def tree_flows(packing: Packing) -> NDArray[np.float64]:
+def tree_flows(packing: Packing) -> F64:
     """What the trees send towards every rank over every arc of their topology [shards], ``(m, N)``."""
     topology = packing.topology
     place = {v: j for j, v in enumerate(topology.terminals.tolist())}
@@ -418,7 +416,7 @@ def tree_flows(packing: Packing) -> NDArray[np.float64]:
     return flows
 
 
-def _loads(flows: NDArray[np.float64], packing: Packing) -> NDArray[np.float64]:
+def _loads(flows: F64, packing: Packing) -> F64:
     """What the trees send over every arc [shards], ``(m,)``."""
     topology = packing.topology
     ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
@@ -434,7 +432,7 @@ def _loads(flows: NDArray[np.float64], packing: Packing) -> NDArray[np.float64]:
     return np.maximum(np.array([load[pair] for pair in ends]) / packing.chunks * share, flows.max(axis=1))
 
 
-def _opposite(topology: Topology, other: Topology) -> NDArray[np.int64]:
+def _opposite(topology: Topology, other: Topology) -> I64:
     """The arc of ``other``, the reversed topology, that is each arc of ``topology``, ``(m,)``."""
     found = np.empty(topology.arcs, dtype=np.int64)
     found[np.lexsort((topology.capacity, topology.tail, topology.head))] = np.arange(other.arcs)
@@ -464,7 +462,7 @@ def run_tree_packing(context: Context) -> Answer:
         raise MethodMismatch(msg)
     ahead, back = name != "alltoall.reduce-scatter", name in {"alltoall.reduce-scatter", "alltoall.all-reduce"}
     packings: list[Packing] = []
-    values: dict[str, NDArray[np.float64]] = {}
+    values: dict[str, F64] = {}
     if ahead:
         root = context.data.root if name == "alltoall.broadcast" else None
         weight = None if root is None else (topology.terminals == root).astype(int).tolist()

@@ -29,15 +29,11 @@ from opticoll.instances.servers import LightpathMesh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, I64, Mask
 
 
 #: Weight of the load of an arc, in units of the mean load, beside its length 1.
@@ -105,7 +101,7 @@ def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed
     return select(start, arcs, np.argsort(order, kind="stable"))
 
 
-def _some(pairs: I64, start: I64, arcs: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
+def _some(pairs: I64, start: I64, arcs: I64, keep: Mask) -> tuple[I64, I64, I64]:
     """Restrict routes to the pairs in ``keep``; ``arcs`` already holds only theirs."""
     length = np.diff(start)[keep]
     return pairs[keep], offsets(length), arcs

@@ -59,13 +59,10 @@ from opticoll.solvers.methods.lumorph import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
+    from opticoll.instances.digraph import I64
     from opticoll.instances.readers import Settings
-
-    I64 = NDArray[np.int64]
 
 Kind = Literal["spread", "sum", "all-reduce", "transfer"]
 

@@ -27,14 +27,9 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.lumorph.min_overlap import Overlap
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
 
 #: Most reroutings in plain Python, and most vertices that they search; above these a compiled search is faster.
 FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000

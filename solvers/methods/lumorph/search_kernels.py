@@ -30,11 +30,7 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
-    I32 = NDArray[np.int32]
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, I32, I64
 
 
 @njit(cache=True, nogil=True)

@@ -22,14 +22,10 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.topoopt import Ring, TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
+    from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
