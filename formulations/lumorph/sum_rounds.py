@@ -50,6 +50,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -277,7 +278,7 @@ def _of_program(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSche
     replaced = {
         key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
     }
-    for first, last in _spans(r, data.rounds):
+    for first, last in pairwise(np.searchsorted(r, np.arange(data.rounds + 1)).tolist()):
         before = has.copy()
         for k in range(first, last):
             key = (int(r[k]), int(d[k]), int(c[k]))
@@ -299,12 +300,6 @@ def _initial(data: SumModel) -> I64:
     chunk, vertex = data.collective.pre.T
     has[chunk, vertex, vertex] = 1
     return has
-
-
-def _spans(sorted_rounds: I64, rounds: int) -> list[tuple[int, int]]:
-    """Begin and end of every round in a sorted array."""
-    edges = np.searchsorted(sorted_rounds, np.arange(rounds + 1))
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
 def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:

@@ -54,14 +54,11 @@ class _Sends:
     onward: Mask
 
 
-def limits_of(fibres: WdmFibres) -> Limits:
-    """One circuit of a wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths."""
-    return Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
-
-
 def violations(fibres: WdmFibres, schedule: RoundSchedule | None) -> dict[str, float]:
     """Violations that the check of rounds finds in an all-gather on these fibres."""
-    return round_violations(fibres, collective("all-gather", fibres.n), limits_of(fibres), schedule)
+    # One circuit of a wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths.
+    limits = Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
+    return round_violations(fibres, collective("all-gather", fibres.n), limits, schedule)
 
 
 def interval_colours(first: I64, last: I64) -> I64:

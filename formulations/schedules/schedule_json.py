@@ -553,18 +553,13 @@ def _with_bound(
 
 
 def _fluid_bound(topology: Topology, collective: str, traffic: F64 | None, root: int) -> float:
-    if collective in COLLECTIVES.values():
-        return _bound_of_collective(topology, collective, root)
+    from opticoll.formulations import formulation
     from opticoll.formulations.flows import bounds
     from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
 
+    if collective in COLLECTIVES.values():
+        model = formulation(next(name for name, performed in COLLECTIVES.items() if performed == collective))
+        settings = {"root": root} if collective == "broadcast" else {}
+        return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))
     data = by_source(all_to_all_topology(topology, "alltoall") if traffic is None else topology, traffic)
     return max(1.0 / bound.value for bound in bounds(data) if bound.value > 0)
-
-
-def _bound_of_collective(topology: Topology, collective: str, root: int) -> float:
-    from opticoll.formulations import formulation
-
-    model = formulation(next(name for name, performed in COLLECTIVES.items() if performed == collective))
-    settings = {"root": root} if collective == "broadcast" else {}
-    return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))

@@ -210,7 +210,9 @@ def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
     for i, source in enumerate(data.sources.tolist()):
         targets = np.flatnonzero(data.demand[:, i])
         amounts = data.demand[targets, i]
-        routes += _commodities(source, targets, amounts, _stripped(topology, source, g[:, i], targets, amounts * F))
+        ways = _stripped(topology, source, g[:, i], targets, amounts * F)
+        for target, amount, paths in zip(targets.tolist(), amounts.tolist(), ways, strict=True):
+            routes += _merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
     return routes
 
 
@@ -230,13 +232,6 @@ def _compiled(data: ConcurrentFlow, g: F64) -> Routes:
     first = np.concatenate([[0], np.cumsum(length[keep], dtype=np.int64)])
     arcs = found.arcs[np.repeat(keep, length)].astype(np.int64)
     return Routes(found.sources[pair], found.targets[pair], first, arcs, weight, shards[pair])
-
-
-def _commodities(source: int, targets: I64, amounts: F64, ways: list[list[WeightedPath]]) -> list[Route]:
-    routes: list[Route] = []
-    for target, amount, paths in zip(targets.tolist(), amounts.tolist(), ways, strict=True):
-        routes += _merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
-    return routes
 
 
 def without_steps(routes: Sequence[Route]) -> Sequence[Route]:

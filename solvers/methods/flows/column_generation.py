@@ -384,10 +384,11 @@ def generate(
     best = warm_up(topology, pricing, master, max(warmup, 1))
     result: Generated | None = None
     for rounds in range(1, most_rounds + 1):
-        solution = _solve_in_time(master, context)
-        if solution is None:
+        try:
+            solution = master.solve(context.remaining())
+        except TimeoutError:
             if result is None:
-                raise TimeoutError
+                raise
             result.out_of_time = True
             break
         paths = master.paths()
@@ -412,14 +413,6 @@ def generate(
             break
     assert result is not None
     return result
-
-
-def _solve_in_time(master: RestrictedMaster, context: Context) -> MasterSolution | None:
-    """The master's solution, None if the time is up before."""
-    try:
-        return master.solve(context.remaining())
-    except TimeoutError:
-        return None
 
 
 def _bound(topology: Topology, cost: F64, lengths: F64) -> float:

@@ -91,10 +91,11 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     else:
         far = topology.hops[np.searchsorted(topology.terminals, pairs[0]), pairs[1]].max()
     longest = min(rule.lmax or topology.n, int(far) + DETOUR)
+    most_alike = int(np.unique(np.stack(pairs), axis=1, return_counts=True)[1].max())
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
         # A pair that occurs several times is counted once and listed as often as it occurs.
         count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
-        if short.kind == "k" or (complete and count * _most_alike(pairs, topology.n) <= MOST_PATHS):
+        if short.kind == "k" or (complete and count * most_alike <= MOST_PATHS):
             listed = build_path_set(topology, short, data.name, pairs)
             break
     nth = np.minimum(listed.first[:-1] + data.kappa, listed.first[1:]) - 1
@@ -103,11 +104,6 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     if (np.diff(listed.first) < data.kappa).any():
         listed = union(listed, build_path_set(topology, PathRule("k", data.kappa, rule.lmax), data.name, pairs))
     return union(listed, generated)
-
-
-def _most_alike(pairs: tuple[I64, I64], n: int) -> int:
-    """Multiplicity of the most frequent pair."""
-    return int(np.unique(pairs[0] * n + pairs[1], return_counts=True)[1].max())
 
 
 def union(first: PathSet, second: PathSet) -> PathSet:

@@ -98,7 +98,8 @@ def calls(collective: Collective) -> list[Call]:
     BadInput
         For sums that several, but not all, contributors require.
     """
-    pre, post = (_by_chunk(pairs, collective.chunks) for pairs in (collective.pre, collective.post))
+    number = np.arange(1, collective.chunks)
+    pre, post = (np.split(p[:, 1], np.searchsorted(p[:, 0], number)) for p in (collective.pre, collective.post))
     chunks_of: dict[tuple[Kind, bytes], list[tuple[int, int]]] = {}
     lacking = np.zeros(collective.chunks, dtype=bool)
     lacking[collective.deliveries[:, 0]] = True
@@ -114,11 +115,6 @@ def calls(collective: Collective) -> list[Call]:
         position = np.arange(chunks.size) % ranks.size if kind == "all-reduce" else np.searchsorted(ranks, owner)
         result.append(Call(kind, ranks, chunks, position))
     return result
-
-
-def _by_chunk(pairs: I64, chunks: int) -> list[I64]:
-    """The vertices of every chunk (pairs are sorted)."""
-    return np.split(pairs[:, 1], np.searchsorted(pairs[:, 0], np.arange(1, chunks)))
 
 
 def _kind(collective: Collective, chunk: int, pre: I64, post: I64) -> tuple[Kind, I64, int]:

@@ -427,6 +427,8 @@ def run_negotiated_rerouting(context: Context) -> Answer:
     FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
     reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
     """
+    from opticoll.formulations.lumorph.min_overlap import length_bound
+
     data: Overlap = context.data
     if data.model != "arc":
         return exact_routing.run(context)
@@ -441,7 +443,7 @@ def run_negotiated_rerouting(context: Context) -> Answer:
     fluid = FluidLengths(topology, sources, targets)
     while load > bound and fluid.rounds < MOST_ROUNDS and _in_time(context):
         fluid.improve(ROUNDS)
-        proven = max(bound, _proven(data, fluid))
+        proven = max(bound, length_bound(data, fluid.best))
         if bound < proven < load:
             most = LATER_EFFORT * sources.size
             tried = negotiated(topology, best, proven, seed=context.task.seed + fluid.rounds, most=most)
@@ -463,12 +465,6 @@ def _in_time(context: Context) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _proven(data: Overlap, fluid: FluidLengths) -> int:
-    from opticoll.formulations.lumorph.min_overlap import length_bound
-
-    return length_bound(data, fluid.best)
 
 
 def _answer(
