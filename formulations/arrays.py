@@ -303,10 +303,7 @@ MAX_AXES = 8
 
 
 def named_arrays(
-    document: Mapping[str, Json],
-    key: str,
-    path: Path,
-    declare: Callable[[Collection[str]], Mapping[str, Array]],
+    document: Mapping[str, Json], key: str, path: Path, declare: Callable[[Collection[str]], Mapping[str, Array]]
 ) -> dict[str, F64]:
     """Named arrays from their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
 

@@ -37,9 +37,7 @@ NAME = "alltoall.child"
 
 
 def prepare(
-    instance: object,
-    parameters: Settings | None = None,
-    needed: Mapping[str, F64] | None = None,
+    instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
 ) -> model.ConcurrentFlow:
     """The data of the model; ``needed`` are the values of a solution of ``alltoall.master``.
 

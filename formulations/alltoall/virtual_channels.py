@@ -104,9 +104,7 @@ class LayeredRoutes:
 
 
 def prepare(
-    instance: object,
-    parameters: Settings | None = None,
-    needed: Mapping[str, F64] | None = None,
+    instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
 ) -> LayeredRoutes:
     """The data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.
 

@@ -26,12 +26,7 @@ DENSE_VERTICES = 512
 COMPILED_ENTRIES = 300_000
 
 
-def unit_flow(
-    topology: Topology,
-    sources: I64,
-    demand: F64,
-    flow: F64,
-) -> F64 | None:
+def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
     r"""Flows that deliver exactly ``demand``, in the proportions of approximate ones.
 
     For every group: with phi_a the share of arc a in what its head receives, the throughflow y solves
@@ -73,12 +68,7 @@ def unit_flow(
     return np.maximum(result, 0.0)
 
 
-def _compiled_unit_flow(
-    topology: Topology,
-    sources: I64,
-    demand: F64,
-    flow: F64,
-) -> F64 | None:
+def _compiled_unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
     """:func:`unit_flow` by :mod:`opticoll.formulations.flows.flow_kernels`, some groups at a time."""
     from opticoll.formulations.flows.flow_kernels import Adjacency, unit_flows
 
@@ -117,12 +107,7 @@ def _throughflow(topology: Topology, shares: F64, demand: F64) -> F64:
     return np.asarray(np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T, dtype=float)
 
 
-def in_fractions(
-    topology: Topology,
-    sources: I64,
-    demand: F64,
-    flow: F64,
-) -> F64 | None:
+def in_fractions(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
     """Share of each arc in what its head receives, on an acyclic support that comes from the source.
 
     Shape ``(m, K)``; the shares into every vertex that is reached add up to 1, those into a source to 0.
@@ -185,13 +170,7 @@ def _topological(topology: Topology, flow: F64) -> list[int]:
     return order
 
 
-def _attach(
-    topology: Topology,
-    source: int,
-    flow: F64,
-    received: F64,
-    missing: I64,
-) -> bool:
+def _attach(topology: Topology, source: int, flow: F64, received: F64, missing: I64) -> bool:
     """Give vertices that receive nothing their parent in a shortest-path tree, as far up as needed, in place.
 
     A parent chain is followed until it meets a vertex that already receives; since only vertices without any
@@ -294,11 +273,7 @@ class WeightedPath:
 
 
 def strip_paths(
-    topology: Topology,
-    source: int,
-    flow: F64,
-    targets: I64,
-    amount: float | F64,
+    topology: Topology, source: int, flow: F64, targets: I64, amount: float | F64
 ) -> list[list[WeightedPath]]:
     """Split a flow that brings ``amount`` (of its own, if there are several) to every target into paths.
 

@@ -210,11 +210,7 @@ def network_of(topology: Topology, weight: Sequence[int]) -> Network:
 
 
 def sink_side(
-    n: int,
-    arcs: Sequence[tuple[int, int, int]],
-    supply: Sequence[tuple[int, int]],
-    sink: int,
-    need: int,
+    n: int, arcs: Sequence[tuple[int, int, int]], supply: Sequence[tuple[int, int]], sink: int, need: int
 ) -> frozenset[int] | None:
     """The side of the sink in the smallest minimum cut, if less than ``need`` units reach it; else None.
 

@@ -200,10 +200,7 @@ def _phase_rows(
     none: tuple[Any, ...] = (empty, empty)
 
     def block(
-        rows: int,
-        C: tuple[Any, ...] = none,
-        H: tuple[Any, ...] = none,
-        R: tuple[Any, ...] = none,
+        rows: int, C: tuple[Any, ...] = none, H: tuple[Any, ...] = none, R: tuple[Any, ...] = none
     ) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array]:
         x, y, z = (
             incidence(row, column + first, (rows, size), *value)

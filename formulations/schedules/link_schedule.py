@@ -182,14 +182,7 @@ def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
     return _schedule(topology, chunked, routes.steps[place], routes.arcs[place], route[token], number[token])
 
 
-def _schedule(
-    topology: Topology,
-    chunked: Chunked,
-    step: I64,
-    arc: I64,
-    route: I64,
-    number: I64,
-) -> LinkSchedule:
+def _schedule(topology: Topology, chunked: Chunked, step: I64, arc: I64, route: I64, number: I64) -> LinkSchedule:
     """The schedule of these transfers, without empty steps."""
     _, step = np.unique(step, return_inverse=True)
     table = np.column_stack([step, arc, chunked.routes.source[route], chunked.routes.target[route], number])

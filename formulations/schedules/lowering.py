@@ -473,12 +473,7 @@ def _collective_text(
 
 
 def _collective_program(
-    name: str,
-    topology: Topology,
-    chunks: int | Sequence[int] | None,
-    alpha: float,
-    beta: float,
-    options: XmlOptions,
+    name: str, topology: Topology, chunks: int | Sequence[int] | None, alpha: float, beta: float, options: XmlOptions
 ) -> tuple[collective_steps.CollectiveSchedule, Program]:
     """The schedule whose program takes the least simulated time within the limits of the target, and that program.
 

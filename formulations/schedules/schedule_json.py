@@ -535,11 +535,7 @@ def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0,
 
 
 def _with_bound(
-    verdict: Verdict,
-    topology: Topology,
-    collective: str,
-    traffic: F64 | None = None,
-    root: int = 0,
+    verdict: Verdict, topology: Topology, collective: str, traffic: F64 | None = None, root: int = 0
 ) -> Verdict:
     """Add ``T_bound``, the best analytic lower bound on the fluid time, and ``over_bound`` to a valid verdict."""
     if not verdict.valid:

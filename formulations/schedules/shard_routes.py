@@ -374,11 +374,7 @@ def _better(first: Chunked, second: Chunked) -> Chunked:
 
 
 def _divided(
-    topology: Topology,
-    routes: Routes,
-    fluid: F64,
-    allowed: Sequence[int],
-    label: I64 | None = None,
+    topology: Topology, routes: Routes, fluid: F64, allowed: Sequence[int], label: I64 | None = None
 ) -> Chunked:
     """The best division among these numbers of chunks; the first one is always tried."""
     cells = _Cells(topology, routes, fluid, label)
@@ -443,11 +439,7 @@ def _classes(moves: I64) -> I64 | None:
 
 
 def _translated(
-    topology: Topology,
-    routes: Routes,
-    fluid: F64,
-    moves: tuple[I64, I64],
-    allowed: Sequence[int],
+    topology: Topology, routes: Routes, fluid: F64, moves: tuple[I64, I64], allowed: Sequence[int]
 ) -> Chunked:
     """The best division in which every source does what the first one does, moved by automorphisms.
 
@@ -511,13 +503,7 @@ class _Cells:
     With classes of arcs (``label``), the routes are those of one source among ``n``, and the loads those of all.
     """
 
-    def __init__(
-        self,
-        topology: Topology,
-        routes: Routes,
-        fluid: F64 | None,
-        label: I64 | None = None,
-    ) -> None:
+    def __init__(self, topology: Topology, routes: Routes, fluid: F64 | None, label: I64 | None = None) -> None:
         m = topology.arcs
         self.routes = routes
         self.steps = 1 if routes.steps is None else int(routes.steps.max(initial=0)) + 1

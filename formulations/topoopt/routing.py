@@ -29,14 +29,7 @@ from opticoll.formulations.flows import any_lengths_bound
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.topoopt import (
-    PAPER,
-    TopologyDesign,
-    build_design,
-    ports_left,
-    ring_demand,
-    server_pool,
-)
+from opticoll.formulations.topoopt import PAPER, TopologyDesign, build_design, ports_left, ring_demand, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool

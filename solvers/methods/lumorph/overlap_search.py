@@ -259,13 +259,7 @@ def _lightest_path(
 
 
 def negotiated(
-    topology: Topology,
-    routes: PathSet,
-    limit: int,
-    *,
-    seed: int,
-    most: int,
-    go_on: Callable[[], bool] | None = None,
+    topology: Topology, routes: PathSet, limit: int, *, seed: int, most: int, go_on: Callable[[], bool] | None = None
 ) -> PathSet:
     """Routes of less total overload above ``limit`` (none, if it is met), at most ``most`` reroutings away.
 
@@ -499,8 +493,4 @@ NEGOTIATED_REROUTING = Method(
 )
 
 
-METHODS = (
-    XY_ROUTES,
-    RANDOM_SHORTEST,
-    NEGOTIATED_REROUTING,
-)
+METHODS = (XY_ROUTES, RANDOM_SHORTEST, NEGOTIATED_REROUTING)

@@ -221,13 +221,7 @@ def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: 
 
 
 def candidates(
-    data: Design,
-    *,
-    seed: int = 0,
-    starts: int = 4,
-    fails: int = 300,
-    steps: int = 5000,
-    deadline: float | None = None,
+    data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300, steps: int = 5000, deadline: float | None = None
 ) -> list[Candidate]:
     """All candidates, those with the least possible time first; with a ``deadline``, those listed until then.
 
