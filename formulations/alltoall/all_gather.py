@@ -60,6 +60,7 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, P
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from opticoll.formulations.alltoall.all_reduce import AllReduction
     from opticoll.formulations.model import Parameter
     from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.instances.readers import Json, Settings
@@ -256,19 +257,14 @@ def certify(data: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
     )
 
 
-def time_metrics(topology: Topology, value: float | None) -> dict[str, Json]:
+def metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
     """T, its inverse, ranks and diameter, for formulations that minimise T."""
     return {
         "T": value,
         "F": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": topology.ranks,
-        "diameter": int(topology.diameter),
+        "ranks": data.topology.ranks,
+        "diameter": int(data.topology.diameter),
     }
-
-
-def metrics(data: SharedFlows, value: float | None) -> dict[str, Json]:
-    """T, its inverse, the number of ranks."""
-    return time_metrics(data.topology, value)
 
 
 def derived(data: SharedFlows) -> list[Fraction]:

@@ -45,7 +45,7 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.alltoall.all_gather import outflow, stated_time, time_metrics
+from opticoll.formulations.alltoall.all_gather import metrics, outflow, stated_time
 from opticoll.formulations.arrays import (
     BANDWIDTHS,
     SHARDS,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from opticoll.instances.digraph import F64, I64, Topology
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.readers import Settings
 
 NAME = "alltoall.all-reduce"
 _BLOCKS = (
@@ -309,11 +309,6 @@ def bounds(data: AllReduction) -> list[Bound]:
         reason = f"{len(sets)} sets of ranks exchange sums and copies"
         found.append(Bound("partition", partition_bound(topology, sets), reason, "beyond"))
     return found
-
-
-def metrics(data: AllReduction, value: float | None) -> dict[str, Json]:
-    """T, its inverse, the number of ranks."""
-    return time_metrics(data.topology, value)
 
 
 FORMULATION = Formulation(

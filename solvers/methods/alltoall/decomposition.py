@@ -20,11 +20,14 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
 
     from opticoll.formulations.alltoall.sccl import ChunkSteps
     from opticoll.formulations.flows.tree_packing import Packing
     from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.readers import Json
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Run, SolveRequest
 
@@ -66,15 +69,15 @@ def unsolved(master: Run) -> Answer | None:
 
 
 def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided]) -> Answer:
-    """Solve the master, then ``divide`` its source flows ``(m, |S|)`` of value F by commodity.
+    """Solve the master, then ``divide`` its source flows ``(m, |S|)`` of value F.
 
     Raises
     ------
     MethodMismatch
-        If the flows of all commodities have too many entries.
+        If the link MCF's flows of all commodities have too many entries.
     """
     flow = context.data.flow
-    if flow.groups * context.instance.arcs > MOST_ENTRIES:
+    if context.formulation.name == "alltoall.link-mcf" and flow.groups * context.instance.arcs > MOST_ENTRIES:
         msg = (
             f"{context.formulation.name}: {flow.groups} commodities on {context.instance.arcs} arcs are more than the "
             f"{MOST_ENTRIES} entries kept; solve alltoall.path-mcf with paths=all, whose paths are the same flow"
@@ -90,7 +93,7 @@ def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided
     divided = divide(context, master.values["g"], float(master.values["F"]))
     return Answer(
         master.termination,
-        values={"f": divided.flows, "F": np.asarray(divided.F)},
+        values=divided.values,
         bound=master.bound,
         bound_source=master.record["bound_source"],
         solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then {divided.algorithm}"},
@@ -99,12 +102,11 @@ def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided
 
 
 class Divided(NamedTuple):
-    """Flows by commodity, ``(m, K)``, their value F, and how they were obtained."""
+    """The solution, and how it was obtained."""
 
-    flows: F64
-    F: float
+    values: dict[str, NDArray[Any]]
     algorithm: str
-    metrics: dict[str, float]
+    metrics: Mapping[str, Json]
 
 
 def child_flows(context: Context, g: F64, F: float) -> Divided:
@@ -136,7 +138,8 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
     # Every target gets its demand; F follows from their joint load.
     flows = np.concatenate([c for c in columns if c is not None], axis=1)
     F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
-    return Divided(flows * F, F, f"{len(senders)} child LPs", {"children": len(senders)})
+    values = {"f": flows * F, "F": np.asarray(F)}
+    return Divided(values, f"{len(senders)} child LPs", {"children": len(senders)})
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,7 @@ def path_flows(context: Context, g: F64, F: float) -> Divided:
                 longest = max(longest, len(path.arcs))
             paths += len(stripped)
     metrics = {"paths": paths, "paths_per_commodity": paths / flows.shape[1], "longest_path": longest}
-    return Divided(flows, F, "path stripping", metrics)
+    return Divided({"f": flows, "F": np.asarray(F)}, "path stripping", metrics)
 
 
 def run_flow_decomposition(context: Context) -> Answer:
@@ -235,7 +238,10 @@ def run_flow_decomposition(context: Context) -> Answer:
     over all simple paths they are the solution themselves, source by source in flat arrays, so that thousands of ranks
     fit.
     """
-    return decomposed(context, path_flows) if context.formulation.name == "alltoall.link-mcf" else split_paths(context)
+    if context.formulation.name == "alltoall.link-mcf":
+        return decomposed(context, path_flows)
+    refuse_restricted(context, "flow-decomposition")
+    return decomposed(context, split_paths)
 
 
 FLOW_DECOMPOSITION = Method(
@@ -248,36 +254,16 @@ FLOW_DECOMPOSITION = Method(
 )
 
 
-def split_paths(context: Context) -> Answer:
-    """Solve the master, then split every source's flow into the weighted paths of the path model.
-
-    Raises
-    ------
-    MethodMismatch
-        If the path set is not that of all simple paths.
-    """
-    refuse_restricted(context, "flow-decomposition")
-    begun = time.monotonic()
-    master = solve_master(context)
-    failed = unsolved(master)
-    if failed is not None:
-        return failed
-    assert master.values is not None
-    proven = time.monotonic()
-    found = from_flow(context.data.flow, master.values["g"])
+def split_paths(context: Context, g: F64, F: float) -> Divided:
+    """Split every source's flow into the weighted paths of the path model."""
+    found = from_flow(context.data.flow, g)
     context.remaining()
     pair = np.repeat(np.arange(found.sources.size), np.diff(found.first_path))
     length = np.diff(found.first_arc)
     ends = (found.sources, found.targets)
     paths = assemble(context.instance, found.arcs.astype(np.int64), length, pair, ends)
-    return Answer(
-        master.termination,
-        values={"f": found.rate[np.lexsort((length, pair))], "F": np.asarray(found.F), **to_arrays(paths)},
-        bound=master.bound,
-        bound_source=master.record["bound_source"],
-        solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then path stripping"},
-        metrics={**found.summary, "master_s": proven - begun, "decompose_s": time.monotonic() - proven},
-    )
+    values = {"f": found.rate[np.lexsort((length, pair))], "F": np.asarray(found.F), **to_arrays(paths)}
+    return Divided(values, "path stripping", found.summary)
 
 
 def refuse_restricted(context: Context, method: str) -> None:

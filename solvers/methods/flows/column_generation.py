@@ -387,8 +387,10 @@ def generate(
         try:
             solution = master.solve(context.remaining())
         except TimeoutError:
+            solution = None
+        if solution is None:
             if result is None:
-                raise
+                raise TimeoutError
             result.out_of_time = True
             break
         paths = master.paths()
