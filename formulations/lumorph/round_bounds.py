@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import F64, I64, Mask
+    from opticoll.instances.digraph import F64, I64, Mask, Topology
 
 
 PAPER = "lumorph"

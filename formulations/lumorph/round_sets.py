@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import I64, Mask
+    from opticoll.instances.digraph import I64, Mask, Topology
 
 #: Versions of Algorithm 1.
 Version = Literal["corrected", "coded", "printed"]

@@ -19,8 +19,7 @@ from opticoll.formulations.rounds import offsets
 from opticoll.instances.servers import LightpathMesh
 
 if TYPE_CHECKING:
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import I64, Mask
+    from opticoll.instances.digraph import I64, Mask, Topology
 
 #: Most arcs in all routes together.
 MOST_ARCS = 20_000_000

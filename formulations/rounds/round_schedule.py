@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.formulations.rounds import Collective
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import F64, I64, Mask
+    from opticoll.instances.digraph import F64, I64, Mask, Topology
 
 
 #: Largest wavelength number plus 1.

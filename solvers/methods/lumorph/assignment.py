@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.digraph import F64, I64, Topology
 
 
 #: Weight of the load of an arc, in units of the mean load, beside its length 1.

@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import I64
+    from opticoll.instances.digraph import I64, Topology
     from opticoll.instances.readers import Settings
 
 Kind = Literal["spread", "sum", "all-reduce", "transfer"]

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import I64
+    from opticoll.instances.digraph import I64, Topology
     from opticoll.solvers.methods.lumorph import Pattern
 
 

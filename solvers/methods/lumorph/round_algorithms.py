@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import I64
+    from opticoll.instances.digraph import I64, Topology
     from opticoll.solvers.methods.lumorph import Pattern
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm, LaserLimit
     from opticoll.solvers.methods.lumorph.realisation import Routing

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.solvers.methods.lumorph.assignment import Assignment, Packing
 
 

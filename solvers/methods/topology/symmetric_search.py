@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances import Topology
-    from opticoll.instances.digraph import F64, I32, I64, Mask
+    from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
     from opticoll.solvers.methods.method import Context
 
 #: Sum of distances where some node is not reached.
