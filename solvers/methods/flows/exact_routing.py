@@ -91,7 +91,7 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     else:
         far = topology.hops[np.searchsorted(topology.terminals, pairs[0]), pairs[1]].max()
     longest = min(rule.lmax or topology.n, int(far) + DETOUR)
-    most_alike = int(np.unique(np.stack(pairs), axis=1, return_counts=True)[1].max())
+    most_alike = int(np.unique(pairs[0] * topology.n + pairs[1], return_counts=True)[1].max())
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
         # A pair that occurs several times is counted once and listed as often as it occurs.
         count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
