@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.instances.readers import Json
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -242,9 +239,7 @@ def arc_names(topology: Topology) -> list[str]:
     return names
 
 
-def pair_names(
-    topology: Topology, sources: NDArray[np.int64], targets: NDArray[np.int64]
-) -> list[tuple[Hashable, ...]]:
+def pair_names(topology: Topology, sources: I64, targets: I64) -> list[tuple[Hashable, ...]]:
     """Indices of commodities in Pyomo: (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated, ``(|K|,)``."""
     V = vertex_names(topology)
     pairs: list[tuple[Hashable, ...]] = [(V[s], V[t]) for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
@@ -308,11 +303,8 @@ MAX_AXES = 8
 
 
 def named_arrays(
-    document: Mapping[str, Json],
-    key: str,
-    path: Path,
-    declare: Callable[[Collection[str]], Mapping[str, Array]],
-) -> dict[str, NDArray[np.float64]]:
+    document: Mapping[str, Json], key: str, path: Path, declare: Callable[[Collection[str]], Mapping[str, Array]]
+) -> dict[str, F64]:
     """Named arrays from their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
 
     Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
@@ -363,7 +355,7 @@ def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
     return found
 
 
-def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> F64:
     array = np.zeros(shape)
     seen: set[tuple[int | None, ...]] = set()
     for at, v in zip(entry["index"], entry["value"], strict=True):

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.digraph import F64
     from opticoll.instances.readers import Settings
 
-    F64 = NDArray[np.float64]
     Values = Mapping[str, F64]
 
 

@@ -35,11 +35,7 @@ from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, t
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, I64, Topology
 
 UNIFORM = "uniform"
 FORMS = "uniform, random:SEED, gravity:SEED, permutation:SEED, longest-matching or file:PATH"
@@ -194,14 +190,14 @@ def _permutation(ranks: int, draw: np.random.Generator) -> F64:
             return _matched(image)
 
 
-def _matched(image: NDArray[np.int64]) -> F64:
+def _matched(image: I64) -> F64:
     """N-1 shards from every rank to its image."""
     matrix = np.zeros((image.size, image.size))
     matrix[np.arange(image.size), image] = image.size - 1.0
     return matrix
 
 
-def _longest_matching(topology: Topology) -> NDArray[np.int64]:
+def _longest_matching(topology: Topology) -> I64:
     from scipy.optimize import linear_sum_assignment
 
     hops = topology.hops[:, topology.terminals].copy()

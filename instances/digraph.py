@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
     from opticoll.instances.readers import Json, Settings
 
+    #: Arrays by the type of their entries, for annotations in every layer.
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    I32 = NDArray[np.int32]
+    Mask = NDArray[np.bool_]
 
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _UNIT = r"(?P<prefix>[KMGTP]i|[kKMGTP])?(?P<unit>B|bit|b)"

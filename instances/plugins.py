@@ -329,7 +329,8 @@ def _entry_points() -> tuple[str, ...]:
 
 def contributed(attribute: str) -> Iterator[Any]:
     """What all plug-ins contribute of a kind (a key of :data:`KINDS`), in the order in which they were loaded."""
-    return (item for _, item in _contributions(attribute))
+    for _, module in load_known():
+        yield from _items(module, attribute)
 
 
 def own_bounds(formulation: str) -> list[Callable[..., Any]]:
@@ -340,12 +341,6 @@ def own_bounds(formulation: str) -> list[Callable[..., Any]]:
 def _functions(bounds: Mapping[str, Any], formulation: str) -> list[Callable[..., Any]]:
     given = bounds.get(formulation, [])
     return list(given) if isinstance(given, (tuple, list)) else [given]
-
-
-def _contributions(attribute: str) -> Iterator[tuple[Plugin, Any]]:
-    for plugin, module in load_known():
-        for item in _items(module, attribute):
-            yield plugin, item
 
 
 def load_known() -> list[tuple[Plugin, ModuleType]]:

@@ -35,11 +35,7 @@ from opticoll.instances.spec import family_of, parse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64, Topology
 
 #: At most this many proposals of a family are verified.
 MOST_GENERATORS = 64

@@ -28,12 +28,10 @@ from opticoll.instances.training_jobs import MEASURED_SERVERS, NUMBER_BYTES, den
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.training_jobs import TrainingJob
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 COMPUTING, TRANSFER, ALL_REDUCE = 0, 1, 2
 #: What a task graph lets overlap: all that its dependencies allow, or nothing (Eq. (1) of TopoOpt).

@@ -14,8 +14,7 @@ import numpy as np
 from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64, I64, Mask
 
 PAPER = "Efficient all-to-all collective communication schedules for direct-connect topologies"
 
@@ -41,20 +40,20 @@ class TimeExpanded:
     """
 
     graph: Topology
-    moving: NDArray[np.int64]
-    waiting: NDArray[np.int64]
-    arc: NDArray[np.int64]
-    step: NDArray[np.int64]
+    moving: I64
+    waiting: I64
+    arc: I64
+    step: I64
 
 
-def holding(topology: Topology, relays: str) -> NDArray[np.bool_]:
+def holding(topology: Topology, relays: str) -> Mask:
     """Vertices that hold data between steps, ``(n,)``: the ranks, or for ``relays=step`` all."""
     holds = np.full(topology.n, relays == "step")
     holds[topology.terminals] = True
     return holds
 
 
-def step_hops(topology: Topology, holds: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def step_hops(topology: Topology, holds: Mask) -> tuple[F64, I64]:
     """Fewest steps between all vertices, ``(n, n)``, and 1 for arcs that begin a step, 0 for others, ``(m,)``."""
     from scipy.sparse.csgraph import dijkstra
 
@@ -62,7 +61,7 @@ def step_hops(topology: Topology, holds: NDArray[np.bool_]) -> tuple[NDArray[np.
     return np.asarray(dijkstra(topology.length_matrix(begins.astype(float)))), begins
 
 
-def unroll(topology: Topology, steps: int, holds: NDArray[np.bool_] | None = None) -> TimeExpanded:
+def unroll(topology: Topology, steps: int, holds: Mask | None = None) -> TimeExpanded:
     """Unroll ``topology`` over ``steps`` steps; by default, every vertex holds data."""
     n, m = topology.n, topology.arcs
     stays = np.arange(n) if holds is None else np.flatnonzero(holds)
@@ -81,9 +80,7 @@ def unroll(topology: Topology, steps: int, holds: NDArray[np.bool_] | None = Non
     return TimeExpanded(graph, positions[:m], positions[m:], arc, step)
 
 
-def step_distances(
-    topology: Topology, sources: NDArray[np.int64], cost: NDArray[np.float64], holds: NDArray[np.bool_] | None = None
-) -> NDArray[np.float64]:
+def step_distances(topology: Topology, sources: I64, cost: F64, holds: Mask | None = None) -> F64:
     """Least cost from every source to every vertex within L steps; waiting, where data can be held, is free.
 
     Parameters

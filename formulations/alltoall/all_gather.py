@@ -60,10 +60,9 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, P
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from numpy.typing import NDArray
-
+    from opticoll.formulations.alltoall.all_reduce import AllReduction
     from opticoll.formulations.model import Parameter
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.instances.readers import Json, Settings
 
 NAME = "alltoall.all-gather"
@@ -92,8 +91,8 @@ class SharedFlows:
 
     name: str
     topology: Topology
-    ends: NDArray[np.int64]
-    supply: NDArray[np.float64]
+    ends: I64
+    supply: F64
     most: int
     away: bool = False
 
@@ -184,7 +183,7 @@ def index_sets(data: SharedFlows, _values: object = None) -> dict[str, Names]:
     return {"arc": arc_labels(data.topology), data.role: vertex_labels(data.topology, data.ends)}
 
 
-def links(data: SharedFlows, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: SharedFlows, values: Mapping[str, F64]) -> Links:
     """Shards over every arc: the largest flow of any end, because copies and sums are free."""
     load = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0)
     return Links(data.topology, load, data.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
@@ -195,12 +194,12 @@ def dual_arrays(data: SharedFlows) -> dict[str, Array]:
     return {"capacity": Array(data.shape)}
 
 
-def stated_time(_data: object, values: Mapping[str, NDArray[np.float64]]) -> float:
+def stated_time(_data: object, values: Mapping[str, F64]) -> float:
     """The stated T."""
     return float(np.asarray(values["T"]))
 
 
-def outflow(topology: Topology, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+def outflow(topology: Topology, flow: F64) -> F64:
     """Outflow less inflow of every vertex, for flows with arcs along the first axis."""
     net = np.zeros((topology.n, *flow.shape[1:]))
     np.add.at(net, topology.tail, flow)
@@ -208,7 +207,7 @@ def outflow(topology: Topology, flow: NDArray[np.float64]) -> NDArray[np.float64
     return net
 
 
-def residuals(data: SharedFlows, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: SharedFlows, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
     topology, ends = data.topology, data.ends
     h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
@@ -227,7 +226,7 @@ def residuals(data: SharedFlows, values: Mapping[str, NDArray[np.float64]]) -> d
     }
 
 
-def length_bound(data: SharedFlows, lengths: NDArray[np.float64]) -> float:
+def length_bound(data: SharedFlows, lengths: F64) -> float:
     """The lower bound on T that lengths prove, shape ``(m, K)``, rounded down: the best over the ends.
 
     Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
@@ -248,7 +247,7 @@ def length_bound(data: SharedFlows, lengths: NDArray[np.float64]) -> float:
     return max(float(outward.scaled_down(best, -scale)), 0.0)
 
 
-def certify(data: SharedFlows, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certify(data: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that the duals of ``capacity`` prove, read as lengths towards or away from every end."""
     found = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
     if found.shape != data.shape:
@@ -258,19 +257,14 @@ def certify(data: SharedFlows, duals: Mapping[str, NDArray[np.float64]]) -> Boun
     )
 
 
-def time_metrics(topology: Topology, value: float | None) -> dict[str, Json]:
+def metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
     """T, its inverse, ranks and diameter, for formulations that minimise T."""
     return {
         "T": value,
         "F": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": topology.ranks,
-        "diameter": int(topology.diameter),
+        "ranks": data.topology.ranks,
+        "diameter": int(data.topology.diameter),
     }
-
-
-def metrics(data: SharedFlows, value: float | None) -> dict[str, Json]:
-    """T, its inverse, the number of ranks."""
-    return time_metrics(data.topology, value)
 
 
 def derived(data: SharedFlows) -> list[Fraction]:
@@ -340,7 +334,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows
     return between_all(instance, NAME)
 
 
-def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], NDArray[np.float64]]:
+def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
     """T*, a set that attains it, and for every rank a flow of one unit from each other within c T*, ``(m, N)``.
 
     Raises

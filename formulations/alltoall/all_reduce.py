@@ -45,7 +45,7 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.alltoall.all_gather import outflow, stated_time, time_metrics
+from opticoll.formulations.alltoall.all_gather import metrics, outflow, stated_time
 from opticoll.formulations.arrays import (
     BANDWIDTHS,
     SHARDS,
@@ -64,10 +64,8 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, P
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.readers import Settings
 
 NAME = "alltoall.all-reduce"
 _BLOCKS = (
@@ -82,12 +80,12 @@ class AllReduction:
     topology: Topology
 
     @property
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> I64:
         """The ranks, ``(N,)``."""
         return self.topology.terminals
 
     @property
-    def switches(self) -> NDArray[np.int64]:
+    def switches(self) -> I64:
         """The vertices that are not ranks."""
         return np.setdiff1d(np.arange(self.topology.n), self.topology.terminals)
 
@@ -229,13 +227,13 @@ def index_sets(data: AllReduction, _values: object = None) -> dict[str, Names]:
     return {"arc": arc_labels(data.topology), "rank": vertex_labels(data.topology, data.ranks)}
 
 
-def links(data: AllReduction, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: AllReduction, values: Mapping[str, F64]) -> Links:
     """Shards over every arc, copies and partial sums."""
     load = np.asarray(values["y"], dtype=float) + np.asarray(values["z"], dtype=float)
     return Links(data.topology, load, data.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
 
-def residuals(data: AllReduction, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: AllReduction, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
     x, y, z, f, g = (np.asarray(values[name], dtype=float) for name in "xyzfg")
     topology, ranks, T = data.topology, data.ranks, float(np.asarray(values["T"]))
@@ -311,11 +309,6 @@ def bounds(data: AllReduction) -> list[Bound]:
         reason = f"{len(sets)} sets of ranks exchange sums and copies"
         found.append(Bound("partition", partition_bound(topology, sets), reason, "beyond"))
     return found
-
-
-def metrics(data: AllReduction, value: float | None) -> dict[str, Json]:
-    """T, its inverse, the number of ranks."""
-    return time_metrics(data.topology, value)
 
 
 FORMULATION = Formulation(

@@ -30,18 +30,14 @@ from opticoll.formulations.model import Bound, Formulation, NotApplicable, Param
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, Topology
     from opticoll.instances.readers import Settings
 
 NAME = "alltoall.child"
 
 
 def prepare(
-    instance: object,
-    parameters: Settings | None = None,
-    needed: Mapping[str, NDArray[np.float64]] | None = None,
+    instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
 ) -> model.ConcurrentFlow:
     """The data of the model; ``needed`` are the values of a solution of ``alltoall.master``.
 
@@ -66,9 +62,7 @@ def prepare(
     return child_of(topology, number, np.maximum(capacity, 0.0), None if traffic is None else traffic[number])
 
 
-def child_of(
-    topology: Topology, number: int, capacity: NDArray[np.float64], shards: NDArray[np.float64] | None = None
-) -> model.ConcurrentFlow:
+def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None = None) -> model.ConcurrentFlow:
     """The child LP of rank ``number`` under the master's flow ``capacity``, shape ``(m,)``.
 
     ``shards`` are the demands of all ranks from this one, ``(N,)``; 1 for each other rank if None.

@@ -42,8 +42,7 @@ from opticoll.instances.digraph import Topology
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.instances.readers import Settings
 
 NAME = "alltoall.link-mcf"
@@ -54,16 +53,16 @@ class LinkFlow:
     """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are built as printed."""
 
     flow: model.ConcurrentFlow
-    targets: NDArray[np.int64]
+    targets: I64
     printed: bool
 
     @property
-    def amount(self) -> NDArray[np.float64]:
+    def amount(self) -> F64:
         """D_k, shape ``(|K|,)``."""
         return self.flow.demand[self.targets, np.arange(self.targets.size)]
 
     @property
-    def inner(self) -> NDArray[np.bool_]:
+    def inner(self) -> Mask:
         """Vertices that only forward a commodity (the rows of ``conservation``), shape ``(n, |K|)``."""
         mask = self.flow.served.copy()
         mask[self.targets, np.arange(self.targets.size)] = False
@@ -158,7 +157,7 @@ def build_cvxpy(data: LinkFlow) -> CvxpyModel:
     )
 
 
-def residuals(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: LinkFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block; the printed version has weaker blocks of its own."""
     if not data.printed:
         return model.residuals(data.flow, values)
@@ -181,7 +180,7 @@ def residuals(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     }
 
 
-def certify(data: LinkFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certify(data: LinkFlow, duals: Mapping[str, F64]) -> Bound | None:
     """A rigorous bound from any duals of ``capacity``; the printed version may also use cycles through t."""
     if not data.printed:
         return model.certify(data.flow, duals)
@@ -191,7 +190,7 @@ def certify(data: LinkFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound |
     return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
 
 
-def printed_length_bound(data: LinkFlow, lengths: NDArray[np.float64]) -> float:
+def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
     """``sum c l / sum_k D_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the dual bound of (1)-(5) as printed.
 
     Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
@@ -230,7 +229,7 @@ def closed_forms(data: LinkFlow) -> list[Bound]:
     return [] if data.printed else flow_closed_forms(data.flow)
 
 
-def repair(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+def repair(data: LinkFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """An exactly feasible flow near an approximate one; values of the printed version are not changed."""
     return None if data.printed else model.repair(data.flow, values)
 

@@ -58,8 +58,7 @@ from opticoll.formulations.model import Bound, Formulation, NotApplicable, Param
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64
     from opticoll.instances.readers import Settings
 
 NAME = "alltoall.min-congestion"
@@ -125,7 +124,7 @@ def fewest_arcs(data: PathFlow) -> PathFlow:
     return replace(data, rule=PathRule("k", data.kappa, data.rule.lmax))
 
 
-def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that arc lengths prove for this path set: the fluid one, rounded up to whole paths."""
     name = "congestion" if "congestion" in duals else "capacity"
     if name not in duals:
@@ -153,7 +152,7 @@ def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str 
     }
 
 
-def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tuple[int, int], list[list[int]]]:
+def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[list[int]]]:
     """The kappa routes of every pair of ranks (s, t), each as arc numbers.
 
     Raises
@@ -166,7 +165,7 @@ def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tu
     return {pair: [routes.path(p) for p in routes.of_pair(k)] for k, pair in enumerate(ends)}
 
 
-def links(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: PathFlow, values: Mapping[str, F64]) -> Links:
     """Routes over every arc, each of its share of the demand, within the time Lambda / kappa."""
     capacity = data.topology.capacity
     load = path_flow.carried(data, known_paths(data, values), np.asarray(values["x"], dtype=float)) * capacity

@@ -54,8 +54,7 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixMo
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64
     from opticoll.instances.readers import Settings
 
 NAME = "alltoall.path-mcf"
@@ -156,7 +155,7 @@ def dual_arrays(data: PathFlow) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs,))}
 
 
-def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
     ``paths`` is 0 if every path is a simple chain from its source to its target of allowed length, else infinite;
@@ -181,7 +180,7 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     }
 
 
-def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+def shortest_lengths(data: PathFlow, lengths: F64) -> F64:
     """Length of every commodity's shortest allowed path under positive arc ``lengths`` ``(m,)``, shape ``(|K|,)``.
 
     Where a commodity is split equally over ``data.kappa`` listed paths, the mean of that many shortest.
@@ -197,7 +196,7 @@ def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np
     return reach[np.searchsorted(sources, starts), ends]
 
 
-def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
+def length_bound(data: PathFlow, lengths: F64) -> float:
     """``sum c l / sum_k D_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set.
 
     Any lengths ``(m,)`` prove one. They are read as by
@@ -212,7 +211,7 @@ def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
     return outward.weighted_capacity(data.topology.capacity, lengths, cost)
 
 
-def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that the duals of ``capacity`` prove for this path set, read as arc lengths."""
     if "capacity" not in duals:
         return None
@@ -231,7 +230,7 @@ def bounds(data: PathFlow) -> list[Bound]:
     return [*found, Bound("path-lengths", value, f"Theorem 1 with the shortest of {data.rule}", "alltoall")]
 
 
-def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """A feasible flow in the same proportions, the same fraction of every demand served.
 
     None if the paths are malformed.
@@ -269,7 +268,7 @@ def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str 
     }
 
 
-def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tuple[int, int], list[WeightedPath]]:
+def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[WeightedPath]]:
     """The paths that carry flow for every pair of ranks (s, t), largest flow first.
 
     Raises
@@ -289,7 +288,7 @@ def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tu
     return found
 
 
-def links(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: PathFlow, values: Mapping[str, F64]) -> Links:
     """Flow over every arc, all paths together."""
     load = arc_load(known_paths(data, values), np.asarray(values["f"], dtype=float))
     return Links(data.topology, load, data.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)

@@ -50,12 +50,10 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, N
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, Topology
     from opticoll.instances.readers import Json, Settings
 
-    Values = Mapping[str, NDArray[np.float64]]
+    Values = Mapping[str, F64]
 
 NAME = "alltoall.sccl"
 #: Most chunks of a shard.
@@ -271,7 +269,7 @@ def residuals(data: ChunkSteps, values: Values) -> dict[str, float]:
     }
 
 
-def _fraction(*arrays: NDArray[np.float64]) -> float:
+def _fraction(*arrays: F64) -> float:
     """Largest distance to a whole number."""
     return max(float(np.abs(array - np.rint(array)).max(initial=0.0)) for array in arrays)
 
@@ -344,7 +342,7 @@ def _straight(
     return tuple(a for a, _ in way), tuple(t for _, t in way)
 
 
-def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dict[str, NDArray[np.float64]]:
+def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dict[str, F64]:
     """The variables of ``model=chunks`` from those of ``model=sources`` in as many steps and chunks."""
     f = np.zeros(data.flow.shape)
     for k, (_, _, arcs, steps) in enumerate(ways(by_source, values)):

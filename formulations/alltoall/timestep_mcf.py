@@ -78,8 +78,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
+    from opticoll.instances.digraph import F64, Mask
     from opticoll.instances.readers import Json, Settings
 
 NAME = "alltoall.timestep-mcf"
@@ -97,7 +97,7 @@ class StepFlow:
     relays: str = "pass"
 
     @cached_property
-    def holds(self) -> NDArray[np.bool_]:
+    def holds(self) -> Mask:
         """H: vertices that may send in a later step what they receive, ``(n,)``."""
         return holding(self.topology, self.relays)
 
@@ -117,7 +117,7 @@ class StepFlow:
         return self.topology.arcs, self.groups.groups, self.steps
 
     @cached_property
-    def upper(self) -> NDArray[np.float64]:
+    def upper(self) -> F64:
         """Upper bounds of f, shape ``(m, |K|, L)``: 0 where f is fixed, otherwise the group's total demand."""
         topology, groups = self.topology, self.groups
         away, begins = step_hops(topology, self.holds)
@@ -135,7 +135,7 @@ class StepFlow:
         return float(self.groups.demand.sum() / self.topology.capacity.min())
 
     @cached_property
-    def forwarding(self) -> NDArray[np.bool_]:
+    def forwarding(self) -> Mask:
         """Vertices at which a group has causality rows: all of H but its source, if they can send; ``(n, |K|)``."""
         usable = (self.upper > 0).any(axis=2)
         sends = np.zeros((self.topology.n, self.groups.groups), dtype=bool)
@@ -143,7 +143,7 @@ class StepFlow:
         return sends & self.groups.served & self.holds[:, None]
 
     @cached_property
-    def passed(self) -> NDArray[np.bool_]:
+    def passed(self) -> Mask:
         """Rows of ``passing``: relays with a flow that is not fixed at 0, ``(n, |K|, L)``."""
         touched = np.zeros((self.topology.n, *self.shape[1:]), dtype=bool)
         for ends in (self.topology.tail, self.topology.head):
@@ -368,7 +368,7 @@ def index_sets(data: StepFlow, _values: object = None) -> dict[str, Names]:
     return {"arc": arc_labels(topology), "commodity": pair_labels(topology, sources, targets), "step": steps}
 
 
-def links(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: StepFlow, values: Mapping[str, F64]) -> Links:
     """Shards over every arc in all steps, within the time of all steps."""
     load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
     return Links(data.topology, load, data.topology.capacity, objective(data, values), SHARDS, BANDWIDTHS)
@@ -379,12 +379,12 @@ def dual_arrays(data: StepFlow) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs, data.steps))}
 
 
-def objective(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(data: StepFlow, values: Mapping[str, F64]) -> float:
     """``sum_t U_t`` of the stated U."""
     return float(np.asarray(values["U"], dtype=float).sum())
 
 
-def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: StepFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone, step by step.
 
     Flows are relative to the demand of the vertex, or to the group's least where that is 0.
@@ -419,7 +419,7 @@ def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     }
 
 
-def price_bound(data: StepFlow, prices: NDArray[np.float64]) -> float:
+def price_bound(data: StepFlow, prices: F64) -> float:
     """The lower bound on ``sum_t U_t`` that prices prove, shape ``(m, L)``, rounded down; they are normalised here.
 
     What is negative or not finite counts as 0.
@@ -439,7 +439,7 @@ def price_bound(data: StepFlow, prices: NDArray[np.float64]) -> float:
     return max(float(outward.scaled_down(outward.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
 
 
-def certify(data: StepFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certify(data: StepFlow, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that the duals of ``capacity`` prove, read as prices of arcs in steps."""
     if "capacity" not in duals or np.shape(duals["capacity"]) != (data.topology.arcs, data.steps):
         return None
@@ -458,7 +458,7 @@ def bounds(data: StepFlow) -> list[Bound]:
     ]
 
 
-def repair(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+def repair(data: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """An exactly feasible flow near an approximate one: a flow in the graph unrolled over time, made exact."""
     from opticoll.formulations.flows.single_source import unit_flow
 
@@ -482,7 +482,7 @@ def repair(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
     return {"f": np.where(data.upper > 0, moved, 0.0), "U": U}
 
 
-def waiting(data: StepFlow, f: NDArray[np.float64]) -> NDArray[np.float64]:
+def waiting(data: StepFlow, f: F64) -> F64:
     """Amount that every vertex holds but does not send in each step, shape ``(n, |K|, L)``."""
     topology, (_, groups, steps) = data.topology, data.shape
     held = np.zeros((topology.n, groups))

@@ -51,13 +51,9 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, N
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.flows.path_sets import PathSet
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.instances.readers import Settings
-
-    I64 = NDArray[np.int64]
 
 NAME = "alltoall.virtual-channels"
 
@@ -108,9 +104,7 @@ class LayeredRoutes:
 
 
 def prepare(
-    instance: object,
-    parameters: Settings | None = None,
-    needed: Mapping[str, NDArray[np.float64]] | None = None,
+    instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
 ) -> LayeredRoutes:
     """The data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.
 
@@ -213,7 +207,7 @@ def estimate(data: LayeredRoutes) -> dict[str, int]:
     }
 
 
-def layers_of(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> I64 | None:
+def layers_of(data: LayeredRoutes, values: Mapping[str, F64]) -> I64 | None:
     """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one."""
     y = np.asarray(values["y"], dtype=float)
     if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
@@ -266,7 +260,7 @@ def links(data: LayeredRoutes, _values: object = None) -> Links:
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
 
-def residuals(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: LayeredRoutes, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
     y = np.asarray(values["y"], dtype=float)
     layer = layers_of(data, values)
@@ -279,13 +273,13 @@ def residuals(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) ->
     }
 
 
-def objective(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(data: LayeredRoutes, values: Mapping[str, F64]) -> float:
     """Number of layers in use."""
     layer = layers_of(data, values)
     return np.inf if layer is None else float(np.unique(layer).size)
 
 
-def values_of(data: LayeredRoutes, layer: I64) -> dict[str, NDArray[np.float64]]:
+def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
     """The variable y for the layer of every route.
 
     Raises

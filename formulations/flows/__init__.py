@@ -42,9 +42,7 @@ from opticoll.instances.digraph import Topology
 from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, I64, Mask
 
 
 def closed_form(topology: Topology) -> Bound | None:
@@ -82,7 +80,7 @@ def closed_forms(data: ConcurrentFlow) -> list[Bound]:
     return [] if known is None else [known]
 
 
-def moore_depths(vertices: int, degree: int) -> NDArray[np.int64]:
+def moore_depths(vertices: int, degree: int) -> I64:
     """Least depths of ``vertices`` others in a tree of out-degree ``degree``, ascending (Theorem 2)."""
     sizes: list[int] = []
     left, layer = vertices, 1
@@ -162,7 +160,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
 
 
-def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+def length_bound_and_load(data: ConcurrentFlow, lengths: F64) -> tuple[float, F64]:
     """The bound of positive lengths, and the load of shortest-path trees under them on every arc, ``(m,)``."""
     from scipy.sparse.csgraph import dijkstra
 
@@ -196,9 +194,7 @@ def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) ->
     return value, load
 
 
-def _shortest_arc(
-    topology: Topology, lengths: NDArray[np.float64], tails: NDArray[np.int64], heads: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _shortest_arc(topology: Topology, lengths: F64, tails: I64, heads: I64) -> I64:
     """The shortest of the parallel arcs from ``tails[i]`` to ``heads[i]``, which must exist."""
     order = np.lexsort((lengths, topology.head, topology.tail))
     key = topology.tail[order] * topology.n + topology.head[order]
@@ -234,7 +230,7 @@ def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
     )
 
 
-def cut_value(data: ConcurrentFlow, side: NDArray[np.bool_]) -> float:
+def cut_value(data: ConcurrentFlow, side: Mask) -> float:
     """``c(S -> complement) / D(S -> complement)`` of the vertices S where ``side``, ``(n,)``, rounded up."""
     topology = data.topology
     capacity = outward.sum_up(topology.capacity[side[topology.tail] & ~side[topology.head]])
@@ -246,7 +242,7 @@ def cut_value(data: ConcurrentFlow, side: NDArray[np.bool_]) -> float:
     return outward.quotient_up(capacity, wanted)
 
 
-def interval_sums(low: NDArray[np.int64], high: NDArray[np.int64], weight: F64, n: int) -> F64:
+def interval_sums(low: I64, high: I64, weight: F64, n: int) -> F64:
     """For p = 0 .. n - 1 the sum of the weights >= 0 of intervals ``low <= p < high``, ``(n,)``; nothing is subtracted.
 
     Every interval is split into at most 2 log n nodes of a binary tree over the places; a place adds up its ancestors.
@@ -268,7 +264,7 @@ def interval_sums(low: NDArray[np.int64], high: NDArray[np.int64], weight: F64, 
     return node[size : size + n]
 
 
-def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArray[np.float64]) -> list[F64]:
+def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
     """Demand out of every prefix of an order, and into it, each ``(n-1,)``, never overestimated.
 
     Parameters
@@ -293,7 +289,7 @@ def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArra
     return found
 
 
-def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
+def _sweep_orders(topology: Topology) -> list[I64]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -313,7 +309,7 @@ def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
     return orders
 
 
-def _spectral_order(both: object) -> NDArray[np.int64] | None:
+def _spectral_order(both: object) -> I64 | None:
     """Vertices along the second eigenvector of the normalised Laplacian (deterministic), None above 2000."""
     import scipy.sparse as sp
 

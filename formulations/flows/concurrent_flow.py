@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.instances.readers import Settings
 
 #: Checks process about this many entries at a time.
@@ -84,10 +84,10 @@ class ConcurrentFlow:
     """
 
     topology: Topology
-    sources: NDArray[np.int64]
-    demand: NDArray[np.float64]
-    capacity: NDArray[np.float64]
-    blocked: NDArray[np.bool_]
+    sources: I64
+    demand: F64
+    capacity: F64
+    blocked: Mask
     equality: bool
     flow: str
 
@@ -97,14 +97,14 @@ class ConcurrentFlow:
         return int(self.sources.size)
 
     @cached_property
-    def served(self) -> NDArray[np.bool_]:
+    def served(self) -> Mask:
         """Rows of ``balance``: every vertex but the group's own source, shape ``(n, |K|)``."""
         mask = np.ones((self.topology.n, self.groups), dtype=bool)
         mask[self.sources, np.arange(self.groups)] = False
         return mask
 
     @cached_property
-    def traffic(self) -> NDArray[np.float64]:
+    def traffic(self) -> F64:
         """Demand between ranks, all groups together: row source, column destination, shape ``(N, N)``."""
         ends = self.topology.terminals
         wanted = np.zeros((ends.size, ends.size))
@@ -165,9 +165,7 @@ def equal_demands(parameters: Settings) -> bool:
     return bool(parameters.get("demand", UNIFORM) == UNIFORM)
 
 
-def demanded_traffic(
-    instance: object, parameters: Settings | None, formulation: str
-) -> tuple[Topology, NDArray[np.float64] | None]:
+def demanded_traffic(instance: object, parameters: Settings | None, formulation: str) -> tuple[Topology, F64 | None]:
     """The topology of a model, and its demand D ``(N, N)``, None for one shard between all ranks.
 
     Raises
@@ -186,7 +184,7 @@ def demanded_traffic(
     return topology, traffic
 
 
-def refuse_unreached(topology: Topology, traffic: NDArray[np.float64]) -> None:
+def refuse_unreached(topology: Topology, traffic: F64) -> None:
     """Refuse traffic ``(N, N)`` between ranks that no path connects.
 
     Raises
@@ -205,7 +203,7 @@ def refuse_unreached(topology: Topology, traffic: NDArray[np.float64]) -> None:
         raise NotApplicable(msg)
 
 
-def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *, flow: str = "g") -> ConcurrentFlow:
+def by_source(topology: Topology, traffic: F64 | None = None, *, flow: str = "g") -> ConcurrentFlow:
     """One group per source (the master LP): unit all-to-all demand, or ``traffic``.
 
     Parameters
@@ -248,11 +246,11 @@ def _blocks(rows: int, columns: int) -> Iterator[slice]:
 
 def by_commodity(
     topology: Topology,
-    sources: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    amount: NDArray[np.float64] | None = None,
+    sources: I64,
+    targets: I64,
+    amount: F64 | None = None,
     *,
-    capacity: NDArray[np.float64] | None = None,
+    capacity: F64 | None = None,
     flow: str = "f",
     block: bool = True,
 ) -> ConcurrentFlow:
@@ -264,7 +262,7 @@ def by_commodity(
     return ConcurrentFlow(topology, sources, demand, caps, blocked & block, equality=True, flow=flow)
 
 
-def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def commodities(topology: Topology) -> tuple[I64, I64]:
     """All ordered pairs of distinct terminals, sources ascending then targets ascending."""
     ends = topology.terminals
     sources, targets = np.repeat(ends, ends.size), np.tile(ends, ends.size)
@@ -272,9 +270,7 @@ def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64
     return sources[distinct], targets[distinct]
 
 
-def pairs_of(
-    topology: Topology, traffic: NDArray[np.float64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def pairs_of(topology: Topology, traffic: F64 | None) -> tuple[I64, I64, F64]:
     """The commodities of a demand ``(N, N)``, or of the uniform one: sources, targets and amounts, each ``(|K|,)``.
 
     Pairs without demand are left out; sources ascend, then targets.
@@ -286,7 +282,7 @@ def pairs_of(
     return topology.terminals[source], topology.terminals[target], traffic[source, target]
 
 
-def demanded(data: ConcurrentFlow) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def demanded(data: ConcurrentFlow) -> tuple[I64, I64, F64]:
     """Pairs with positive demand in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
     group, target = np.nonzero(data.demand.T)
     return data.sources[group], target, data.demand[target, group]
@@ -365,7 +361,7 @@ def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
     )
 
 
-def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.int64]]:
+def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, F64, I64]:
     """Balance rows of :func:`build_matrix` over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
 
     Returns
@@ -444,7 +440,7 @@ def index_sets(data: ConcurrentFlow, _values: object = None) -> dict[str, Names]
     return {"arc": arc_labels(data.topology), "source": vertex_labels(data.topology, data.sources)}
 
 
-def links(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: ConcurrentFlow, values: Mapping[str, F64]) -> Links:
     """Flow over every arc, all groups together."""
     load = np.asarray(values[data.flow], dtype=float).sum(axis=1)
     return Links(data.topology, load, data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
@@ -455,12 +451,12 @@ def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs,))}
 
 
-def objective(data: object, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(data: object, values: Mapping[str, F64]) -> float:
     """The stated F; :func:`residuals` checks that the flow delivers it."""
     return float(np.asarray(values["F"]))
 
 
-def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
     ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the least
@@ -499,13 +495,13 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
     }
 
 
-def demand_units(demand: NDArray[np.float64]) -> NDArray[np.float64]:
+def demand_units(demand: F64) -> F64:
     """Demands by vertex and group, those of 0 replaced by the least positive one of their group (1 without any)."""
     least = np.where(demand > 0, demand, np.inf).min(axis=0, initial=np.inf)
     return np.where(demand > 0, demand, np.where(np.isfinite(least), least, 1.0)[None, :])
 
 
-def distances(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+def distances(data: ConcurrentFlow, lengths: F64) -> F64:
     """Shortest distance from every group's source to every vertex under ``lengths``, shape ``(n, |K|)``."""
     from scipy.sparse.csgraph import dijkstra
 
@@ -514,7 +510,7 @@ def distances(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.
     return np.asarray(found)[inverse].T
 
 
-def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
+def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
     """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0."""
     from scipy.sparse.csgraph import dijkstra
 
@@ -533,7 +529,7 @@ def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
     return outward.weighted_capacity(data.capacity, lengths, cost, power)
 
 
-def scaled_demand(data: ConcurrentFlow) -> tuple[NDArray[np.float64], int]:
+def scaled_demand(data: ConcurrentFlow) -> tuple[F64, int]:
     """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent; D itself where it is of usual size."""
     power = outward.exponent(data.demand)
     if abs(power) < 256:
@@ -541,7 +537,7 @@ def scaled_demand(data: ConcurrentFlow) -> tuple[NDArray[np.float64], int]:
     return outward.scaled_down(data.demand, -power), power
 
 
-def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certify(data: ConcurrentFlow, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that the duals of ``capacity`` prove, read as arc lengths."""
     if "capacity" not in duals:
         return None
@@ -551,7 +547,7 @@ def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> B
     return Bound("any-lengths", value, "arc lengths from the duals of capacity, shortest paths recomputed")
 
 
-def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """An exactly feasible flow near an approximate one, with the F that it delivers.
 
     Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its

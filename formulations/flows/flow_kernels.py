@@ -18,14 +18,7 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
-    I32 = NDArray[np.int32]
-    Mask = NDArray[np.bool_]
+    from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
 
 
 @dataclass(frozen=True)

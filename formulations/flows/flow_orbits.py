@@ -32,10 +32,7 @@ from opticoll.formulations.model import MatrixModel, NotApplicable
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64, Mask
 
 #: A transversal of one orbit may have this many entries (8 bytes each, twice).
 MOST_ENTRIES = 150_000_000
@@ -299,7 +296,7 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
     return np.array(list(found.values())) if found else np.empty((0, n), dtype=np.int64)
 
 
-def model(orbits: Orbits, keep: NDArray[np.bool_] | None = None) -> MatrixModel:
+def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
     """The reduced LP; with ``keep``, ``(m, |R|)``, only over those arcs (an orbit p needs its least arc).
 
     Variables: ``y`` by (arc, representative), one column for all arcs of an orbit p, and ``T``; constraints ``balance``

@@ -47,11 +47,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Mask, Topology
     from opticoll.instances.task_graph import TaskGraph
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 Routing = Literal["single", "even", "k"]
 Rings = tuple[tuple[float, tuple[int, ...]], ...]
@@ -349,7 +346,7 @@ def _within(length: I64) -> I64:
     return np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - length, length)
 
 
-def _fillable(hops: Flows, servers: int) -> NDArray[np.bool_]:
+def _fillable(hops: Flows, servers: int) -> Mask:
     """Arcs that can be full, ``(m,)``; the others have no part in max-min fair rates.
 
     Flows from a server have at most the capacity of the arcs out of it together. An arc between switches that could
@@ -367,7 +364,7 @@ def _fillable(hops: Flows, servers: int) -> NDArray[np.bool_]:
     return ~inner | (possible > hops.capacity * (1 + 1e-9))
 
 
-def _with_arcs(flows: Flows, kept: NDArray[np.bool_]) -> Flows:
+def _with_arcs(flows: Flows, kept: Mask) -> Flows:
     """The flows without the arcs that are not kept."""
     here = kept[flows.arc]
     count = np.bincount(flows.owner[here], minlength=flows.count)

@@ -57,9 +57,7 @@ from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable,
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.instances.readers import Settings
 
 
@@ -74,7 +72,7 @@ class PathFlow:
     topology: Topology
     rule: PathRule
     name: str
-    traffic: NDArray[np.float64] | None = field(default=None, kw_only=True)
+    traffic: F64 | None = field(default=None, kw_only=True)
     kappa: int = field(default=1, kw_only=True)
 
     #: Unit of the largest load per capacity.
@@ -92,20 +90,20 @@ class PathFlow:
         return build_path_set(self.topology, self.rule, self.name, self.commodities)
 
     @cached_property
-    def commodities(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def commodities(self) -> tuple[I64, I64]:
         """Sources and targets, vertices, each ``(|K|,)``: all ordered pairs of ranks with demand."""
         sources, targets, _ = concurrent_flow.pairs_of(self.topology, self.traffic)
         return sources, targets
 
     @cached_property
-    def amount(self) -> NDArray[np.float64]:
+    def amount(self) -> F64:
         """D_k, the demand of every commodity, ``(|K|,)``."""
         if self.traffic is None:
             return np.ones(self.commodities[0].size)
         return concurrent_flow.pairs_of(self.topology, self.traffic)[2]
 
     @cached_property
-    def share(self) -> NDArray[np.float64]:
+    def share(self) -> F64:
         """D_k / kappa, what each path of a commodity carries, ``(|K|,)``."""
         return self.amount / self.kappa
 
@@ -119,7 +117,7 @@ class PathFlow:
         """Analytic bounds on the concurrent flow over all paths; they hold for every path set."""
         return flow_bounds(self.flow)
 
-    def paths_of(self, values: Mapping[str, NDArray[np.float64]]) -> PathSet | None:
+    def paths_of(self, values: Mapping[str, F64]) -> PathSet | None:
         """The paths that ``values`` refer to: their own, or those of the set; None if their own are malformed."""
         if "path_arcs" in values and self.rule.kind == "all":
             return from_arrays(self.topology, values, self.commodities)
@@ -175,7 +173,7 @@ def path_arrays(
     return {weight: Array((data.paths.paths,), axes=("path",), unit=of_path), scalar: Array(unit=of_scalar)}
 
 
-def known_paths(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> PathSet:
+def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
     """The paths that verified ``values`` refer to.
 
     Raises
@@ -190,7 +188,7 @@ def known_paths(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> Pa
     return paths
 
 
-def path_sets(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Names]:
+def path_sets(data: PathFlow, values: Mapping[str, F64]) -> dict[str, Names]:
     """Names of arcs, commodities and paths."""
     return {
         "arc": arc_labels(data.topology),
@@ -222,13 +220,13 @@ def named_paths(
     return K, of, over
 
 
-def arc_load(paths: PathSet, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def arc_load(paths: PathSet, weight: F64) -> F64:
     """Load of every arc under flows on paths ``(|P|,)``, shape ``(m,)``."""
     load = np.bincount(paths.arcs, np.repeat(weight, paths.length), paths.topology.arcs)
     return np.asarray(load, dtype=float)
 
 
-def serve_alike(paths: PathSet, f: NDArray[np.float64]) -> NDArray[np.float64]:
+def serve_alike(paths: PathSet, f: F64) -> F64:
     """Path shares ``(|P|,)`` in the proportions of ``f``, with sum 1 for every commodity.
 
     A commodity without flow takes its first path, a shortest one of the set.
@@ -241,7 +239,7 @@ def serve_alike(paths: PathSet, f: NDArray[np.float64]) -> NDArray[np.float64]:
     return share / carried[paths.pair]
 
 
-def bounded_distances(topology: Topology, lengths: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
+def bounded_distances(topology: Topology, lengths: F64, longest: int) -> F64:
     """Lengths of shortest walks of at most 0, 1, ..., ``longest`` arcs from every rank, ``(longest + 1, ranks, n)``.
 
     Some shortest walk is a simple path: removing a cycle never makes it longer.
@@ -267,13 +265,13 @@ def unit_capacities(data: PathFlow) -> bool:
     return bool(whole)
 
 
-def quantum(amount: NDArray[np.float64]) -> Fraction:
+def quantum(amount: F64) -> Fraction:
     """The largest number of which all amounts ``(|K|,)`` are integer multiples, exactly."""
     parts = [Fraction(one) for one in np.unique(amount).tolist()]
     return Fraction(gcd(*(p.numerator for p in parts)), lcm(*(p.denominator for p in parts)))
 
 
-def round_up(time: float, capacity: NDArray[np.float64], unit: Fraction = Fraction(1)) -> float:
+def round_up(time: float, capacity: F64, unit: Fraction = Fraction(1)) -> float:
     """The least multiple of some ``unit``/c_a that is at least ``time``, rounded down: a lower bound for single paths.
 
     Loads are multiples of ``unit``, see :func:`quantum`.
@@ -294,7 +292,7 @@ def derived(data: PathFlow) -> list[Fraction]:
     return [*outward.decimals(data.amount), total / least, Fraction(1, data.kappa)]
 
 
-def carried(data: PathFlow, paths: PathSet, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def carried(data: PathFlow, paths: PathSet, x: F64) -> F64:
     """Load per capacity of every arc where each path with ``x`` = 1 ``(|P|,)`` carries its share, shape ``(m,)``."""
     return arc_load(paths, x * data.amount[paths.pair]) / data.topology.capacity / data.kappa
 
@@ -310,7 +308,7 @@ def unsplit_bounds(data: PathFlow) -> list[Bound]:
     return [Bound("widest-path", value, f"a share of {names[0]} to {names[1]} over the widest path")]
 
 
-def widths(data: PathFlow) -> NDArray[np.float64]:
+def widths(data: PathFlow) -> F64:
     """An upper bound on the width of every commodity's widest path, ``(|K|,)``; exact up to WIDTHS capacities."""
     topology = data.topology
     values = np.unique(topology.capacity)
@@ -391,7 +389,7 @@ def dual_arrays(data: PathFlow) -> dict[str, Array]:
     return {name: Array((data.topology.arcs,), required=False) for name in ("congestion", "capacity")}
 
 
-def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, computed with numpy alone.
 
     ``paths`` is 0 if every path is a simple path of allowed length from its source to its target, and no path occurs
@@ -422,7 +420,7 @@ def repeats(paths: PathSet) -> bool:
     return bool(np.unique(np.column_stack([paths.pair, table]), axis=0).shape[0] < paths.paths)
 
 
-def objective(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(data: PathFlow, values: Mapping[str, F64]) -> float:
     """The largest load per capacity of the paths taken, recomputed; infinite if the paths are malformed."""
     paths, x = data.paths_of(values), np.asarray(values["x"], dtype=float)
     if paths is None or x.shape != (paths.paths,):
@@ -430,7 +428,7 @@ def objective(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> floa
     return float(carried(data, paths, x).max(initial=0.0))
 
 
-def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Each commodity on its kappa paths of largest x, and the resulting Lambda; None if the paths are malformed."""
     x, paths = np.asarray(values["x"], dtype=float), data.paths_of(values)
     if paths is None or x.shape != (paths.paths,) or not np.isfinite(x).all():
@@ -444,13 +442,13 @@ def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
     return {"x": routed, "Lambda": np.asarray(worst), **kept}
 
 
-def largest(paths: PathSet, weight: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def largest(paths: PathSet, weight: F64, count: int) -> I64:
     """The ``count`` paths of largest ``weight`` ``(|P|,)`` of every commodity, by commodity, ``(count |K|,)``."""
     order = np.lexsort((-weight, paths.pair))
     return order[(paths.first[:-1, None] + np.arange(count)).ravel()]
 
 
-def chosen_paths(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> PathSet:
+def chosen_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
     """The paths taken, kappa per commodity, as a path set.
 
     Raises

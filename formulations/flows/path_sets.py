@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Mask, Topology
     from opticoll.instances.readers import Settings
 
-    I64 = NDArray[np.int64]
     Pairs = tuple[I64, I64]
 
 Kind = Literal["all", "shortest", "k", "disjoint"]
@@ -171,7 +169,7 @@ class PathSet:
         found: list[int] = self.arcs[self.start[p] : self.start[p + 1]].tolist()
         return found
 
-    def shortest(self, lengths: NDArray[np.float64], count: int = 1) -> NDArray[np.float64]:
+    def shortest(self, lengths: F64, count: int = 1) -> F64:
         """Mean length of every commodity's ``count`` shortest paths under ``lengths`` ``(m,)``, shape ``(|K|,)``."""
         along = self.incidence.T @ lengths
         if count == 1:
@@ -281,9 +279,7 @@ def _arcs(topology: Topology) -> tuple[I64, I64]:
     return np.searchsorted(topology.tail, np.arange(topology.n + 1)), topology.head
 
 
-def _searches(
-    topology: Topology, rule: PathRule, pairs: Pairs
-) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.bool_], int]]:
+def _searches(topology: Topology, rule: PathRule, pairs: Pairs) -> Iterator[tuple[int, Mask, Mask, int]]:
     """By source: the arcs its paths may use, where they may end, and how long they may be."""
     longest = min(rule.lmax or topology.n, topology.n)
     every = np.ones(topology.arcs, dtype=bool)
@@ -465,7 +461,7 @@ def path_violations(paths: PathSet, rule: PathRule) -> float:
     return 0.0 if chain and ends and simple else np.inf
 
 
-def to_arrays(paths: PathSet) -> dict[str, NDArray[np.float64]]:
+def to_arrays(paths: PathSet) -> dict[str, F64]:
     """The set as arrays that travel with values.
 
     ``path_arcs`` ``(|P|, longest)`` holds 1 + arc number and 0 behind the end, ``path_pair`` ``(|P|,)`` commodities.
@@ -477,9 +473,7 @@ def to_arrays(paths: PathSet) -> dict[str, NDArray[np.float64]]:
     return {"path_arcs": table, "path_pair": paths.pair.astype(float)}
 
 
-def from_arrays(
-    topology: Topology, arrays: Mapping[str, NDArray[np.float64]], pairs: Pairs | None = None
-) -> PathSet | None:
+def from_arrays(topology: Topology, arrays: Mapping[str, F64], pairs: Pairs | None = None) -> PathSet | None:
     """The set of the arrays of :func:`to_arrays`; None if they are malformed (the paths are not checked)."""
     table, pair = np.asarray(arrays["path_arcs"], dtype=float), np.asarray(arrays["path_pair"], dtype=float)
     whole = table.ndim == 2 and pair.shape == (table.shape[0],) and np.isfinite(table).all() and np.isfinite(pair).all()
@@ -496,7 +490,7 @@ def from_arrays(
     return PathSet(topology, sources, targets, table[used].astype(np.int64) - 1, start, pair.astype(np.int64))
 
 
-def subset(paths: PathSet, keep: NDArray[np.bool_]) -> PathSet:
+def subset(paths: PathSet, keep: Mask) -> PathSet:
     """The paths where ``keep`` ``(|P|,)``."""
     stay = np.repeat(keep, paths.length)
     start = np.concatenate([[0], np.cumsum(paths.length[keep])])

@@ -13,9 +13,7 @@ import numpy as np
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
 
 
 #: Arcs with less than this share of the inflow of a vertex are treated as noise of the solver.
@@ -28,12 +26,7 @@ DENSE_VERTICES = 512
 COMPILED_ENTRIES = 300_000
 
 
-def unit_flow(
-    topology: Topology,
-    sources: NDArray[np.int64],
-    demand: NDArray[np.float64],
-    flow: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
+def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
     r"""Flows that deliver exactly ``demand``, in the proportions of approximate ones.
 
     For every group: with phi_a the share of arc a in what its head receives, the throughflow y solves
@@ -75,12 +68,7 @@ def unit_flow(
     return np.maximum(result, 0.0)
 
 
-def _compiled_unit_flow(
-    topology: Topology,
-    sources: NDArray[np.int64],
-    demand: NDArray[np.float64],
-    flow: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
+def _compiled_unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
     """:func:`unit_flow` by :mod:`opticoll.formulations.flows.flow_kernels`, some groups at a time."""
     from opticoll.formulations.flows.flow_kernels import Adjacency, unit_flows
 
@@ -100,7 +88,7 @@ def _compiled_unit_flow(
     return result
 
 
-def _throughflow(topology: Topology, shares: NDArray[np.float64], demand: NDArray[np.float64]) -> NDArray[np.float64]:
+def _throughflow(topology: Topology, shares: F64, demand: F64) -> F64:
     """Solve ``y = D + P y`` for every group; shapes ``(m, K)``, ``(n, K)`` -> ``(n, K)``."""
     n, groups = demand.shape
     if n > DENSE_VERTICES:
@@ -119,12 +107,7 @@ def _throughflow(topology: Topology, shares: NDArray[np.float64], demand: NDArra
     return np.asarray(np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T, dtype=float)
 
 
-def in_fractions(
-    topology: Topology,
-    sources: NDArray[np.int64],
-    demand: NDArray[np.float64],
-    flow: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
+def in_fractions(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
     """Share of each arc in what its head receives, on an acyclic support that comes from the source.
 
     Shape ``(m, K)``; the shares into every vertex that is reached add up to 1, those into a source to 0.
@@ -144,7 +127,7 @@ def in_fractions(
     return np.divide(cleaned, received, out=np.zeros_like(cleaned), where=received > 0)
 
 
-def _rooted_acyclic(topology: Topology, source: int, flow: NDArray[np.float64], demand: NDArray[np.float64]) -> bool:
+def _rooted_acyclic(topology: Topology, source: int, flow: F64, demand: F64) -> bool:
     """Make one group's flow acyclic and rooted, in place; False if a demand cannot be reached."""
     cancel_cycles(topology, flow)
     flow[topology.head == source] = 0.0  # flow back into the source is not part of an acyclic flow
@@ -169,7 +152,7 @@ def _arcs_out(topology: Topology, u: int) -> slice:
     return slice(int(first), int(last))
 
 
-def _topological(topology: Topology, flow: NDArray[np.float64]) -> list[int]:
+def _topological(topology: Topology, flow: F64) -> list[int]:
     """Vertices in an order in which the (acyclic) support of the flow runs forward."""
     active = np.flatnonzero(flow > 0)
     waiting = np.bincount(topology.head[active], minlength=topology.n).tolist()
@@ -187,13 +170,7 @@ def _topological(topology: Topology, flow: NDArray[np.float64]) -> list[int]:
     return order
 
 
-def _attach(
-    topology: Topology,
-    source: int,
-    flow: NDArray[np.float64],
-    received: NDArray[np.float64],
-    missing: NDArray[np.int64],
-) -> bool:
+def _attach(topology: Topology, source: int, flow: F64, received: F64, missing: I64) -> bool:
     """Give vertices that receive nothing their parent in a shortest-path tree, as far up as needed, in place.
 
     A parent chain is followed until it meets a vertex that already receives; since only vertices without any
@@ -217,7 +194,7 @@ def _attach(
     return True
 
 
-def cancel_cycles(topology: Topology, flow: NDArray[np.float64]) -> None:
+def cancel_cycles(topology: Topology, flow: F64) -> None:
     """Subtract circulations from a non-negative flow, in place, until its support has no cycle.
 
     Depth-first search; each cycle found loses its smallest arc, so at most m cycles are cancelled. Net
@@ -296,11 +273,7 @@ class WeightedPath:
 
 
 def strip_paths(
-    topology: Topology,
-    source: int,
-    flow: NDArray[np.float64],
-    targets: NDArray[np.int64],
-    amount: float | NDArray[np.float64],
+    topology: Topology, source: int, flow: F64, targets: I64, amount: float | F64
 ) -> list[list[WeightedPath]]:
     """Split a flow that brings ``amount`` (of its own, if there are several) to every target into paths.
 

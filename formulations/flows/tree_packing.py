@@ -48,12 +48,7 @@ from opticoll.formulations.model import NotApplicable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    I64 = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
+    from opticoll.instances.digraph import I64, Mask, Topology
 
 
 #: Numbers of trees that are tried if they must divide another number.

@@ -44,11 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.instances.digraph import Topology
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
-    I32 = NDArray[np.int32]
+    from opticoll.instances.digraph import F64, I32, I64, Topology
 
 
 #: A commodity is served when no more than this share is missing; the paths then take it on.
@@ -357,9 +353,7 @@ def widest_path(
     return [], 0.0
 
 
-def extract_paths(
-    topology: Topology, source: int, target: int, flow: NDArray[np.float64], amount: float
-) -> list[WeightedPath]:
+def extract_paths(topology: Topology, source: int, target: int, flow: F64, amount: float) -> list[WeightedPath]:
     """Split a commodity's flow that brings ``amount`` to ``target`` into widest paths.
 
     Every path empties an arc or the rest of the demand, so there are at most ``m`` of them, in the order of

@@ -20,12 +20,7 @@ from opticoll.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    I64 = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
+    from opticoll.instances.digraph import I64, Mask, Topology
 
 #: Largest sum of capacities in the kernels.
 MOST_FLOW = 1 << 60
@@ -215,11 +210,7 @@ def network_of(topology: Topology, weight: Sequence[int]) -> Network:
 
 
 def sink_side(
-    n: int,
-    arcs: Sequence[tuple[int, int, int]],
-    supply: Sequence[tuple[int, int]],
-    sink: int,
-    need: int,
+    n: int, arcs: Sequence[tuple[int, int, int]], supply: Sequence[tuple[int, int]], sink: int, need: int
 ) -> frozenset[int] | None:
     """The side of the sink in the smallest minimum cut, if less than ``need`` units reach it; else None.
 

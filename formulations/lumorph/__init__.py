@@ -67,11 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64, Topology
 
 
 PAPER = "LuMorph: programmable optical interconnects for server-scale multi-GPU systems"

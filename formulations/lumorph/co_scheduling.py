@@ -36,14 +36,10 @@ from opticoll.instances.servers import TrainingIteration
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.arrays import Names
     from opticoll.formulations.lumorph import Variant
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.instances.readers import Json, Settings
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 NAME = "lumorph.co-scheduling"
 #: Most calls: their pairs are listed.
@@ -59,12 +55,12 @@ class CallBatches:
     number of the call in the instance.
     """
 
-    member: NDArray[np.bool_]
+    member: Mask
     time: F64
     call: I64
 
     @cached_property
-    def conflicts(self) -> NDArray[np.bool_]:
+    def conflicts(self) -> Mask:
         """Whether two calls share a GPU, ``(K, K)``."""
         shared = self.member.astype(np.float32)
         return shared @ shared.T > 0

@@ -82,12 +82,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.instances.readers import Json, Settings
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 NAME = "lumorph.min-overlap"
 #: The arc form is built for at most this many x.
@@ -212,12 +209,12 @@ def _row_blocks(data: Overlap) -> list[tuple[str, sp.csr_array, I64, str, float]
     arrives, departs = np.tile(data.topology.in_degree > 0, count), np.tile(data.topology.out_degree > 0, count)
     at_source, at_target = np.arange(count) * n + sources, np.arange(count) * n + targets
 
-    def inner(matrix: sp.csr_array, there: NDArray[np.bool_]) -> tuple[sp.csr_array, I64]:
+    def inner(matrix: sp.csr_array, there: Mask) -> tuple[sp.csr_array, I64]:
         rows = np.flatnonzero(through.ravel() & there)
         k, v = np.divmod(rows, n)
         return sp.csr_array(matrix[rows]), v * count + k
 
-    def ends(matrix: sp.csr_array, rows: I64, there: NDArray[np.bool_]) -> tuple[sp.csr_array, I64]:
+    def ends(matrix: sp.csr_array, rows: I64, there: Mask) -> tuple[sp.csr_array, I64]:
         kept = np.flatnonzero(there[rows])
         return sp.csr_array(matrix[rows[kept]]), kept
 

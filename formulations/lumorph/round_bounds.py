@@ -51,11 +51,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
+    from opticoll.instances.digraph import F64, I64, Mask, Topology
 
 
 PAPER = "lumorph"

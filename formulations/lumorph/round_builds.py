@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.round_sets import RoundProgram
     from opticoll.formulations.lumorph.sum_rounds import SumModel
+    from opticoll.instances.digraph import F64, I64
 
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
     Index = tuple[int, ...]
 
 
@@ -145,6 +143,7 @@ def _transfers(
 def build_cvxpy(programs: Sequence[RoundProgram], least: Sequence[int]) -> CvxpyModel:
     """The model in matrix form: incidence matrices of rows and columns times the vectors C, H and R."""
     import cvxpy as cp
+    import scipy.sparse as sp
 
     T = [program.rounds for program in programs]
     floor = np.concatenate([np.arange(rounds) < bound for rounds, bound in zip(T, least, strict=True)]).astype(float)
@@ -160,7 +159,7 @@ def build_cvxpy(programs: Sequence[RoundProgram], least: Sequence[int]) -> Cvxpy
             found[name].append((parts[0], parts[1], parts[2]))
     constraints = {}
     for name, blocks in found.items():
-        A, B, D = (_stacked(parts) for parts in zip(*blocks, strict=True))
+        A, B, D = (sp.csr_array(sp.vstack(parts, format="csr")) for parts in zip(*blocks, strict=True))
         left = [matrix @ x for matrix, x in ((A, C), (B, H), (D, R)) if matrix.nnz]
         if not left:
             continue
@@ -174,12 +173,6 @@ def build_cvxpy(programs: Sequence[RoundProgram], least: Sequence[int]) -> Cvxpy
         variables={x.name(): Named(x, x.shape) for x in (C, H, R) if x.size},
         constraints={name: Named(item, item.shape) for name, item in constraints.items()},
     )
-
-
-def _stacked(parts: Sequence[sp.csr_array]) -> sp.csr_array:
-    import scipy.sparse as sp
-
-    return sp.csr_array(sp.vstack(parts, format="csr"))
 
 
 def incidence(row: I64, column: I64, shape: tuple[int, int], value: F64 | float = 1.0) -> sp.csr_array:
@@ -207,10 +200,7 @@ def _phase_rows(
     none: tuple[Any, ...] = (empty, empty)
 
     def block(
-        rows: int,
-        C: tuple[Any, ...] = none,
-        H: tuple[Any, ...] = none,
-        R: tuple[Any, ...] = none,
+        rows: int, C: tuple[Any, ...] = none, H: tuple[Any, ...] = none, R: tuple[Any, ...] = none
     ) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array]:
         x, y, z = (
             incidence(row, column + first, (rows, size), *value)

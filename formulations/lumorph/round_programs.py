@@ -62,13 +62,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.round_sets import RoundProgram, Version
     from opticoll.formulations.rounds import Collective
+    from opticoll.instances.digraph import F64, I64, Mask
 
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
     Index = tuple[int, ...]
 
 #: Constants and arguments of the authors' code: wavelengths, circuits on an edge, routes of a pair, R_min, R_max.
@@ -254,7 +252,7 @@ def _sums(column: I64, size: int, *keys: I64) -> sp.csr_array:
     return incidence(row, column, (first.size, size))
 
 
-def _received(program: RoundProgram, counted: NDArray[np.bool_]) -> sp.csr_array:
+def _received(program: RoundProgram, counted: Mask) -> sp.csr_array:
     """Row j: the counted columns by which the source of column j receives its chunk in earlier rounds, ``(N, N)``."""
     r, T = program.columns["round"], program.rounds
     n, chunks = program.collective.n, program.collective.chunks

@@ -52,13 +52,9 @@ from opticoll.instances.servers import LightpathMesh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64, Mask, Topology
 
 #: Versions of Algorithm 1.
 Version = Literal["corrected", "coded", "printed"]
@@ -109,7 +105,7 @@ class RoundProgram:
         return chunk[order], source[order], target[order]
 
     @cached_property
-    def holds(self) -> NDArray[np.bool_]:
+    def holds(self) -> Mask:
         """Whether the source of a move holds the chunk at the start, ``(M,)``."""
         chunk, source, _ = self.moves
         return np.isin(chunk * self.collective.n + source, self.collective.key(self.collective.pre))
@@ -214,7 +210,7 @@ class RoundProgram:
                 parts[name].append(array[here])
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
-    def _kept(self, move: I64, wavelength: I64) -> NDArray[np.bool_]:
+    def _kept(self, move: I64, wavelength: I64) -> Mask:
         """Columns that remain if wavelengths are numbered by the busiest receiver.
 
         In every round the wavelengths can be renumbered so that the chunks this vertex receives are in ascending

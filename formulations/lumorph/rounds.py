@@ -98,10 +98,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds import Collective
+    from opticoll.instances.digraph import F64, Mask
     from opticoll.instances.readers import Json, Settings
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
 
 __doc__ = f"{__doc__}\n{round_programs.__doc__}"
 
@@ -352,13 +350,13 @@ def _of_columns(data: RoundModel, C: F64) -> RoundSchedule | None:
     return data.composed([_taken(program, part) for program, part in zip(data.programs, parts, strict=True)])
 
 
-def unfold(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]]:
+def unfold(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
     """Add the schedule's named arrays to C, H and R if C is valid."""
     schedule = _of_columns(data, np.asarray(values["C"], dtype=float))
     return {**values, **({} if schedule is None else schedule.values())}
 
 
-def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
+def _taken(program: RoundProgram, taken: Mask) -> RoundSchedule:
     here = np.flatnonzero(taken)
     columns, ends = program.columns, program.ends
     start, arcs = select(program.routes.start, program.routes.arcs, columns["path"][here])
@@ -453,7 +451,7 @@ def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
     return np.inf if schedule is None else float(schedule.rounds)
 
 
-def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]] | None:
+def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round C and R, recompute H, and add the schedule; None if C is missing or invalid."""
     if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
         return None

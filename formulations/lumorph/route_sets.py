@@ -19,11 +19,7 @@ from opticoll.formulations.rounds import offsets
 from opticoll.instances.servers import LightpathMesh
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from opticoll.instances import Topology
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64, Mask, Topology
 
 #: Most arcs in all routes together.
 MOST_ARCS = 20_000_000
@@ -66,7 +62,7 @@ class RouteSet:
 
 def straight_routes(
     mesh: Topology, sources: I64, targets: I64, first: Literal["columns", "rows"], *, columns: int | None = None
-) -> tuple[I64, I64, NDArray[np.bool_]]:
+) -> tuple[I64, I64, Mask]:
     """Routes with one bend: ``columns`` moves along the row to the target's column first (XY), ``rows`` the other way.
 
     Returns ``start`` ``(K + 1,)``, ``arcs``, and whether each pair has the route, ``(K,)``: failed arcs break some,

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,11 +79,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
+    from opticoll.instances.digraph import F64, I64, Mask, Topology
     from opticoll.instances.readers import Json, Settings
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
 
 NAME = "lumorph.sum-rounds"
 #: Variables that a build lists.
@@ -167,7 +165,7 @@ class SumModel:
         return self.rmax or sum(sufficient_rounds(self.phased.program_of_one(phase)) for phase in self.phased.phases)
 
     @cached_property
-    def member(self) -> NDArray[np.bool_]:
+    def member(self) -> Mask:
         """Whether v is in V_c, ``(chunks, n)``."""
         found = np.zeros((self.collective.chunks, self.collective.n), dtype=bool)
         for pairs in (self.collective.pre, self.collective.post):
@@ -175,7 +173,7 @@ class SumModel:
         return found
 
     @cached_property
-    def given(self) -> NDArray[np.bool_]:
+    def given(self) -> Mask:
         """Whether v is in Pre[c], ``(chunks, n)``."""
         found = np.zeros_like(self.member)
         found[self.collective.pre[:, 0], self.collective.pre[:, 1]] = True
@@ -279,7 +277,7 @@ def _of_program(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSche
     replaced = {
         key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
     }
-    for first, last in _spans(r, data.rounds):
+    for first, last in pairwise(np.searchsorted(r, np.arange(data.rounds + 1)).tolist()):
         before = has.copy()
         for k in range(first, last):
             key = (int(r[k]), int(d[k]), int(c[k]))
@@ -301,12 +299,6 @@ def _initial(data: SumModel) -> I64:
     chunk, vertex = data.collective.pre.T
     has[chunk, vertex, vertex] = 1
     return has
-
-
-def _spans(sorted_rounds: I64, rounds: int) -> list[tuple[int, int]]:
-    """Begin and end of every round in a sorted array."""
-    edges = np.searchsorted(sorted_rounds, np.arange(rounds + 1))
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
 def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
@@ -341,13 +333,13 @@ def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
     }
 
 
-def unfold(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]]:
+def unfold(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
     """Add the schedule's named arrays to C and F if these are valid."""
     schedule = _of_program(data, values)
     return {**values, **({} if schedule is None else schedule.values())}
 
 
-def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]] | None:
+def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
     if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
         return None

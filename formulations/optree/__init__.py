@@ -54,9 +54,7 @@ from opticoll.formulations.rounds import lemma_1
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64
 
 
 PAPER = "OpTree: an efficient algorithm for all-gather operation in optical interconnect systems"

@@ -42,12 +42,9 @@ from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, d
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.instances.readers import Settings
     from opticoll.instances.servers import WdmFibres
-
-    I64 = NDArray[np.int64]
 
 NAME = "optree.one-stage"
 #: Largest number of nodes whose pairs are listed and checked.
@@ -71,7 +68,7 @@ class AllToAll:
         return self.fibres.n
 
     @cached_property
-    def ends(self) -> tuple[I64, I64, NDArray[np.bool_]]:
+    def ends(self) -> tuple[I64, I64, Mask]:
         """Source, target and direction of every route, ``(|R|,)``: by pair, onward before backward."""
         source, target = np.divmod(np.flatnonzero(~np.eye(self.n, dtype=bool).ravel()), self.n)
         if not self.fibres.circular:
@@ -203,7 +200,7 @@ def estimate(data: AllToAll) -> dict[str, int]:
     }
 
 
-def _matrix_or_colours(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> tuple[I64, I64, float] | None:
+def _matrix_or_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, I64, float] | None:
     """Routes taken, their wavelengths, and the distance from integers; None if the values are malformed."""
     if "route_colour" in values:
         given = np.asarray(values["route_colour"], dtype=float)
@@ -239,7 +236,7 @@ def index_sets(data: AllToAll, _values: object = None) -> dict[str, Names]:
     return {"route": {"commodity": pair_labels(data.fibres, source, target), "direction": ways}}
 
 
-def links(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: AllToAll, values: Mapping[str, F64]) -> Links:
     """Circuits over every fibre, within the rounds that its wavelengths take."""
     taken = _matrix_or_colours(data, values)
     used = np.zeros(data.routes) if taken is None else np.bincount(taken[0], minlength=data.routes)
@@ -249,7 +246,7 @@ def links(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> Links:
     return Links(data.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
 
 
-def residuals(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: AllToAll, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst absolute violation of every block, from numpy alone; ``conflict`` counts excess circuits."""
     read = _matrix_or_colours(data, values)
     if read is None:
@@ -285,7 +282,7 @@ def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
     return worst
 
 
-def objective(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(data: AllToAll, values: Mapping[str, F64]) -> float:
     """Wavelengths in use."""
     read = _matrix_or_colours(data, values)
     return np.inf if read is None else float(np.unique(read[1]).size)
@@ -323,7 +320,7 @@ def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None
     }
 
 
-def values_of(data: AllToAll) -> dict[str, NDArray[np.float64]]:
+def values_of(data: AllToAll) -> dict[str, F64]:
     """The assignment in closed form, as ``route_colour``."""
     n, ring = data.n, data.fibres.circular
     pairs = assign(n, ring=ring)
@@ -333,7 +330,7 @@ def values_of(data: AllToAll) -> dict[str, NDArray[np.float64]]:
     return {"route_colour": np.where(chosen, colour[source, target], -1).astype(float)}
 
 
-def decode(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> RoundSchedule:
+def decode(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedule:
     """The circuits, in as many rounds as the fibres' wavelengths take; chunk s n + t goes from s to t.
 
     Raises

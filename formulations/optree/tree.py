@@ -45,14 +45,11 @@ from opticoll.formulations.rounds import whole_fibres
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.optree import Walks
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.readers import Json, Settings
     from opticoll.instances.servers import WdmFibres
-
-    I64 = NDArray[np.int64]
 
 NAME = "optree.tree"
 #: Largest number of nodes for which the checker builds the schedule.
@@ -175,7 +172,7 @@ def estimate(data: TreeChoice) -> dict[str, int]:
     }  # fmt: skip
 
 
-def radices_of(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> list[int] | None:
+def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
     """The radices, first stage first; None if the values are not a walk from 1 to n."""
     if "radices" in values:
         given = np.asarray(values["radices"], dtype=float)
@@ -209,7 +206,7 @@ def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
     return {"y": Array((data.graph.arcs,), axes=("stage",))}
 
 
-def index_sets(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Names]:
+def index_sets(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Names]:
     """Product and radix of every stage; stages of ``radices`` are numbered from 1."""
     if "radices" in values:
         return {"stage": range(1, values["radices"].size + 1)}
@@ -221,7 +218,7 @@ def dual_arrays(data: TreeChoice) -> dict[str, Array]:
     return {"walk": Array((data.fabric.n,))}
 
 
-def residuals(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
     ``walk`` is 0 if the stages taken are a walk from 1 to n, ``binary`` the distance of y from integers, ``stages`` the
@@ -248,13 +245,13 @@ def _schedule_faults(data: TreeChoice, radices: list[int]) -> float:
     return violated + max(0, schedule.rounds - sum(data.fabric.stages(radices)))
 
 
-def objective(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(data: TreeChoice, values: Mapping[str, F64]) -> float:
     """Steps of the tree, recomputed from its radices."""
     radices = radices_of(data, values)
     return np.inf if radices is None else float(sum(data.fabric.stages(radices)))
 
 
-def certify(data: TreeChoice, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certify(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that any potentials of products prove; not for a fixed depth.
 
     With u the duals of ``walk`` (either sign): the least c_e + u_P - u_Q, if negative, counts once per possible stage.
@@ -321,7 +318,7 @@ def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
     return found
 
 
-def describe(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Json]:
+def describe(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
     """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
     radices = radices_of(data, values)
     if radices is None:
@@ -339,7 +336,7 @@ def restriction(data: TreeChoice) -> str | None:
     return ", ".join(part for part in parts if part) or None
 
 
-def decode(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> RoundSchedule:
+def decode(data: TreeChoice, values: Mapping[str, F64]) -> RoundSchedule:
     """The schedule of the tree, circuit by circuit.
 
     Raises

@@ -36,12 +36,9 @@ from opticoll.formulations.rounds.round_schedule import violations as round_viol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.digraph import I64, Mask
     from opticoll.instances.servers import WdmFibres
-
-    I64 = NDArray[np.int64]
 
 #: Largest number of arcs of all light paths that is listed.
 MOST_PATH_ARCS = 60_000_000
@@ -54,17 +51,14 @@ class _Sends:
     source: I64
     target: I64
     chunk: I64
-    onward: NDArray[np.bool_]
-
-
-def limits_of(fibres: WdmFibres) -> Limits:
-    """One circuit of a wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths."""
-    return Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
+    onward: Mask
 
 
 def violations(fibres: WdmFibres, schedule: RoundSchedule | None) -> dict[str, float]:
     """Violations that the check of rounds finds in an all-gather on these fibres."""
-    return round_violations(fibres, collective("all-gather", fibres.n), limits_of(fibres), schedule)
+    # One circuit of a wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths.
+    limits = Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
+    return round_violations(fibres, collective("all-gather", fibres.n), limits, schedule)
 
 
 def interval_colours(first: I64, last: I64) -> I64:

@@ -47,9 +47,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64, Mask
+
+    #: (ranks, root, pieces) -> number of chunks, Pre, Post.
+    Chunks = Callable[[I64, int, int], tuple[int, I64, I64]]
 
 
 def offsets(length: ArrayLike) -> I64:
@@ -209,11 +212,6 @@ def _scattered(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
     return chunks.size, _fan(chunks, ranks[[root]]), np.column_stack([chunks, np.repeat(ranks, pieces)])
 
 
-def _gathered(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
-    count, pre, post = _scattered(ranks, root, pieces)
-    return count, post, pre
-
-
 def _all_gathered(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
     count, _, own = _scattered(ranks, root, pieces)
     return count, own, _fan(np.arange(count), ranks)
@@ -226,14 +224,14 @@ def _exchanged(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
     return chunks.size, np.column_stack([chunks, ranks[pair // p]]), np.column_stack([chunks, ranks[pair % p]])
 
 
-def _reduced(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
-    count, pre, post = _from_root(ranks, root, pieces)
-    return count, post, pre
+def _backwards(chunks: Chunks) -> Chunks:
+    """Pre and Post exchanged."""
 
+    def exchanged(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
+        count, pre, post = chunks(ranks, root, pieces)
+        return count, post, pre
 
-def _reduce_scattered(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
-    count, pre, post = _all_gathered(ranks, root, pieces)
-    return count, post, pre
+    return exchanged
 
 
 def _all_reduced(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
@@ -241,14 +239,14 @@ def _all_reduced(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
     return count, post, post
 
 
-_NAMED: dict[str, tuple[Callable[[I64, int, int], tuple[int, I64, I64]], bool]] = {
+_NAMED: dict[str, tuple[Chunks, bool]] = {
     "broadcast": (_from_root, False),
     "scatter": (_scattered, False),
-    "gather": (_gathered, False),
+    "gather": (_backwards(_scattered), False),
     "all-gather": (_all_gathered, False),
     "all-to-all": (_exchanged, False),
-    "reduce": (_reduced, True),
-    "reduce-scatter": (_reduce_scattered, True),
+    "reduce": (_backwards(_from_root), True),
+    "reduce-scatter": (_backwards(_all_gathered), True),
     "all-reduce": (_all_reduced, True),
 }
 #: Names accepted by :func:`collective`.
@@ -416,7 +414,7 @@ class Assignment:
     n: int
     source: I64
     target: I64
-    onward: NDArray[np.bool_]
+    onward: Mask
     colour: I64
     colours: tuple[int, int]
 
@@ -425,7 +423,7 @@ class Assignment:
         """Number of wavelengths, the maximum of both directions."""
         return max(self.colours)
 
-    def by_pair(self) -> tuple[NDArray[np.bool_], I64]:
+    def by_pair(self) -> tuple[Mask, I64]:
         """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal is unused."""
         onward, colour = np.zeros((self.n, self.n), dtype=bool), np.zeros((self.n, self.n), dtype=np.int64)
         onward[self.source, self.target], colour[self.source, self.target] = self.onward, self.colour
@@ -489,7 +487,7 @@ def _circles(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
     return with_diameters(nodes[::2]), with_diameters(nodes[1::2])
 
 
-def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
+def arcs_taken(n: int, source: I64, target: I64, onward: Mask) -> tuple[I64, I64, I64]:
     """Fibre spans between source and target of every pair, in order.
 
     Returns

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.formulations.rounds import Collective
-    from opticoll.instances import Topology
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64, Mask, Topology
 
 
 #: Largest wavelength number plus 1.
@@ -98,7 +96,7 @@ class RoundSchedule:
     transfer_source: I64
     transfer_target: I64
     transfer_chunk: I64
-    transfer_adds: NDArray[np.bool_]
+    transfer_adds: Mask
 
     @property
     def circuits(self) -> int:
@@ -130,7 +128,7 @@ class RoundSchedule:
         """Arcs of a circuit, in order."""
         return self.circuit_arcs[self.circuit_start[circuit] : self.circuit_start[circuit + 1]].tolist()
 
-    def values(self) -> dict[str, NDArray[np.float64]]:
+    def values(self) -> dict[str, F64]:
         """The named arrays."""
         return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
 

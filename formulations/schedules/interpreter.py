@@ -46,9 +46,8 @@ from opticoll.formulations.schedules import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.schedules import Instruction, Program, ThreadBlock
+    from opticoll.instances.digraph import I32, I64
 
 
 #: Most messages in flight per connection: NCCL's buffers hold 8 steps, MSCCL's messages take 4.
@@ -89,7 +88,7 @@ class _Period:
 class _Link:
     """One connection: messages in flight, and the thread blocks that wait at its ends."""
 
-    queue: deque[tuple[float, list[Value], NDArray[np.int32]]] = field(default_factory=deque)
+    queue: deque[tuple[float, list[Value], I32]] = field(default_factory=deque)
     sent: int = 0
     grants: list[float] = field(default_factory=list)
     sender: int | None = None
@@ -102,11 +101,11 @@ class _Block:
 
     rank: int
     block: ThreadBlock
-    clock: NDArray[np.int32]
+    clock: I32
     position: int = 0
     time: float = 0.0
     signal_steps: list[int] = field(default_factory=list)
-    signals: list[tuple[float, NDArray[np.int32]]] = field(default_factory=list)
+    signals: list[tuple[float, I32]] = field(default_factory=list)
     waiters: list[int] = field(default_factory=list)
 
 
@@ -348,7 +347,7 @@ class _Execution:
         widest = {pair: _widest(ways, self.capacity, number) for pair, ways in self.ways.items()}
         now, left = 0.0, np.zeros(0)
         sending: list[int] = []
-        message: dict[int, tuple[list[Value], NDArray[np.int64]]] = {}
+        message: dict[int, tuple[list[Value], I64]] = {}
         while self.ready or sending:
             before = len(sending)
             while self.ready and self.ready[0][0] <= now:
@@ -543,7 +542,7 @@ def _widest(
     ways: Sequence[Sequence[tuple[int, int]]],
     capacity: Mapping[tuple[int, int], float],
     number: Mapping[tuple[int, int], int],
-) -> list[NDArray[np.int64]]:
+) -> list[I64]:
     """The ways of largest capacity, as numbers of arcs."""
     width = [min(capacity[arc] for arc in way) for way in ways]
     most = max(width)

@@ -21,11 +21,9 @@ from opticoll.formulations.schedules.shard_routes import Chunked, amounts_of, cu
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.schedules.schedule_json import LinkSteps, RouteTable
     from opticoll.formulations.schedules.shard_routes import Route
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
 
 
 #: Chunks per step on the slowest arc that list scheduling tries, besides no limit.
@@ -64,7 +62,7 @@ class LinkSchedule:
 
     topology: Topology
     chunks: int
-    transfers: NDArray[np.int64]
+    transfers: I64
     fluid_time: float | None = None
     amount: dict[tuple[int, int], float] | None = None
     prices: dict[int, float] = field(default_factory=dict)
@@ -74,20 +72,20 @@ class LinkSchedule:
         """Number of steps."""
         return int(self.transfers[:, 0].max(initial=-1)) + 1
 
-    def utilisation(self) -> NDArray[np.float64]:
+    def utilisation(self) -> F64:
         """U_t, shape ``(steps,)``."""
         m = self.topology.arcs
         cell = self.transfers[:, 0] * m + self.transfers[:, 1]
         load = np.bincount(cell, self._sizes(), minlength=self.steps * m).reshape(self.steps, m)
         return np.asarray((load / (self.chunks * self.topology.capacity)).max(axis=1, initial=0.0))
 
-    def _sizes(self) -> NDArray[np.float64] | None:
+    def _sizes(self) -> F64 | None:
         """What every transfer moves, in chunks of a whole shard; None if that is 1."""
         if self.amount is None:
             return None
         return np.array([self.amount[pair] for pair in map(tuple, self.transfers[:, 2:4].tolist())])
 
-    def moves(self) -> NDArray[np.int64]:
+    def moves(self) -> I64:
         """Transfers between ranks, in rows (step, from, to, source, target, chunk).
 
         What passes vertices that are not ranks within a step is one transfer.
@@ -163,7 +161,7 @@ def schedule_routes(
     return best[2]
 
 
-def _tokens(chunked: Chunked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _tokens(chunked: Chunked) -> tuple[I64, I64]:
     """Route and number of every chunk, ascending by (source, target, number)."""
     routes = chunked.routes
     order = np.argsort(routes.commodity, kind="stable")
@@ -184,14 +182,7 @@ def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
     return _schedule(topology, chunked, routes.steps[place], routes.arcs[place], route[token], number[token])
 
 
-def _schedule(
-    topology: Topology,
-    chunked: Chunked,
-    step: NDArray[np.int64],
-    arc: NDArray[np.int64],
-    route: NDArray[np.int64],
-    number: NDArray[np.int64],
-) -> LinkSchedule:
+def _schedule(topology: Topology, chunked: Chunked, step: I64, arc: I64, route: I64, number: I64) -> LinkSchedule:
     """The schedule of these transfers, without empty steps."""
     _, step = np.unique(step, return_inverse=True)
     table = np.column_stack([step, arc, chunked.routes.source[route], chunked.routes.target[route], number])

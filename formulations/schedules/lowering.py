@@ -60,12 +60,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from opticoll.formulations.schedules.collective_steps import CollectiveSteps, Move
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, Topology
 
 
 #: (sender, receiver, instance)
@@ -361,7 +358,7 @@ def schedule_text(
     name: str,
     data: Any,
     topology: Topology,
-    values: Mapping[str, NDArray[np.float64]],
+    values: Mapping[str, F64],
     *,
     chunks: int | Sequence[int] | None = None,
     alpha: float = 0.0,
@@ -447,7 +444,7 @@ def _collective_text(
     name: str,
     data: Any,
     topology: Topology,
-    values: Mapping[str, NDArray[np.float64]],
+    values: Mapping[str, F64],
     *,
     chunks: int | Sequence[int] | None,
     alpha: float,
@@ -476,12 +473,7 @@ def _collective_text(
 
 
 def _collective_program(
-    name: str,
-    topology: Topology,
-    chunks: int | Sequence[int] | None,
-    alpha: float,
-    beta: float,
-    options: XmlOptions,
+    name: str, topology: Topology, chunks: int | Sequence[int] | None, alpha: float, beta: float, options: XmlOptions
 ) -> tuple[collective_steps.CollectiveSchedule, Program]:
     """The schedule whose program takes the least simulated time within the limits of the target, and that program.
 

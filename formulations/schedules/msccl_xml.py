@@ -44,13 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.schedules import Target
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
-
-    I64 = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
+    from opticoll.instances.digraph import I64
 
 
 #: Buffers by their numbers in the arrays.

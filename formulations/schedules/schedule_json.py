@@ -62,12 +62,11 @@ from opticoll.instances.digraph import Topology
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.schedules import Program
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
     from opticoll.formulations.schedules.shard_routes import Chunked
+    from opticoll.instances.digraph import F64
     from opticoll.instances.readers import Json
 
 
@@ -412,7 +411,7 @@ def verify_file(
     instance: object,
     collective: str = "alltoall",
     *,
-    traffic: NDArray[np.float64] | None = None,
+    traffic: F64 | None = None,
     root: int = 0,
     alpha: float = 0.0,
     beta: float = 1.0,
@@ -450,7 +449,7 @@ def verify_document(
     topology: Topology,
     collective: str = "alltoall",
     *,
-    traffic: NDArray[np.float64] | None = None,
+    traffic: F64 | None = None,
     root: int = 0,
     alpha: float = 0.0,
     beta: float = 1.0,
@@ -479,7 +478,7 @@ def verify_document(
 
 
 def _other_demand(
-    demand: dict[tuple[int, int], float] | None, topology: Topology, traffic: NDArray[np.float64] | None
+    demand: dict[tuple[int, int], float] | None, topology: Topology, traffic: F64 | None
 ) -> Verdict | None:
     """The first pair for which a schedule states another amount than ``traffic``, as a verdict."""
     if demand is None and traffic is None:
@@ -536,11 +535,7 @@ def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0,
 
 
 def _with_bound(
-    verdict: Verdict,
-    topology: Topology,
-    collective: str,
-    traffic: NDArray[np.float64] | None = None,
-    root: int = 0,
+    verdict: Verdict, topology: Topology, collective: str, traffic: F64 | None = None, root: int = 0
 ) -> Verdict:
     """Add ``T_bound``, the best analytic lower bound on the fluid time, and ``over_bound`` to a valid verdict."""
     if not verdict.valid:
@@ -553,19 +548,14 @@ def _with_bound(
     return replace(verdict, metrics=metrics)
 
 
-def _fluid_bound(topology: Topology, collective: str, traffic: NDArray[np.float64] | None, root: int) -> float:
-    if collective in COLLECTIVES.values():
-        return _bound_of_collective(topology, collective, root)
+def _fluid_bound(topology: Topology, collective: str, traffic: F64 | None, root: int) -> float:
+    from opticoll.formulations import formulation
     from opticoll.formulations.flows import bounds
     from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
 
+    if collective in COLLECTIVES.values():
+        model = formulation(next(name for name, performed in COLLECTIVES.items() if performed == collective))
+        settings = {"root": root} if collective == "broadcast" else {}
+        return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))
     data = by_source(all_to_all_topology(topology, "alltoall") if traffic is None else topology, traffic)
     return max(1.0 / bound.value for bound in bounds(data) if bound.value > 0)
-
-
-def _bound_of_collective(topology: Topology, collective: str, root: int) -> float:
-    from opticoll.formulations import formulation
-
-    model = formulation(next(name for name, performed in COLLECTIVES.items() if performed == collective))
-    settings = {"root": root} if collective == "broadcast" else {}
-    return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))

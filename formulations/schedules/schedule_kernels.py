@@ -17,12 +17,8 @@ from numba import njit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.schedules import Program
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64
 
 #: Largest exponent of a potential: sums of some thousand terms stay finite.
 STEEPEST = 300.0

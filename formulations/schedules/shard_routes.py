@@ -31,13 +31,11 @@ from opticoll.formulations.model import NotApplicable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
 
-    Values = Mapping[str, NDArray[np.float64]]
+    Values = Mapping[str, F64]
 
 #: Smaller shares of a commodity are solver noise and go to the other routes.
 NOISE = 1e-7
@@ -79,13 +77,13 @@ class Route:
 class Routes(Sequence[Route]):
     """Routes in flat arrays: route r has ``arcs[first[r] : first[r + 1]]``, and ``steps`` there if it is timed."""
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    first: NDArray[np.int64]
-    arcs: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    amount: NDArray[np.float64]
-    steps: NDArray[np.int64] | None = None
+    source: I64
+    target: I64
+    first: I64
+    arcs: I64
+    weight: F64
+    amount: F64
+    steps: I64 | None = None
 
     @classmethod
     def of(cls, routes: Sequence[Route]) -> Routes:
@@ -119,7 +117,7 @@ class Routes(Sequence[Route]):
         )  # fmt: skip
 
     @cached_property
-    def commodity(self) -> NDArray[np.int64]:
+    def commodity(self) -> I64:
         """Number of the pair (source, target) of every route, ascending by pair."""
         key = self.source * (int(self.target.max(initial=0)) + 1) + self.target
         return np.asarray(np.unique(key, return_inverse=True)[1], dtype=np.int64)
@@ -177,9 +175,7 @@ def chunk_routes(data: Any, values: Values) -> list[Route]:
     return [route for _, group in groupby(routes, key=_pair) for route in _merged(list(group), 1.0)]
 
 
-def _stripped(
-    topology: Topology, source: int, flow: NDArray[np.float64], targets: NDArray[np.int64], amount: NDArray[np.float64]
-) -> list[list[WeightedPath]]:
+def _stripped(topology: Topology, source: int, flow: F64, targets: I64, amount: F64) -> list[list[WeightedPath]]:
     """Paths of a flow; a shortfall by round-off, up to NOISE, is corrected when weights are normalised."""
     try:
         return strip_paths(topology, source, flow, targets, amount)
@@ -187,7 +183,7 @@ def _stripped(
         return strip_paths(topology, source, flow, targets, amount * (1.0 - NOISE))
 
 
-def _timed(arc: NDArray[np.int64], step: NDArray[np.int64], source: int, target: int, way: WeightedPath) -> Route:
+def _timed(arc: I64, step: I64, source: int, target: int, way: WeightedPath) -> Route:
     moves = [a for a in way.arcs if arc[a] >= 0]
     return Route(source, target, tuple(arc[moves].tolist()), way.amount, tuple(step[moves].tolist()))
 
@@ -206,7 +202,7 @@ def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
     return _by_source(by_source(flow.topology, flow.traffic), g, float(np.asarray(values["F"])))
 
 
-def _by_source(data: ConcurrentFlow, g: NDArray[np.float64], F: float) -> Sequence[Route]:
+def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
     topology = data.topology
     if g.size >= COMPILED_ENTRIES:
         return _compiled(data, g)
@@ -214,11 +210,13 @@ def _by_source(data: ConcurrentFlow, g: NDArray[np.float64], F: float) -> Sequen
     for i, source in enumerate(data.sources.tolist()):
         targets = np.flatnonzero(data.demand[:, i])
         amounts = data.demand[targets, i]
-        routes += _commodities(source, targets, amounts, _stripped(topology, source, g[:, i], targets, amounts * F))
+        ways = _stripped(topology, source, g[:, i], targets, amounts * F)
+        for target, amount, paths in zip(targets.tolist(), amounts.tolist(), ways, strict=True):
+            routes += _merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
     return routes
 
 
-def _compiled(data: ConcurrentFlow, g: NDArray[np.float64]) -> Routes:
+def _compiled(data: ConcurrentFlow, g: F64) -> Routes:
     """The routes of :mod:`opticoll.formulations.flows.weighted_paths`, without noise."""
     from opticoll.formulations.flows.concurrent_flow import demanded
     from opticoll.formulations.flows.weighted_paths import from_flow
@@ -234,15 +232,6 @@ def _compiled(data: ConcurrentFlow, g: NDArray[np.float64]) -> Routes:
     first = np.concatenate([[0], np.cumsum(length[keep], dtype=np.int64)])
     arcs = found.arcs[np.repeat(keep, length)].astype(np.int64)
     return Routes(found.sources[pair], found.targets[pair], first, arcs, weight, shards[pair])
-
-
-def _commodities(
-    source: int, targets: NDArray[np.int64], amounts: NDArray[np.float64], ways: list[list[WeightedPath]]
-) -> list[Route]:
-    routes: list[Route] = []
-    for target, amount, paths in zip(targets.tolist(), amounts.tolist(), ways, strict=True):
-        routes += _merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
-    return routes
 
 
 def without_steps(routes: Sequence[Route]) -> Sequence[Route]:
@@ -317,7 +306,7 @@ class Chunked:
     """
 
     routes: Routes
-    carried: NDArray[np.int64]
+    carried: I64
     chunks: int
     fluid_time: float
     time: float
@@ -385,11 +374,7 @@ def _better(first: Chunked, second: Chunked) -> Chunked:
 
 
 def _divided(
-    topology: Topology,
-    routes: Routes,
-    fluid: NDArray[np.float64],
-    allowed: Sequence[int],
-    label: NDArray[np.int64] | None = None,
+    topology: Topology, routes: Routes, fluid: F64, allowed: Sequence[int], label: I64 | None = None
 ) -> Chunked:
     """The best division among these numbers of chunks; the first one is always tried."""
     cells = _Cells(topology, routes, fluid, label)
@@ -411,7 +396,7 @@ def _divided(
     return replace(chosen, prices={one.chunks: one.time for one in found})
 
 
-def _translations(topology: Topology, routes: Routes) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def _translations(topology: Topology, routes: Routes) -> tuple[I64, I64] | None:
     """Automorphisms that take the first rank to every rank, as images of vertices and arcs; None unless they balance.
 
     They balance if what they do to the arcs partitions them into classes, each of which shares the load evenly.
@@ -438,7 +423,7 @@ def _translations(topology: Topology, routes: Routes) -> tuple[NDArray[np.int64]
     return (moves[0], moves[1]) if _classes(moves[1]) is not None else None
 
 
-def _classes(moves: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _classes(moves: I64) -> I64 | None:
     """The class of every arc under these images ``(N, m)``; None if some image leaves it or favours an arc."""
     where = np.sort(moves, axis=0)
     label = where[0]
@@ -454,11 +439,7 @@ def _classes(moves: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _translated(
-    topology: Topology,
-    routes: Routes,
-    fluid: NDArray[np.float64],
-    moves: tuple[NDArray[np.int64], NDArray[np.int64]],
-    allowed: Sequence[int],
+    topology: Topology, routes: Routes, fluid: F64, moves: tuple[I64, I64], allowed: Sequence[int]
 ) -> Chunked:
     """The best division in which every source does what the first one does, moved by automorphisms.
 
@@ -503,7 +484,7 @@ def _with_shortest(topology: Topology, routes: Routes) -> Routes:
     return Routes.of([*routes, *added])
 
 
-def _rounded(weight: NDArray[np.float64], commodity: NDArray[np.int64], D: int) -> NDArray[np.int64]:
+def _rounded(weight: F64, commodity: I64, D: int) -> I64:
     """Round the shares to D chunks per commodity by largest remainders."""
     exact = weight * D
     floor = np.floor(exact + 1e-6).astype(np.int64)
@@ -522,13 +503,7 @@ class _Cells:
     With classes of arcs (``label``), the routes are those of one source among ``n``, and the loads those of all.
     """
 
-    def __init__(
-        self,
-        topology: Topology,
-        routes: Routes,
-        fluid: NDArray[np.float64] | None,
-        label: NDArray[np.int64] | None = None,
-    ) -> None:
+    def __init__(self, topology: Topology, routes: Routes, fluid: F64 | None, label: I64 | None = None) -> None:
         m = topology.arcs
         self.routes = routes
         self.steps = 1 if routes.steps is None else int(routes.steps.max(initial=0)) + 1
@@ -540,20 +515,20 @@ class _Cells:
             self.capacity = topology.capacity * np.bincount(label, minlength=m)[label] / topology.n
         self.fluid = self.peaks(routes.weight) if fluid is None else fluid
 
-    def load(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def load(self, shares: F64) -> F64:
         """Load of every cell, ``(steps m,)``."""
         amount = (shares * self.routes.amount)[self.owner]
         return np.asarray(np.bincount(self.cells, amount, minlength=self.capacity.size), dtype=float)
 
-    def peaks(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def peaks(self, shares: F64) -> F64:
         """Time of the busiest arc of every step."""
         return np.asarray((self.load(shares) / self.capacity).reshape(self.steps, -1).max(axis=1))
 
-    def time(self, shares: NDArray[np.float64]) -> float:
+    def time(self, shares: F64) -> float:
         """Sum over the steps of the busiest arc's time."""
         return float(self.peaks(shares).sum())
 
-    def balanced(self, carried: NDArray[np.int64], D: int, time: float) -> tuple[NDArray[np.int64], float]:
+    def balanced(self, carried: I64, D: int, time: float) -> tuple[I64, float]:
         """Move chunks towards lower peaks; what was given if nothing is gained."""
         routes = self.routes
         members = np.argsort(routes.commodity, kind="stable")

@@ -40,14 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyomo.environ as pyo
-    from numpy.typing import NDArray
 
     from opticoll.formulations.model import Axis
     from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.instances.families.op_graphs import OpGraph
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 
 def directed(n: int, source: I64, target: I64, way: int) -> tuple[I64, I64]:
@@ -405,7 +402,7 @@ def least_times(transfers: Transfers, group: I64, pair: I64, weight: F64, capaci
     size = capacity.size
     room = capacity * (1.0 + outward.gamma(int(np.bincount(group).max(initial=0)) + 3))  # sums are not exact
 
-    def fits(time: F64) -> NDArray[np.bool_]:
+    def fits(time: F64) -> Mask:
         used = np.bincount(group, weight * transfers.needs(time[group], pair), minlength=size)
         return np.asarray(used <= room)
 

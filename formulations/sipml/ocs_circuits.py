@@ -58,13 +58,9 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.arrays import Links
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.readers import Json, Settings
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 NAME = "sipml.ocs-circuits"
 MODELS = ("counts", "switches")

@@ -56,10 +56,9 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64
 
 
 PAPER = "TopoOpt: co-optimizing network topology and parallelization strategy for distributed training jobs"
@@ -270,9 +269,9 @@ def links(design: TopologyDesign) -> Links:
     return Links(topology, design.loads, topology.capacity, design.max_load, "bytes", "circuits")
 
 
-def read_design(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign | None:
+def read_design(pool: ServerPool, values: Mapping[str, F64]) -> TopologyDesign | None:
     """The design of named arrays, valid or not; None if they are malformed."""
-    found: dict[str, NDArray[np.int64]] = {}
+    found: dict[str, I64] = {}
     for name, dimensions in _WHOLE.items():
         array = np.asarray(values.get(name, np.nan), dtype=float)
         if name == "circuits" and array.size == 0:
@@ -312,7 +311,7 @@ def _offsets(start: I64, items: int, total: int) -> bool:
     return start.shape == (items + 1,) and start[0] == 0 and start[-1] == total and bool((np.diff(start) > 0).all())
 
 
-def residuals(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block of the module, from numpy alone.
 
     ``degree`` counts excess circuits (infinite for self-loops or unsorted circuits); ``rings`` is the worst deviation
@@ -504,7 +503,7 @@ def slowdown(design: TopologyDesign) -> Slowdown:
     return Slowdown(alpha, float(load.sum()) / direct, design.bandwidth_tax)
 
 
-def point_to_point_loads(design: TopologyDesign) -> NDArray[np.float64]:
+def point_to_point_loads(design: TopologyDesign) -> F64:
     """Point-to-point bytes over every circuit, ``(m,)``: the loads less those of ring hops, which take one circuit.
 
     Raises

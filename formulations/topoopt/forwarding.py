@@ -30,10 +30,8 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from opticoll.instances.digraph import F64, I64
 
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
     #: Servers of every walk, source and target included (padded with -1 at the end), and its bytes.
     Walks = tuple[I64, F64]
 

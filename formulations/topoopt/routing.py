@@ -29,14 +29,7 @@ from opticoll.formulations.flows import any_lengths_bound
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.topoopt import (
-    PAPER,
-    TopologyDesign,
-    build_design,
-    ports_left,
-    ring_demand,
-    server_pool,
-)
+from opticoll.formulations.topoopt import PAPER, TopologyDesign, build_design, ports_left, ring_demand, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
@@ -44,13 +37,9 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.topoopt import Ring
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.readers import Json, Settings
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 NAME = "topoopt.routing"
 #: Largest number of servers: the flow matrices of more are too large for any solver here.
@@ -180,7 +169,7 @@ def metrics(data: FixedCircuits, value: float | None) -> dict[str, float | int |
     }
 
 
-def describe(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Json]:
+def describe(data: FixedCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
     """Loads [bytes] of a verified flow, scaled to the whole demand: quantiles 0, 5, .. 100 % over circuits; its tax."""
     load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
     return {
@@ -191,7 +180,7 @@ def describe(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> 
     }
 
 
-def decode(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign:
+def decode(data: FixedCircuits, values: Mapping[str, F64]) -> TopologyDesign:
     """The design with the routes of the flow, scaled to the whole demand (``point-to-point``: without the rings).
 
     Raises
@@ -208,7 +197,7 @@ def decode(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> To
     return found
 
 
-def links(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> Links:
+def links(data: FixedCircuits, values: Mapping[str, F64]) -> Links:
     """Bytes over every circuit if all demand is served, relative to the busiest one."""
     load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
     return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")

@@ -48,13 +48,9 @@ from opticoll.instances.training_jobs import JOBS, TrainingJob, measured_kinds, 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.instances.readers import Json, Settings
     from opticoll.instances.training_jobs import Traffic
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 NAME = "topoopt.strategy"
 #: 100 Gb/s an interface.
@@ -84,7 +80,7 @@ class Plane:
     measured: tuple[dict[int, float], ...] = ()
 
     @cached_property
-    def allowed(self) -> NDArray[np.bool_]:
+    def allowed(self) -> Mask:
         """Whether a kind can be placed in a way, ``(K, C)``."""
         rows = []
         for kind in self.kinds:

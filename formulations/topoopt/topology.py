@@ -60,12 +60,8 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.readers import Json, Settings
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 NAME = "topoopt.topology"
 OBJECTIVES = ("max-load", "bandwidth-tax")

@@ -16,9 +16,7 @@ from opticoll.instances.spec import Dimensions, check_positive, family
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64
 
 
 def _power(d: int, exponent: int, name: str) -> int:
@@ -32,7 +30,7 @@ def _power(d: int, exponent: int, name: str) -> int:
     return value
 
 
-def _digraph(head: NDArray[np.int64], loops: str, name: str, labels: tuple[str, ...] | None = None) -> Topology:
+def _digraph(head: I64, loops: str, name: str, labels: tuple[str, ...] | None = None) -> Topology:
     """The topology in which node v has arcs to ``head[v]``; ``head`` has shape ``(n, d)``."""
     n, d = head.shape
     tail, heads = np.repeat(np.arange(n), d), head.ravel()
@@ -46,13 +44,13 @@ def _check_loops(loops: str, name: str) -> None:
         raise BadInput(msg)
 
 
-def _spelled(words: NDArray[np.int64]) -> tuple[str, ...]:
+def _spelled(words: I64) -> tuple[str, ...]:
     """Labels for words ``(n, length)``, with dots between the letters if one needs two digits."""
     between = "" if words.max(initial=0) < 10 else "."
     return tuple(between.join(map(str, word)) for word in words.tolist())
 
 
-def _letter_swaps(words: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _letter_swaps(words: I64) -> Iterator[I64]:
     """Swaps of neighbouring letters, as permutations of the words ``(n, length)`` that name the vertices."""
     count = int(words.max()) + 1
     place_values = count ** np.arange(words.shape[1])
@@ -64,7 +62,7 @@ def _letter_swaps(words: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         yield order[np.searchsorted(keys, letter[words] @ place_values, sorter=order)]
 
 
-def _kautz_words(d: int, D: int) -> NDArray[np.int64]:
+def _kautz_words(d: int, D: int) -> I64:
     """Letters of every vertex: the first one, and each later one by its distance - 1 from the one before."""
     length = D if d > 1 else min(D, 2)  # two letters alternate: the first one determines the word
     shorter = d ** (D - 1)
@@ -76,12 +74,12 @@ def _kautz_words(d: int, D: int) -> NDArray[np.int64]:
     return words
 
 
-def _debruijn_words(d: int, D: int) -> NDArray[np.int64]:
+def _debruijn_words(d: int, D: int) -> I64:
     """The digits of 0 .. d^D - 1 in base d, most significant first."""
     return np.asarray(np.arange(d**D)[:, None] // d ** np.arange(D - 1, -1, -1) % d, dtype=np.int64)
 
 
-def _genkautz_swaps(n: int, d: int, **_: object) -> Iterator[NDArray[np.int64]]:
+def _genkautz_swaps(n: int, d: int, **_: object) -> Iterator[I64]:
     r"""Letter swaps for :math:`n = d^k`, where the generalized Kautz digraph is the de Bruijn digraph.
 
     With :math:`(d+1) c = -d \pmod n`, the digits of :math:`x - c` in base :math:`-d` are shifted by one along each
@@ -236,7 +234,7 @@ def _prime_power(q: int) -> tuple[int, int] | None:
     return (p, k) if rest == 1 and q > 1 else None
 
 
-def _primitive_powers(p: int, k: int) -> NDArray[np.int64]:
+def _primitive_powers(p: int, k: int) -> I64:
     """The powers 0 .. q-2 of a primitive element of GF(q), q = p^k, as coefficient vectors.
 
     The element is x modulo the first monic polynomial of degree k that makes x primitive (for k = 1 the

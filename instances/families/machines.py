@@ -196,11 +196,6 @@ def example_dlrm(n: int) -> Traffic:
     return matrix, (AllReduceGroup(tuple(range(n)), _HYBRID_BYTES),)
 
 
-def replicated_dlrm(n: int) -> Traffic:
-    """Traffic of the same DLRM under pure data parallelism (figure 1a): 44 GB over each hop of a ring [bytes]."""
-    return np.zeros((n, n)), (AllReduceGroup(tuple(range(n)), _REPLICATED_BYTES),)
-
-
 def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64]:
     if traffic.startswith("file:"):
         return read_matrix(traffic.removeprefix("file:"), n)
@@ -231,7 +226,8 @@ def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: 
         raise BadSpec(msg)
     check_placement(parallel)
     if traffic == "dlrm-replicated" or (example and parallel == "data"):
-        return replicated_dlrm(n)
+        # The same DLRM under pure data parallelism (figure 1a): 44 GB over each hop of a ring.
+        return np.zeros((n, n)), (AllReduceGroup(tuple(range(n)), _REPLICATED_BYTES),)
     if example:
         return example_dlrm(n)
     if traffic in JOBS:

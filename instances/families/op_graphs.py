@@ -14,10 +14,9 @@ from opticoll.instances.digraph import Instance
 from opticoll.instances.spec import Dimensions, check_positive, family, nearest
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64
 
 
 #: Larger graphs are refused.

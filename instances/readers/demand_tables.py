@@ -30,11 +30,7 @@ from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from opticoll.instances.digraph import Topology
-
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, Topology
 
 #: Headings of the amounts of a list of pairs, in lower case.
 AMOUNTS = ("bytes", "amount", "demand", "shards", "traffic", "volume", "weight", "value", "size")
@@ -100,9 +96,8 @@ def _numbers(value: object, what: str) -> F64:
         value = value.todense()
     try:
         array = np.asarray(value)
-        texts = [str(one) for one in array.flat] if _has_text(array) else []
-        if texts:
-            return _amounts(texts, lambda i: f"{what}, amount {i + 1}").reshape(array.shape)
+        if array.dtype.kind in "UO" and any(isinstance(one, str) for one in array.flat):
+            return _amounts([str(one) for one in array.flat], lambda i: f"{what}, amount {i + 1}").reshape(array.shape)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size):
             raise TypeError
         return np.array(array, dtype=np.float64)
@@ -111,10 +106,6 @@ def _numbers(value: object, what: str) -> F64:
     except (TypeError, ValueError):
         msg = f"{what}: amounts must be numbers, one per entry"
         raise BadInput(msg) from None
-
-
-def _has_text(array: NDArray[Any]) -> bool:
-    return array.dtype.kind in "UO" and any(isinstance(one, str) for one in array.flat)
 
 
 def _pair(key: object) -> tuple[str, str]:

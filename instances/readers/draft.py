@@ -450,8 +450,8 @@ class Draft:
             raise BadFile(msg)
         self._refuse_both_ways()
         self._choose_ranks()
-        order = list(self._vertices)
-        numbers, names = number_vertices(sorted(order, key=_numeric_order) if self.options.first else order)
+        order = sorted(self._vertices, key=lambda name: int(str(name))) if self.options.first else list(self._vertices)
+        numbers, names = number_vertices(order)
         vertex = np.array([numbers.get(name, -1) for name in self._seen], dtype=np.int64)
         tail, head = (vertex[np.array(ends, dtype=np.int64)] for ends in (self._tail, self._head))
         for bad in np.flatnonzero((tail < 0) | (head < 0))[:1].tolist():
@@ -539,10 +539,6 @@ class Draft:
                 f"and nothing states which vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
             )
             raise BadFile(msg)
-
-
-def _numeric_order(name: Hashable) -> int:
-    return int(str(name))
 
 
 def is_number(text: str) -> bool:

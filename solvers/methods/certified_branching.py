@@ -19,14 +19,11 @@ from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from opticoll.solvers.standard_form import StandardForm
-
-    F64 = NDArray[np.float64]
     from collections.abc import Callable
 
+    from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.standard_form import StandardForm
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +194,7 @@ class Tree:
             self.incumbent, self.x = value, again
             self.found(again, value)
 
-    def _branch(
-        self, node: Node, bound: float, x: F64 | None, candidates: NDArray[np.int64], lower: F64, upper: F64
-    ) -> Node:
+    def _branch(self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64) -> Node:
         at = 0.5 * (lower + upper) if x is None else np.clip(x, lower, upper)
         column = self._choose(bound, at, candidates, lower, upper) if x is not None else int(candidates[0])
         below = float(np.floor(at[column] + WHOLE)) if at[column] < upper[column] else upper[column] - 1.0
@@ -229,7 +224,7 @@ class Tree:
         self._gain[int(up), column] += max(gain, 0.0) / max(1.0 - fraction if up else fraction, WHOLE)
         self._seen[int(up), column] += 1
 
-    def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
+    def _choose(self, bound: float, x: F64, candidates: I64, lower: F64, upper: F64) -> int:
         """The column whose children promise the largest product of gains; unknown ones are tried."""
         fraction = np.clip(x[candidates] - np.floor(x[candidates] + WHOLE), 0.0, 1.0)
         typical = self._gain.sum(axis=1) / np.maximum(self._seen.sum(axis=1), 1.0)
@@ -347,7 +342,7 @@ class _Proof:
         flip = -1.0 if form.sense == "max" else 1.0
         self.flip = flip
         self.form = replace(form, cost=flip * form.cost, offset=flip * form.offset, sense="min")
-        self.x: NDArray[np.float64] | None = None
+        self.x: F64 | None = None
         self.value = np.inf
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
@@ -371,7 +366,7 @@ class _Proof:
             self.value = float(self.form.cost @ outcome.x) + self.form.offset
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * self.value)
 
-    def _searched(self, objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
+    def _searched(self, objective: float | None, bound: float | None, x: F64 | None = None) -> None:
         """Keep an incumbent of HiGHS's search, which may be ended from outside."""
         if x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
             self._found(np.array(x), float(self.form.cost @ x) + self.form.offset)
@@ -396,7 +391,7 @@ class _Proof:
             )  # fmt: skip
         return self.answer(ending)
 
-    def _found(self, x: NDArray[np.float64], value: float) -> None:
+    def _found(self, x: F64, value: float) -> None:
         self.x, self.value = x, value
         self.context.save(self.answer(Termination.TOLERANCE), self.flip * value)
 

@@ -25,14 +25,12 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
     from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
 
-    I64 = NDArray[np.int64]
     Dependency = tuple[int, int]
 
 
@@ -93,7 +91,7 @@ def random_assignment(data: LayeredRoutes, seed: int) -> I64:
     around = (topology.head[:, None] == topology.tail[None, :]).astype(float)
     around = np.eye(topology.arcs) + around + around.T
     layer = np.zeros(len(dependencies), dtype=np.int64)
-    usage: list[NDArray[np.float64]] = []
+    usage: list[F64] = []
     graphs: list[Any] = []
     for r in random.permutation(len(dependencies)).tolist():
         arcs = routes.path(r)
@@ -179,13 +177,13 @@ def run(context: Context) -> Answer:
     :func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
     """
     data: LayeredRoutes = context.data
-    ways: dict[str, Callable[[], NDArray[np.int64]]] = {
+    ways: dict[str, Callable[[], I64]] = {
         "breaking-cycles": lambda: breaking_cycles(data),
         "random": lambda: random_assignment(data, context.task.seed),
         "conflict-colouring": lambda: conflict_colouring(data),
     }
     chosen = str(context.parameters["heuristic"])
-    layers: dict[str, NDArray[np.int64]] = {}
+    layers: dict[str, I64] = {}
     for name in HEURISTICS if chosen == "best" else (chosen,):
         layers[name] = ways[name]()
         if context.deadline is not None:

@@ -20,13 +20,14 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.alltoall.sccl import ChunkSteps
     from opticoll.formulations.flows.tree_packing import Packing
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.readers import Json
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Run, SolveRequest
 
@@ -67,16 +68,16 @@ def unsolved(master: Run) -> Answer | None:
     )  # fmt: skip
 
 
-def decomposed(context: Context, divide: Callable[[Context, NDArray[np.float64], float], Divided]) -> Answer:
-    """Solve the master, then ``divide`` its source flows ``(m, |S|)`` of value F by commodity.
+def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided]) -> Answer:
+    """Solve the master, then ``divide`` its source flows ``(m, |S|)`` of value F.
 
     Raises
     ------
     MethodMismatch
-        If the flows of all commodities have too many entries.
+        If the link MCF's flows of all commodities have too many entries.
     """
     flow = context.data.flow
-    if flow.groups * context.instance.arcs > MOST_ENTRIES:
+    if context.formulation.name == "alltoall.link-mcf" and flow.groups * context.instance.arcs > MOST_ENTRIES:
         msg = (
             f"{context.formulation.name}: {flow.groups} commodities on {context.instance.arcs} arcs are more than the "
             f"{MOST_ENTRIES} entries kept; solve alltoall.path-mcf with paths=all, whose paths are the same flow"
@@ -92,7 +93,7 @@ def decomposed(context: Context, divide: Callable[[Context, NDArray[np.float64],
     divided = divide(context, master.values["g"], float(master.values["F"]))
     return Answer(
         master.termination,
-        values={"f": divided.flows, "F": np.asarray(divided.F)},
+        values=divided.values,
         bound=master.bound,
         bound_source=master.record["bound_source"],
         solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then {divided.algorithm}"},
@@ -101,15 +102,14 @@ def decomposed(context: Context, divide: Callable[[Context, NDArray[np.float64],
 
 
 class Divided(NamedTuple):
-    """Flows by commodity, ``(m, K)``, their value F, and how they were obtained."""
+    """The solution, and how it was obtained."""
 
-    flows: NDArray[np.float64]
-    F: float
+    values: dict[str, NDArray[Any]]
     algorithm: str
-    metrics: dict[str, float]
+    metrics: Mapping[str, Json]
 
 
-def child_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
+def child_flows(context: Context, g: F64, F: float) -> Divided:
     """Solve one child LP per source through the executor; F is what the joint load of the flows allows.
 
     Every child's flow is made exact for its own source flow.
@@ -122,7 +122,7 @@ def child_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
     jobs = int(context.parameters["jobs"])
     traffic = context.data.flow.traffic
     senders = np.flatnonzero(traffic.any(axis=1)).tolist()
-    columns: list[NDArray[np.float64] | None] = [None] * len(senders)
+    columns: list[F64 | None] = [None] * len(senders)
     with make_executor(jobs=jobs or (None if cluster else context.task.threads), dask=cluster) as executor:
         request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
         solver, alone = str(context.parameters["solver"]), executor.shares_files
@@ -138,7 +138,8 @@ def child_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
     # Every target gets its demand; F follows from their joint load.
     flows = np.concatenate([c for c in columns if c is not None], axis=1)
     F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
-    return Divided(flows * F, F, f"{len(senders)} child LPs", {"children": len(senders)})
+    values = {"f": flows * F, "F": np.asarray(F)}
+    return Divided(values, f"{len(senders)} child LPs", {"children": len(senders)})
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,14 @@ class Child:
 
     topology: Topology
     number: int
-    shards: NDArray[np.float64]
-    capacity: NDArray[np.float64]
+    shards: F64
+    capacity: F64
     solver: str
     request: SolveRequest
     alone: bool
 
 
-def solve_child(item: Child) -> NDArray[np.float64]:
+def solve_child(item: Child) -> F64:
     """One child LP, in an executor's process: flows of what every destination demands, one column each.
 
     Raises
@@ -209,7 +210,7 @@ MASTER_CHILD = Method(
 )
 
 
-def path_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
+def path_flows(context: Context, g: F64, F: float) -> Divided:
     """Split every source's flow into paths, and add them up by commodity."""
     topology, flow = context.instance, context.data.flow
     flows = np.zeros((topology.arcs, flow.groups))
@@ -225,7 +226,7 @@ def path_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
                 longest = max(longest, len(path.arcs))
             paths += len(stripped)
     metrics = {"paths": paths, "paths_per_commodity": paths / flows.shape[1], "longest_path": longest}
-    return Divided(flows, F, "path stripping", metrics)
+    return Divided({"f": flows, "F": np.asarray(F)}, "path stripping", metrics)
 
 
 def run_flow_decomposition(context: Context) -> Answer:
@@ -237,7 +238,10 @@ def run_flow_decomposition(context: Context) -> Answer:
     over all simple paths they are the solution themselves, source by source in flat arrays, so thousands of ranks
     fit.
     """
-    return decomposed(context, path_flows) if context.formulation.name == "alltoall.link-mcf" else split_paths(context)
+    if context.formulation.name == "alltoall.link-mcf":
+        return decomposed(context, path_flows)
+    refuse_restricted(context, "flow-decomposition")
+    return decomposed(context, split_paths)
 
 
 FLOW_DECOMPOSITION = Method(
@@ -250,36 +254,16 @@ FLOW_DECOMPOSITION = Method(
 )
 
 
-def split_paths(context: Context) -> Answer:
-    """Solve the master, then split every source's flow into the weighted paths of the path model.
-
-    Raises
-    ------
-    MethodMismatch
-        If the path set is not that of all simple paths.
-    """
-    refuse_restricted(context, "flow-decomposition")
-    begun = time.monotonic()
-    master = solve_master(context)
-    failed = unsolved(master)
-    if failed is not None:
-        return failed
-    assert master.values is not None
-    proven = time.monotonic()
-    found = from_flow(context.data.flow, master.values["g"])
+def split_paths(context: Context, g: F64, F: float) -> Divided:
+    """Split every source's flow into the weighted paths of the path model."""
+    found = from_flow(context.data.flow, g)
     context.remaining()
     pair = np.repeat(np.arange(found.sources.size), np.diff(found.first_path))
     length = np.diff(found.first_arc)
     ends = (found.sources, found.targets)
     paths = assemble(context.instance, found.arcs.astype(np.int64), length, pair, ends)
-    return Answer(
-        master.termination,
-        values={"f": found.rate[np.lexsort((length, pair))], "F": np.asarray(found.F), **to_arrays(paths)},
-        bound=master.bound,
-        bound_source=master.record["bound_source"],
-        solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then path stripping"},
-        metrics={**found.summary, "master_s": proven - begun, "decompose_s": time.monotonic() - proven},
-    )
+    values = {"f": found.rate[np.lexsort((length, pair))], "F": np.asarray(found.F), **to_arrays(paths)}
+    return Divided(values, "path stripping", found.summary)
 
 
 def refuse_restricted(context: Context, method: str) -> None:
@@ -394,7 +378,7 @@ WORST_CUT = Method(
 )
 
 
-def tree_flows(packing: Packing) -> NDArray[np.float64]:
+def tree_flows(packing: Packing) -> F64:
     """What the trees send towards every rank over every arc of their topology [shards], ``(m, N)``."""
     topology = packing.topology
     place = {v: j for j, v in enumerate(topology.terminals.tolist())}
@@ -418,7 +402,7 @@ def tree_flows(packing: Packing) -> NDArray[np.float64]:
     return flows
 
 
-def _loads(flows: NDArray[np.float64], packing: Packing) -> NDArray[np.float64]:
+def _loads(flows: F64, packing: Packing) -> F64:
     """What the trees send over every arc [shards], ``(m,)``."""
     topology = packing.topology
     ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
@@ -434,7 +418,7 @@ def _loads(flows: NDArray[np.float64], packing: Packing) -> NDArray[np.float64]:
     return np.maximum(np.array([load[pair] for pair in ends]) / packing.chunks * share, flows.max(axis=1))
 
 
-def _opposite(topology: Topology, other: Topology) -> NDArray[np.int64]:
+def _opposite(topology: Topology, other: Topology) -> I64:
     """The arc of ``other``, the reversed topology, that is each arc of ``topology``, ``(m,)``."""
     found = np.empty(topology.arcs, dtype=np.int64)
     found[np.lexsort((topology.capacity, topology.tail, topology.head))] = np.arange(other.arcs)
@@ -464,7 +448,7 @@ def run_tree_packing(context: Context) -> Answer:
         raise MethodMismatch(msg)
     ahead, back = name != "alltoall.reduce-scatter", name in {"alltoall.reduce-scatter", "alltoall.all-reduce"}
     packings: list[Packing] = []
-    values: dict[str, NDArray[np.float64]] = {}
+    values: dict[str, F64] = {}
     if ahead:
         root = context.data.root if name == "alltoall.broadcast" else None
         weight = None if root is None else (topology.terminals == root).astype(int).tolist()

@@ -19,14 +19,9 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
-
     from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.flows.pdhg_iteration import Closing
     from opticoll.solvers.methods.method import Context
 
@@ -281,7 +276,7 @@ class Keeper:
         self.context.save(answer, None if not np.isfinite(self.closing.upper) else 1.0 / self.closing.upper)
         self._spent += time.monotonic() - start
 
-    def flows(self, out: NDArray[np.float64] | None) -> dict[str, NDArray[np.float64]] | None:
+    def flows(self, out: F64 | None) -> dict[str, F64] | None:
         """The best flow, scaled to the capacities, in ``out`` (which may be where it stands) unless it is lifted."""
         closing = self.closing
         assert closing is not None

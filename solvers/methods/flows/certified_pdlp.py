@@ -17,9 +17,9 @@ from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation
+    from opticoll.instances.digraph import F64
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Outcome
 
@@ -112,7 +112,7 @@ def value(time: float) -> float:
     return 1.0 / time if time > 0 else np.inf
 
 
-def _with_column(csc: sp.csc_array, at: int, entries: NDArray[np.float64]) -> sp.csc_array:
+def _with_column(csc: sp.csc_array, at: int, entries: F64) -> sp.csc_array:
     """``matrix`` (CSC) with column ``at`` replaced by dense ``entries``."""
     import scipy.sparse as sp
 

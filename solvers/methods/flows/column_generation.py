@@ -32,14 +32,10 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.flows.path_sets import PathRule
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
     from opticoll.solvers.methods.method import Context
 
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
     Column = tuple[int, tuple[int, ...]]
 
 
@@ -52,7 +48,7 @@ class Priced:
     """Every commodity's shortest length, ``(|K|,)``, and a function that returns the paths of selected ones."""
 
     shortest: F64
-    paths: Callable[[NDArray[np.bool_]], list[Column]]
+    paths: Callable[[Mask], list[Column]]
 
 
 class Pricing(Protocol):
@@ -86,7 +82,7 @@ class EveryPath:
         order = np.lexsort((lengths, topology.head, topology.tail))
         key = topology.tail[order] * topology.n + topology.head[order]
 
-        def paths(selected: NDArray[np.bool_]) -> list[Column]:
+        def paths(selected: Mask) -> list[Column]:
             pairs = np.flatnonzero(selected)
             source = self.source[pairs]
             at, steps = self.targets[pairs], []
@@ -132,7 +128,7 @@ class BoundedPaths:
                 v, step = int(topology.tail[arc]), step - 1
             return tuple(arcs[::-1])
 
-        def paths(selected: NDArray[np.bool_]) -> list[Column]:
+        def paths(selected: Mask) -> list[Column]:
             pairs = np.flatnonzero(selected)
             return [(k, walk(int(self.source[k]), int(self.targets[k]))) for k in pairs.tolist()]
 
@@ -152,7 +148,7 @@ class ListedPaths:
         length = self.transposed @ lengths
         shortest = np.minimum.reduceat(length, listed.first[:-1])
 
-        def paths(selected: NDArray[np.bool_]) -> list[Column]:
+        def paths(selected: Mask) -> list[Column]:
             best = np.flatnonzero(length == shortest[listed.pair])
             pair, where = np.unique(listed.pair[best], return_index=True)
             chosen = best[where][selected[pair]]
@@ -202,9 +198,9 @@ class RestrictedMaster:
         pairs = commodities[0].size
         self.topology, self.commodities, self.pairs, self.amount = topology, commodities, pairs, amount
         self.known: set[Column] = set()
-        self._pair: list[NDArray[np.int64]] = []
-        self._arcs: list[NDArray[np.int64]] = []
-        self._length: list[NDArray[np.int64]] = []
+        self._pair: list[I64] = []
+        self._arcs: list[I64] = []
+        self._length: list[I64] = []
         self.highs: Any = highspy.Highs()
         self.highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         self.inexact = algorithm == "ipx" or (algorithm == "auto" and pairs + topology.arcs > SIMPLEX_ROWS)
@@ -214,7 +210,7 @@ class RestrictedMaster:
         m = topology.arcs
         lower = np.concatenate([np.ones(pairs), np.full(m, -highspy.kHighsInf)])
         upper = np.concatenate([np.ones(pairs), np.zeros(m)])
-        none: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        none: I32 = np.zeros(0, dtype=np.int32)
         self.highs.addRows(pairs + m, lower, upper, 0, np.zeros(pairs + m, dtype=np.int32), none, np.zeros(0))
         scaled = topology.capacity / topology.capacity.mean()
         self.highs.addCol(1.0, 0.0, highspy.kHighsInf, m, np.arange(pairs, pairs + m, dtype=np.int32), -scaled)
@@ -388,7 +384,10 @@ def generate(
     best = warm_up(topology, pricing, master, max(warmup, 1))
     result: Generated | None = None
     for rounds in range(1, most_rounds + 1):
-        solution = _solve_in_time(master, context)
+        try:
+            solution = master.solve(context.remaining())
+        except TimeoutError:
+            solution = None
         if solution is None:
             if result is None:
                 raise TimeoutError
@@ -416,14 +415,6 @@ def generate(
             break
     assert result is not None
     return result
-
-
-def _solve_in_time(master: RestrictedMaster, context: Context) -> MasterSolution | None:
-    """The master's solution, None if the time is up before."""
-    try:
-        return master.solve(context.remaining())
-    except TimeoutError:
-        return None
 
 
 def _bound(topology: Topology, cost: F64, lengths: F64) -> float:

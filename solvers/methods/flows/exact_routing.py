@@ -30,14 +30,10 @@ from opticoll.solvers.task import SolveRequest, Termination
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.readers import Json
     from opticoll.solvers.methods.flows.column_generation import Generated
     from opticoll.solvers.methods.method import Context
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 
 #: Formulations with kappa paths per commodity in the variables x and Lambda, whose data are a path flow's.
@@ -95,10 +91,11 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     else:
         far = topology.hops[np.searchsorted(topology.terminals, pairs[0]), pairs[1]].max()
     longest = min(rule.lmax or topology.n, int(far) + DETOUR)
+    most_alike = int(np.unique(pairs[0] * topology.n + pairs[1], return_counts=True)[1].max())
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
         # A pair that occurs several times is counted once and listed as often as it occurs.
         count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
-        if short.kind == "k" or (complete and count * _most_alike(pairs, topology.n) <= MOST_PATHS):
+        if short.kind == "k" or (complete and count * most_alike <= MOST_PATHS):
             listed = build_path_set(topology, short, data.name, pairs)
             break
     nth = np.minimum(listed.first[:-1] + data.kappa, listed.first[1:]) - 1
@@ -107,11 +104,6 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     if (np.diff(listed.first) < data.kappa).any():
         listed = union(listed, build_path_set(topology, PathRule("k", data.kappa, rule.lmax), data.name, pairs))
     return union(listed, generated)
-
-
-def _most_alike(pairs: tuple[I64, I64], n: int) -> int:
-    """Multiplicity of the most frequent pair."""
-    return int(np.unique(pairs[0] * n + pairs[1], return_counts=True)[1].max())
 
 
 def union(first: PathSet, second: PathSet) -> PathSet:
@@ -247,13 +239,13 @@ def relaxation(context: Context, data: PathFlow, paths: PathSet) -> tuple[F64, F
     return x, None if outcome.row_duals is None else np.abs(outcome.row_duals[paths.pairs :])
 
 
-def next_load(load: float, capacity: NDArray[np.float64], unit: float = 1.0) -> float:
+def next_load(load: float, capacity: F64, unit: float = 1.0) -> float:
     """The least multiple of some ``unit``/c_a above ``load``."""
     values = np.unique(capacity) / unit
     return float(((np.floor(load * values * (1 + 1e-9)) + 1.0) / values).min())
 
 
-def sizes(amount: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
+def sizes(amount: F64) -> tuple[float, I64]:
     """A unit of load, and every amount ``(|K|,)`` in it, rounded up to a whole number; 1 each for equal amounts."""
     unit = float(quantum(amount))
     if amount.max() > MOST_UNITS * unit:
@@ -304,7 +296,7 @@ class _State:
         """Whether the load is within the tolerance of the bound."""
         return self.load <= self.bound * (1 + self.context.task.tol)
 
-    def tighten(self, lengths: NDArray[np.float64] | None) -> None:
+    def tighten(self, lengths: F64 | None) -> None:
         """Take lengths that prove more than those of the fluid optimum, as kappa paths differ; and analytic bounds."""
         model = self.context.formulation
         proven = None if lengths is None or model.certify is None else model.certify(self.data, {"capacity": lengths})
@@ -416,7 +408,7 @@ class _State:
         )  # fmt: skip
 
 
-def _place(candidates: PathSet, routes: PathSet, kappa: int) -> NDArray[np.int64]:
+def _place(candidates: PathSet, routes: PathSet, kappa: int) -> I64:
     """The candidates that the routes are, ``(kappa |K|,)``, the commodity's first ones for routes that are none."""
     choice: list[int] = []
     for k in range(routes.pairs):
@@ -427,7 +419,7 @@ def _place(candidates: PathSet, routes: PathSet, kappa: int) -> NDArray[np.int64
     return np.array(choice, dtype=np.int64)
 
 
-def _program(paths: PathSet, amount: NDArray[np.float64], kappa: int, least: float, known: float) -> Any:
+def _program(paths: PathSet, amount: F64, kappa: int, least: float, known: float) -> Any:
     """The ILP (29)-(33) over ``paths``, its time between ``least`` and what is below ``known``; it minimizes Lambda."""
     import scipy.sparse as sp
 

@@ -35,14 +35,10 @@ from opticoll.solvers.methods.sipml import ring_circuits
 from opticoll.solvers.methods.topoopt.topology_finder import connected, greedy_circuits, ocs_reconfig, topology_finder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.flows.iteration import Routing
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.families.machines import CircuitNetwork
     from opticoll.instances.task_graph import TaskGraph
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 #: Changes of circuits after which a simulation that makes no progress is given up.
 MOST_CHANGES = 100_000

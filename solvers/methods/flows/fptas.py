@@ -15,14 +15,9 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.solvers.methods.method import Context
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 #: Lengths are scaled down before the largest exceeds this.
 MOST_LENGTH = 1e100

@@ -18,10 +18,7 @@ from numba import njit
 from opticoll.formulations.flows.flow_kernels import backtracked
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64
 
 #: Weight of the convex cost of load relative to that of overload.
 EVEN = 0.02

@@ -14,12 +14,9 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.instances.digraph import F64, Mask
     from opticoll.solvers.methods.method import Context
-
-    F64 = NDArray[np.float64]
 
 
 #: Up to this many columns simplex is as fast as interior point.
@@ -79,7 +76,7 @@ def run_orbit_lp(context: Context) -> Answer:
     return answer_of(context, orbits, best, ORBIT_LP.name)
 
 
-def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | None, solver: str) -> ReducedSolution:
+def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: str) -> ReducedSolution:
     """Solve the reduced LP over the arcs ``keep``, ``(m, |R|)``, and make its flow exact.
 
     Raises
@@ -209,7 +206,7 @@ def run_screened_lp(context: Context) -> Answer:
     return answer
 
 
-def screened(orbits: Orbits, lengths: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+def screened(orbits: Orbits, lengths: F64, threshold: float) -> Mask:
     """Arcs by representative, ``(m, |R|)``, whose reduced cost is at most ``threshold`` mean lengths."""
     from opticoll.formulations.flows.concurrent_flow import distances
 
@@ -250,7 +247,4 @@ SCREENED_LP = Method(
 )
 
 
-METHODS = (
-    ORBIT_LP,
-    SCREENED_LP,
-)
+METHODS = (ORBIT_LP, SCREENED_LP)

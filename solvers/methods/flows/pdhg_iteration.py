@@ -37,16 +37,17 @@ from opticoll.solvers.methods.flows import pdhg_kernels as kernels
 from opticoll.solvers.methods.flows.pdhg_kernels import LANES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.instances.digraph import F64
     from opticoll.solvers.methods.flows.certified_pdhg import Start
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 
     Array = NDArray[np.floating]
-    F64 = NDArray[np.float64]
-    from collections.abc import Callable
 
 
 #: Largest number of chunks of a pass. Not a setting, because it changes the last digits of sums over blocks.
@@ -408,9 +409,9 @@ class Closing:
     steps: int = 0
     restarts: int = 0
     polishes: int = 0
-    lengths: NDArray[np.float64] | None = None
-    flows: NDArray[np.float64] | None = None
-    _spare: NDArray[np.float64] | None = None
+    lengths: F64 | None = None
+    flows: F64 | None = None
+    _spare: F64 | None = None
     _gains: list[float] = field(default_factory=list)
     _best_gap: float = np.inf
     _best_at: int = 0

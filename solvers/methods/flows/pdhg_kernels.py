@@ -21,13 +21,13 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.floating]
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import F64, I64
+
+    Array = NDArray[np.floating]
     Job = Callable[[int, int], object]
 
 

@@ -32,9 +32,9 @@ from opticoll.errors import BadInput
 from opticoll.formulations.rounds import offsets, positions
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64, Mask
 
 
 #: Most transfers of a pattern.
@@ -65,7 +65,7 @@ class Pattern:
     source: I64
     target: I64
     chunk: I64
-    adds: NDArray[np.bool_]
+    adds: Mask
     whole: bool = False
     group: I64 | None = None
 

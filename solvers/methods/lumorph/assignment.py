@@ -29,15 +29,10 @@ from opticoll.instances.servers import LightpathMesh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, I64, Topology
 
 
 #: Weight of the load of an arc, in units of the mean load, beside its length 1.
@@ -69,7 +64,7 @@ def candidates(topology: Topology, sources: I64, targets: I64, trees: int = 2, s
         bends: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
         for first in bends:
             start, arcs, straight = straight_routes(topology, sources, targets, first)
-            parts.append(_some(pairs, start, arcs, straight))
+            parts.append((pairs[straight], offsets(np.diff(start)[straight]), arcs))  # arcs holds only theirs
     if not isinstance(topology, LightpathMesh) or not intact(topology):
         load = np.zeros(topology.arcs)
         for number in range(max(trees, 1)):
@@ -103,12 +98,6 @@ def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed
         sources.size / max(topology.arcs, 1) * max(topology.n, 4) ** 0.5 / 2, seed,
     )  # fmt: skip
     return select(start, arcs, np.argsort(order, kind="stable"))
-
-
-def _some(pairs: I64, start: I64, arcs: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
-    """Restrict routes to the pairs in ``keep``; ``arcs`` already holds only theirs."""
-    length = np.diff(start)[keep]
-    return pairs[keep], offsets(length), arcs
 
 
 def _distinct(sources: I64, targets: I64, parts: list[tuple[I64, I64, I64]]) -> RouteSet:

@@ -27,14 +27,11 @@ from opticoll.solvers.task import SolveRequest, Task, Termination
 from opticoll.solvers.verify import pack
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.lumorph.round_sets import RoundProgram
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.digraph import F64
     from opticoll.solvers.methods.method import Context
-
-    I64 = NDArray[np.int64]
 
 
 #: Most variables of the program in branch and bound.
@@ -365,7 +362,7 @@ def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
     return replace(program, given=RouteSet.of_paths(source, target, known))
 
 
-def column_vector(program: RoundProgram, schedule: RoundSchedule) -> NDArray[np.float64]:
+def column_vector(program: RoundProgram, schedule: RoundSchedule) -> F64:
     """C of a schedule in which every circuit carries one chunk, over the program's columns.
 
     Raises
@@ -417,7 +414,4 @@ ROUND_PROGRAM = Method(
 )
 
 
-METHODS = (
-    CERTIFIED_ROUNDS,
-    ROUND_PROGRAM,
-)
+METHODS = (CERTIFIED_ROUNDS, ROUND_PROGRAM)

@@ -59,13 +59,9 @@ from opticoll.solvers.methods.lumorph import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
+    from opticoll.instances.digraph import I64, Topology
     from opticoll.instances.readers import Settings
-
-    I64 = NDArray[np.int64]
 
 Kind = Literal["spread", "sum", "all-reduce", "transfer"]
 
@@ -101,7 +97,8 @@ def calls(collective: Collective) -> list[Call]:
     BadInput
         For sums that several, but not all, contributors require.
     """
-    pre, post = (_by_chunk(pairs, collective.chunks) for pairs in (collective.pre, collective.post))
+    number = np.arange(1, collective.chunks)
+    pre, post = (np.split(p[:, 1], np.searchsorted(p[:, 0], number)) for p in (collective.pre, collective.post))
     chunks_of: dict[tuple[Kind, bytes], list[tuple[int, int]]] = {}
     lacking = np.zeros(collective.chunks, dtype=bool)
     lacking[collective.deliveries[:, 0]] = True
@@ -117,11 +114,6 @@ def calls(collective: Collective) -> list[Call]:
         position = np.arange(chunks.size) % ranks.size if kind == "all-reduce" else np.searchsorted(ranks, owner)
         result.append(Call(kind, ranks, chunks, position))
     return result
-
-
-def _by_chunk(pairs: I64, chunks: int) -> list[I64]:
-    """The vertices of every chunk (pairs are sorted)."""
-    return np.split(pairs[:, 1], np.searchsorted(pairs[:, 0], np.arange(1, chunks)))
 
 
 def _kind(collective: Collective, chunk: int, pre: I64, post: I64) -> tuple[Kind, I64, int]:

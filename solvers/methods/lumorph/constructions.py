@@ -48,12 +48,9 @@ from opticoll.instances.servers import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import intact, pack_first, packing, squeeze
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import I64
 
 #: Longest line [tiles] for the search.
 LONGEST_SEARCH = 64

@@ -27,14 +27,9 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.lumorph.min_overlap import Overlap
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
-
-    I64 = NDArray[np.int64]
-    F64 = NDArray[np.float64]
 
 #: Most reroutings in plain Python, and most vertices that they search; above these a compiled search is faster.
 FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
@@ -264,13 +259,7 @@ def _lightest_path(
 
 
 def negotiated(
-    topology: Topology,
-    routes: PathSet,
-    limit: int,
-    *,
-    seed: int,
-    most: int,
-    go_on: Callable[[], bool] | None = None,
+    topology: Topology, routes: PathSet, limit: int, *, seed: int, most: int, go_on: Callable[[], bool] | None = None
 ) -> PathSet:
     """Routes of less total overload above ``limit`` (none, if it is met), at most ``most`` reroutings away.
 
@@ -432,6 +421,8 @@ def run_negotiated_rerouting(context: Context) -> Answer:
     FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
     reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
     """
+    from opticoll.formulations.lumorph.min_overlap import length_bound
+
     data: Overlap = context.data
     if data.model != "arc":
         return exact_routing.run(context)
@@ -446,7 +437,7 @@ def run_negotiated_rerouting(context: Context) -> Answer:
     fluid = FluidLengths(topology, sources, targets)
     while load > bound and fluid.rounds < MOST_ROUNDS and _in_time(context):
         fluid.improve(ROUNDS)
-        proven = max(bound, _proven(data, fluid))
+        proven = max(bound, length_bound(data, fluid.best))
         if bound < proven < load:
             most = LATER_EFFORT * sources.size
             tried = negotiated(topology, best, proven, seed=context.task.seed + fluid.rounds, most=most)
@@ -468,12 +459,6 @@ def _in_time(context: Context) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _proven(data: Overlap, fluid: FluidLengths) -> int:
-    from opticoll.formulations.lumorph.min_overlap import length_bound
-
-    return length_bound(data, fluid.best)
 
 
 def _answer(
@@ -508,8 +493,4 @@ NEGOTIATED_REROUTING = Method(
 )
 
 
-METHODS = (
-    XY_ROUTES,
-    RANDOM_SHORTEST,
-    NEGOTIATED_REROUTING,
-)
+METHODS = (XY_ROUTES, RANDOM_SHORTEST, NEGOTIATED_REROUTING)

@@ -38,13 +38,9 @@ from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, c
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.instances import Topology
+    from opticoll.instances.digraph import I64, Topology
     from opticoll.solvers.methods.lumorph import Pattern
-
-    I64 = NDArray[np.int64]
 
 
 Routing = Literal["min-overlap", "random"]

@@ -33,14 +33,12 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.lumorph.co_scheduling import CallBatches
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
-    from opticoll.instances import Topology
+    from opticoll.instances.digraph import I64, Topology
     from opticoll.solvers.methods.lumorph import Pattern
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm, LaserLimit
     from opticoll.solvers.methods.lumorph.realisation import Routing
@@ -267,7 +265,7 @@ def _fixed_square(spec: str, limits: Limits, chunks: int) -> RoundSchedule | Non
         return None
 
 
-def _on_tiles(schedule: RoundSchedule, square: Topology, mesh: Topology, tiles: NDArray[np.int64]) -> RoundSchedule:
+def _on_tiles(schedule: RoundSchedule, square: Topology, mesh: Topology, tiles: I64) -> RoundSchedule:
     """A schedule of a 2x2 square on four tiles of a mesh."""
     arc_of = {ends: a for a, ends in enumerate(zip(mesh.tail.tolist(), mesh.head.tolist(), strict=True))}
     ends = zip(tiles[square.tail].tolist(), tiles[square.head].tolist(), strict=True)

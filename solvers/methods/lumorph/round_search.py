@@ -56,10 +56,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
-    from opticoll.instances import Topology
+    from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.solvers.methods.lumorph.assignment import Assignment, Packing
-
-    I64 = NDArray[np.int64]
 
 
 #: Turns with ejections per possible reception of a round.
@@ -244,7 +242,7 @@ class PhaseSearch:
         order = np.lexsort((self.random.random(delivery.size), hops, delivery))
         return np.asarray(holder[order[np.searchsorted(delivery[order], np.arange(chunk.size))]], dtype=np.int64)
 
-    def _hops(self) -> NDArray[np.float64]:
+    def _hops(self) -> F64:
         """Hops between all vertices, ``(n, n)``: of the topology, or infinite without a fixed route."""
         if self.tied is None:
             if self.topology.ranks == self.topology.n:

@@ -30,11 +30,7 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
-    I32 = NDArray[np.int32]
-    F64 = NDArray[np.float64]
+    from opticoll.instances.digraph import F64, I32, I64
 
 
 @njit(cache=True, nogil=True)
@@ -298,13 +294,7 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
             if b < 0:
                 continue
             p = choice[out]
-            for i in range(start[p], start[p + 1]):
-                a = needs[i]
-                used[b, a] -= 1
-                for j in range(slot[a], slot[a] + used[b, a]):
-                    if users[b, j] == out:
-                        users[b, j] = users[b, slot[a] + used[b, a]]
-                        break
+            _take(out, p, b, start, needs, slot, users, used)
             bin_of[out] = -1
             if after[p] >= 0:
                 copied[after[p]] -= 1
@@ -324,10 +314,7 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
         bin_of[k], choice[k] = into, by
         if after[by] >= 0:
             copied[after[by]] += 1
-        for i in range(start[by], start[by + 1]):
-            a = needs[i]
-            users[into, slot[a] + used[into, a]] = k
-            used[into, a] += 1
+        _put(k, by, into, start, needs, slot, users, used)
     return count, step
 
 

@@ -18,11 +18,9 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    I64 = NDArray[np.int64]
-    I32 = NDArray[np.int32]
+    from opticoll.instances.digraph import F64, I32, I64, Mask
+
     U64 = NDArray[np.uint64]
-    F64 = NDArray[np.float64]
-    B1 = NDArray[np.bool_]
 
 
 @njit(cache=True, nogil=True)
@@ -137,7 +135,7 @@ def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64
 
 @njit(cache=True, nogil=True)
 def _least_conflict(v: int, ports: int, room: int, first_in: I64, in_arc: I64, tail: I64, holds: U64, mask: U64,
-                    used: I32, sends: I32, price: F64, cost: F64, settled: B1, way: I64) -> int:  # fmt: skip
+                    used: I32, sends: I32, price: F64, cost: F64, settled: Mask, way: I64) -> int:  # fmt: skip
     """The vertex that can send v a chunk of ``mask`` with least conflict on one wavelength; -1 if unreachable."""
     n = cost.size
     cost[:] = np.inf

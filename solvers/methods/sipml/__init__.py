@@ -24,16 +24,12 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.sipml import Walks
     from opticoll.formulations.sipml.ocs_circuits import Circuits
     from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
+    from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Outcome
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 
 def bisect(data: Circuits) -> tuple[float, float]:
@@ -52,7 +48,7 @@ def bisect(data: Circuits) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def overfull(data: Circuits, circuits: NDArray[np.int64]) -> int | None:
+def overfull(data: Circuits, circuits: I64) -> int | None:
     """A server side (i: out of server i, n + j: into server j) with more circuits than ports; None if there is none."""
     group, pair = data.by_server
     used = np.bincount(group, circuits[pair].astype(float), minlength=2 * data.n)
@@ -266,7 +262,7 @@ def walk_rows(walk: Walks) -> Rows:
 def light_rows(walk: Walks) -> Rows:
     """Rows ``light``: walks that start at node 0, and crossing circuits."""
 
-    def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
+    def of(way: I64, mask: Mask) -> tuple[I64, I64, F64]:
         column = np.flatnonzero(mask)
         return way[column], column, np.ones(column.size)
 

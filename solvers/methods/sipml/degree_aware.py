@@ -15,9 +15,8 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.readers import Json
     from opticoll.solvers.methods.method import Context
 
@@ -301,7 +300,7 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
             data = prepare(parse(f"{spec},parts={k},batch={batch // groups}"), parameters)
         except NotApplicable:
             continue
-        best: tuple[float, NDArray[np.int64]] | None = None
+        best: tuple[float, I64] | None = None
         for kind in (Unrolled, Repair):
             state = kind(data, MOVES * data.n)
             if not state.place():
@@ -343,7 +342,7 @@ def run(context: Context) -> Answer:
     data: Placement = context.data
     requested = str(context.parameters["repair"])
     moves = int(context.parameters["moves"]) or MOVES * data.n
-    best: tuple[float, str, NDArray[np.int64], NDArray[np.float64]] | None = None
+    best: tuple[float, str, I64, F64] | None = None
     repairs: dict[str, Any] = {}
     for name, kind in (("unrolled", Unrolled), ("paper", Repair)):
         if requested not in {name, "best"}:

@@ -26,12 +26,8 @@ from opticoll.instances.families.regular_graphs import DIGITS, digraph_spec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.degree_design import Design
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64, Mask
 
 
 #: Most nodes: topologies are printed as ``digraph:`` specs.
@@ -399,7 +395,7 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
 
 
 @njit(cache=True)
-def load_norm(adjacent: NDArray[np.bool_], most: int) -> float:
+def load_norm(adjacent: Mask, most: int) -> float:
     """:func:`split_norm` of an all-to-all."""
     n = adjacent.shape[0]
     first, head, links = np.zeros(n + 1, np.int64), np.empty(n * n, np.int64), 0

@@ -22,14 +22,9 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances import Topology
+    from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
     from opticoll.solvers.methods.method import Context
-
-    I64 = NDArray[np.int64]
-    I32 = NDArray[np.int32]
 
 #: Sum of distances where some node is not reached.
 UNREACHED = 1 << 50
@@ -70,7 +65,7 @@ def _depth_sum(table: I32, generators: I64, depth: I32, queue: I32) -> int:
 
 
 @njit(cache=True)
-def _draw(rng: np.random.Generator, inverses: I64, used: NDArray[np.bool_], places: int) -> int:
+def _draw(rng: np.random.Generator, inverses: I64, used: Mask, places: int) -> int:
     """An unused element that fits into 1 place (its own inverse) or 2 (it is not); 0 if none is found soon."""
     for _ in range(200):
         v = int(rng.integers(1, inverses.size))
@@ -225,13 +220,7 @@ def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: 
 
 
 def candidates(
-    data: Design,
-    *,
-    seed: int = 0,
-    starts: int = 4,
-    fails: int = 300,
-    steps: int = 5000,
-    deadline: float | None = None,
+    data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300, steps: int = 5000, deadline: float | None = None
 ) -> list[Candidate]:
     """All candidates, those with the least possible time first; with a ``deadline``, those listed until then.
 
@@ -268,7 +257,7 @@ class Found:
     tried: int = 0
     candidates: int = 0
     orbits: Orbits | None = None
-    flows: NDArray[np.float64] | None = None
+    flows: F64 | None = None
     interrupted: bool = False
 
 
@@ -364,7 +353,7 @@ def run_symmetric_search(context: Context) -> Answer:
     return answer
 
 
-def _values(n: int, topology: Topology, flow: NDArray[np.float64], F: float) -> dict[str, Any]:
+def _values(n: int, topology: Topology, flow: F64, F: float) -> dict[str, Any]:
     """Links and flows of a topology as arrays of the model, from flows ``(m, n)``."""
     x, g = np.zeros((n, n)), np.zeros((n, n, n))
     x[topology.tail, topology.head] = 1.0

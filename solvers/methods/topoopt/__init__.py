@@ -31,9 +31,9 @@ from opticoll.formulations.model import NotApplicable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64
 
 
 def binary_tree(n: int) -> I64:
@@ -84,7 +84,7 @@ def permuted(trees: tuple[I64, I64], order: ArrayLike) -> tuple[I64, I64]:
     return rings[0], rings[1]
 
 
-def tree_traffic(trees: tuple[I64, I64], size: float) -> NDArray[np.float64]:
+def tree_traffic(trees: tuple[I64, I64], size: float) -> F64:
     """Bytes between servers for an all-reduce of ``size`` bytes over both trees, ``(n, n)``."""
     n = trees[0].size
     matrix = np.zeros((n, n))

@@ -19,14 +19,10 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.topoopt import TopologyDesign
     from opticoll.formulations.topoopt.strategy import Plane
+    from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 #: First and last temperature of the chain, relative to the time.
 HEAT, COOL = 0.1, 1e-4

@@ -22,14 +22,10 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.topoopt import Ring, TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
+    from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,7 +400,8 @@ class WiringSearch:
         same = [self.demand, *(np.multiply.outer(m, m).astype(float) for m in self.member)]
         alike = renamings(same, first=options.depth)
         self.alike = len(alike)
-        prefixes = options.prefixes(alike, self.tick) if self._same_groups(alike) else np.zeros((1, 0), dtype=np.int64)
+        groups_kept = all((m[image] == m).all() for m in self.member for image in alike)
+        prefixes = options.prefixes(alike, self.tick) if groups_kept else np.zeros((1, 0), dtype=np.int64)
         low = self.bound
         for stage in STAGES:
             target = low + stage * (self.value - low) if stage < 1 else None
@@ -416,10 +413,6 @@ class WiringSearch:
             if self.closed:
                 break
         return True
-
-    def _same_groups(self, alike: I64) -> bool:
-        """Whether every renaming keeps every group."""
-        return all((m[image] == m).all() for m in self.member for image in alike)
 
     def _none_below(self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int) -> float:
         """Exclude every wiring below the target (None: the incumbent's value as it falls) and return the bound."""

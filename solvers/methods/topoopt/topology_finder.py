@@ -16,15 +16,11 @@ from opticoll.solvers.methods.topoopt import coin_routes, selected
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.topoopt import TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
+    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.servers import ServerPool
     from opticoll.solvers.methods.method import Context
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 Matching = Literal["blossom", "assignment"]
 #: Value of another circuit of a pair relative to the previous one: Discount(l) = sum_{x=1..l} 2^-x.

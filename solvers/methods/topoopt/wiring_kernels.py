@@ -23,10 +23,7 @@ from opticoll.solvers.methods.topology import least_load, tree, with_distances
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
+    from opticoll.instances.digraph import F64, I64
 
 #: How an enumeration ends: nothing left; nodes of this call used up; room for survivors used up.
 DONE, PAUSED, FULL = 0, 1, 2
