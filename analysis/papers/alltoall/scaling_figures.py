@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.benchmark import Row, Table, timed_command
-from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.papers import PaperFigure, argument, frame
+from opticoll.analysis.plots import INK, MUTED, log_axes, series, styled_figure
 from opticoll.analysis.plots.store_plots import family_of
 from opticoll.solvers.task import PROVEN
 
@@ -57,8 +57,6 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
     bound; ``refused`` for one that the memory did not allow, ``seconds`` being undefined. Of several runs the fastest
     one counts, and one that ended in time before one that did not.
     """
-    import pandas as pd
-
     kautz = (rows["instance"].map(family_of) == "genkautz") & ~rows["instance"].str.contains("+", regex=False)
     degree = rows["instance"].map(lambda spec: argument(spec, "d")) == "4"
     tolerance = np.isclose(rows["requested_tol"].astype(float), TOL, rtol=1e-9)
@@ -78,7 +76,7 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
                 if seconds is not None and seconds > 0:
                     found.append({**here, "phase": phase, "seconds": seconds, "state": "measured"})
     order = {"measured": 0, "late": 1, "refused": 2}
-    table = pd.DataFrame(found, columns=COLUMNS)
+    table = frame(found, columns=COLUMNS)
     ranked = table.assign(_rank=table["state"].map(order)).sort_values(["_rank", "seconds"], kind="stable")
     return ranked.drop_duplicates(["route", "phase", "n"])[COLUMNS].sort_values(["route", "phase", "n"])
 
@@ -112,10 +110,9 @@ def slope(points: pd.DataFrame) -> tuple[float, int, int] | None:
 
 def draw(table: pd.DataFrame) -> Figure:
     """One panel a phase; a solve that was ended is drawn hollow with an arrow, at its limit and never on a line."""
-    with style():
-        figure = new_figure(8.2, 7.6)
+    with styled_figure(8.2, 7.6) as (figure, handles):
         grid = figure.subplots(2, 2, sharex=True)
-        handles: dict[str, Any] = {}
+        lines: dict[str, Any] = {}
         for axes, (phase, title) in zip(grid.ravel(), PHASES.items(), strict=True):
             here = table[table["phase"] == phase]
             ends: list[tuple[float, float, str, str]] = []
@@ -124,7 +121,7 @@ def draw(table: pd.DataFrame) -> Figure:
                 points = here[here["route"] == route].sort_values("n")
                 known, late = points[points["state"] == "measured"], points[points["state"] == "late"]
                 if len(known):
-                    (handles[route],) = axes.plot(
+                    (lines[route],) = axes.plot(
                         known["n"], known["seconds"], color=colour, marker=marker, linewidth=1.4, markersize=5,
                         label=route,
                     )  # fmt: skip
@@ -152,7 +149,7 @@ def draw(table: pd.DataFrame) -> Figure:
             axes.set_xlabel("ranks N")
         for axes in grid[:, 0]:
             axes.set_ylabel("seconds")
-        legend_below(figure, [*handles.values(), *_signs(set(table["state"]))])
+        handles += [*lines.values(), *_signs(set(table["state"]))]
     return figure
 
 
