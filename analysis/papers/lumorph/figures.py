@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_command
+from opticoll.analysis.benchmark import Row, Table, timed_solve
 from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
 from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.solvers.task import PROVEN
@@ -385,12 +385,9 @@ PROGRAMS = (
 
 def _solved(
     instance: str, collective: str, settings: tuple[str, ...] = (), method: str = "certified-rounds"
-) -> tuple[float, dict[str, object]]:
+) -> tuple[float, dict[str, Any]]:
     chosen = [word for setting in (f"collective={collective}", *settings) for word in ("--set", setting)]
-    seconds, out = timed_command(
-        "solve", "lumorph.rounds", instance, "--method", method, *chosen, "--json", "--no-store"
-    )
-    return seconds, json.loads(out)
+    return timed_solve("lumorph.rounds", instance, "--method", method, *chosen)
 
 
 def grid() -> list[Row]:
@@ -408,7 +405,7 @@ def grid() -> list[Row]:
                         proven, worst = proven + 1, max(worst, seconds)
                     else:
                         open_cases.append(f"L={lasers} W={waveguides}: {record['bound']}..{record['objective']}")
-                        most_gap = max(most_gap, float(record["objective"]) - float(record["bound"]))  # type: ignore[arg-type]
+                        most_gap = max(most_gap, record["objective"] - record["bound"])
             rows.append(
                 {
                     "mesh": size, "collective": collective, "cases": len(LASERS) * len(GUIDES), "proven": proven,
@@ -430,7 +427,7 @@ def program() -> list[Row]:
                     instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
                     wall, record = _solved(instance, collective, settings, method)
                     seconds.append(wall)
-                    solving.append(float(record["time"]["solve_s"]))  # type: ignore[index]
+                    solving.append(record["time"]["solve_s"])
                     proofs += record["proof"] in PROVEN
             rows.append(
                 {
@@ -446,12 +443,10 @@ def irregular() -> list[Row]:
     rows: list[Row] = []
     for instance, collective, settings in IRREGULAR:
         seconds, record = _solved(instance, collective, settings)
-        metrics = record["metrics"]
-        assert isinstance(metrics, dict)
         rows.append(
             {
                 "instance": instance, "collective": " ".join((collective, *settings)), "rounds": record["objective"],
-                "bound": record["bound"], "proof": record["proof"], "found by": metrics["found_by"],
+                "bound": record["bound"], "proof": record["proof"], "found by": record["metrics"]["found_by"],
                 "whole command [s]": seconds,
             }
         )  # fmt: skip
@@ -474,8 +469,7 @@ def least_overlap() -> list[Row]:
     """``opticoll solve`` from start to verified finish."""
     rows = []
     for instance, circuits, method in _CASES:
-        seconds, out = _command(instance, circuits, method)
-        record = json.loads(out)
+        seconds, record = _command(instance, circuits, method)
         rows.append(
             {
                 "instance": instance,
@@ -493,18 +487,16 @@ def least_overlap() -> list[Row]:
     return rows
 
 
-def _command(instance: str, circuits: str, method: str) -> tuple[float, str]:
+def _command(instance: str, circuits: str, method: str) -> tuple[float, dict[str, Any]]:
     """Wall seconds and record; a limit reached without routes (exit status 3) is a row too."""
     start = time.perf_counter()
     try:
-        return timed_command(
-            "solve", "lumorph.min-overlap", instance, "--set", f"circuits={circuits}", "--method", method,
-            "--time-limit", str(_LIMIT_S), "--json", "--no-store",
-        )  # fmt: skip
+        return timed_solve("lumorph.min-overlap", instance, "--set", f"circuits={circuits}", "--method", method,
+                           "--time-limit", str(_LIMIT_S))  # fmt: skip
     except subprocess.CalledProcessError as error:
         if error.returncode != 3:
             raise
-        return time.perf_counter() - start, str(error.stdout)
+        return time.perf_counter() - start, json.loads(error.stdout)
 
 
 TABLES = (

@@ -6,14 +6,13 @@ The benchmark tables time OpTree's models and schedules.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_command
+from opticoll.analysis.benchmark import Row, Table, timed_solve
 from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
 from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.formulations import optree as theory
@@ -54,8 +53,9 @@ def _depth_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _depth(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.2, 5.8, columns=2) as (figure, handles):
         every = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
-        both = zip(every, BEST_DEPTHS, strict=True)
-        handles += max((_depth_panel(axes, nodes, rows[rows["n"] == nodes]) for axes, nodes in both), key=len)
+        panels = zip(every, BEST_DEPTHS, strict=True)
+        longest = max((_depth_panel(axes, nodes, rows[rows["n"] == nodes]) for axes, nodes in panels), key=len)
+        handles += longest
         every[0].set_ylim(0.9, 1.4)
         every[0].set_xlim(3.7, 9.3)
         every[0].set_xticks(range(4, 10))
@@ -148,7 +148,8 @@ def _times(panels: tuple[tuple[int, int], ...]) -> Any:
     def draw(rows: pd.DataFrame) -> Figure:
         with styled_figure(7.6, 4.2) as (figure, handles):
             both = figure.subplots(1, len(panels), sharey=True)
-            handles += max((_panel(axes, *panel, rows) for axes, panel in zip(both, panels, strict=True)), key=len)
+            longest = max((_panel(axes, *panel, rows) for axes, panel in zip(both, panels, strict=True)), key=len)
+            handles += longest
             both[0].set_ylabel("time ÷ OpTree's at 4 MiB [–]")
         return figure
 
@@ -307,8 +308,7 @@ def trees() -> list[Row]:
     for n in (256, 1024, 4096):
         for method in ("tree-search", "highs"):
             spec = f"wdm-ring:n={n},wavelengths=64"
-            seconds, out = timed_command("solve", "optree.tree", spec, "--method", method, "--json", "--no-store")
-            record = json.loads(out)
+            seconds, record = timed_solve("optree.tree", spec, "--method", method)
             rows.append({
                 "instance": spec, "method": method, "variables": record["size"]["variables"],
                 "steps": record["objective"], "proof": record["proof"], "solve [s]": record["time"]["solve_s"],

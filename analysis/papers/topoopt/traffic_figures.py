@@ -8,14 +8,13 @@ The benchmark tables time constructions, routing, best circuits and strategies.
 
 from __future__ import annotations
 
-import json
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_command
+from opticoll.analysis.benchmark import Row, Table, timed_solve
 from opticoll.analysis.papers import PaperFigure, frame
 from opticoll.analysis.plots import INK, MUTED, series, styled_figure
 from opticoll.formulations.topoopt import Ring, ring_demand
@@ -339,11 +338,9 @@ def routing() -> list[Row]:
     rows = []
     for n, degree, batch in ((32, 4, 128), (64, 4, 128), (128, 4, 128), (128, 4, 2048)):
         instance = f"servers:n={n},degree={degree},traffic=dlrm,section=5.4,batch={batch}"
-        seconds, out = timed_command(
-            "solve", "topoopt.routing", instance, "--set", "traffic=point-to-point", "--method", "time-form", "--json",
-            "--no-store",
-        )  # fmt: skip
-        record = json.loads(out)
+        seconds, record = timed_solve(
+            "topoopt.routing", instance, "--set", "traffic=point-to-point", "--method", "time-form"
+        )
         rows.append(
             {
                 "instance": instance,
@@ -366,10 +363,7 @@ def designs() -> list[Row]:
     cases += [("servers:n=4,degree=2,traffic=random,seed=1", method) for method in ("certified-branching", "highs")]
     rows = []
     for spec, method in cases:
-        seconds, out = timed_command(
-            "solve", "topoopt.topology", spec, "--method", method, "--time-limit", "150", "--json", "--no-store"
-        )
-        record = json.loads(out)
+        seconds, record = timed_solve("topoopt.topology", spec, "--method", method, "--time-limit", "150")
         rows.append({
             "instance": spec, "method": method, "proof": record["proof"], "gap": record["gap"],
             "nodes": record["metrics"].get("nodes"), "solve [s]": record["time"]["solve_s"],
@@ -386,8 +380,7 @@ def strategies() -> list[Row]:
     for model in JOBS:
         spec = f"servers:n=16,degree=4,traffic={model},section={JOBS[model][1][0]}"
         for method in ("strategy-front", "alternating"):
-            seconds, out = timed_command("solve", "topoopt.strategy", spec, "--method", method, "--json", "--no-store")
-            record = json.loads(out)
+            seconds, record = timed_solve("topoopt.strategy", spec, "--method", method)
             rows.append({
                 "instance": spec, "method": method, "proof": record["proof"], "Eq. (1) [s]": record["objective"],
                 "over circuits found [s]": record["metrics"].get("iteration_time"),
