@@ -140,7 +140,7 @@ def formulations() -> list[FormulationRow]:
             "sense": model.sense,
             "forms": list(model.forms),
             "methods": sorted(methods_for(model)),
-            "parameters": _parameters(model.parameters),
+            "parameters": parameter_rows(model.parameters),
         }
         for _, model in sorted(registry().items())
     ]
@@ -159,7 +159,7 @@ def methods() -> list[MethodRow]:
             "title": method.title,
             "summary": method.summary,
             "formulations": [name for name, model in sorted(registry().items()) if method.applies(model)],
-            "parameters": _parameters(method.parameters),
+            "parameters": parameter_rows(method.parameters),
         }
         for _, method in sorted(known().items())
     ]
@@ -205,8 +205,6 @@ class _Licence(TypedDict):
 def _licence(adapter: Adapter) -> _Licence:
     from opticoll.solvers.isolation import probe
 
-    if not adapter.installed():
-        return {"usable": False, "licence": "not installed", "remedy": adapter.install}
     state = probe(adapter.name)
     return {"usable": state.usable, "licence": state.state, "remedy": state.remedy or None}
 
@@ -256,7 +254,8 @@ def _about(row: Mapping[str, object]) -> str:
     return str(row.get("summary") or row.get("title") or "")
 
 
-def _parameters(parameters: Iterable[Parameter]) -> list[SettingRow]:
+def parameter_rows(parameters: Iterable[Parameter]) -> list[SettingRow]:
+    """What ``--set`` takes."""
     return [
         {
             "name": p.name,

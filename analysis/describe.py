@@ -458,8 +458,7 @@ def _solver(name: str) -> Description | None:
         return None
     able = adapter.capabilities
     takes = [m for m in formulations().values() if (able.mip if m.problem == "MILP" else able.lp)]
-    installed = adapter.installed()
-    licence = probe(name) if installed else None
+    licence = probe(name)
     return Description(
         kind="solver",
         name=name,
@@ -470,10 +469,10 @@ def _solver(name: str) -> Description | None:
         facts={
             "algorithm": adapter.algorithm,
             "capabilities": asdict(able),
-            "installed": installed,
+            "installed": adapter.installed(),
             "version": adapter.version(),
-            "usable": licence is not None and licence.usable,
-            "licence": "not installed" if licence is None else licence.state,
+            "usable": licence.usable,
+            "licence": licence.state,
             "install": adapter.install or f"pip install {adapter.distribution}",
         },
     )
@@ -524,16 +523,9 @@ _KINDS = (_formulation, _family, _method, _solver, _study, _claim)
 
 
 def _parameters(parameters: Sequence[Parameter]) -> tuple[ParameterRow, ...]:
-    return tuple(
-        ParameterRow(
-            name=p.name,
-            type="str" if issubclass(p.kind, str) else p.kind.__name__,
-            default=plain(p.default),
-            choices=list(p.choices) or None,
-            help=p.help,
-        )
-        for p in parameters
-    )
+    from opticoll.analysis.catalog import parameter_rows
+
+    return tuple(ParameterRow(**{**row, "default": plain(row["default"])}) for row in parameter_rows(parameters))
 
 
 def _text(item: Callable[..., object], *, of_module: bool = False) -> str:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 #: Most nodes of a design.
 MOST_NODES = 4096
 TABLE = "topology_records.csv"
-FIELDS = ("nodes", "degree", "directed", "topology", "time", "bound", "genkautz", "one_failure")
 #: Largest topology whose line digraphs are tried.
 MOST_LINED = 1024
 
@@ -371,25 +370,3 @@ def as_json(found: TopologyDesign) -> dict[str, Json]:
     """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
     known = found.T_failed is not None and np.isfinite(found.T_failed)
     return asdict(found) | {"T_failed": found.T_failed if known else None, "best_possible": found.best_possible}
-
-
-def exact_bound(n: int, degree: int, *, directed: bool = False) -> Fraction:
-    """The bound on T as a fraction, without racks."""
-    return least_time(design_data(n, degree, directed))[0]
-
-
-def record_rows(sizes: Iterable[tuple[int, int, bool]], *, starts: int, seed: int = 0) -> Iterable[dict[str, object]]:
-    """Rows of the table of records, one for each (n, degree, directed), as they are found.
-
-    A topology is verified by ``alltoall.master``. The generalized Kautz digraph of the size is solved for comparison;
-    :func:`design` takes it where one-way links are allowed and it is fastest. T with one link failed is left out, see
-    :func:`worst_failure`.
-    """
-    for n, degree, directed in sizes:
-        found = design(n, degree, directed=directed, table=False, starts=starts, seed=seed)
-        kautz = solved(f"genkautz:n={n},d={degree}")
-        values = (
-            n, degree, "yes" if directed else "no", found.topology, f"{found.T:.10g}",
-            exact_bound(n, degree, directed=directed), "" if kautz.T is None else f"{kautz.T:.10g}", "",
-        )  # fmt: skip
-        yield dict(zip(FIELDS, values, strict=True))

@@ -562,11 +562,10 @@ def write_in_worker(
     arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Do the worker's side of :func:`write_isolated`."""
-    names = (arguments["columns"], arguments["rows"])
     form = assemble(arrays)
     lower, upper = rounded_bounds(form)
     form = replace(form, col_lower=lower, col_upper=upper)
-    adapter(arguments["adapter"]).write(form, Path(arguments["path"]), names)
+    adapter(arguments["adapter"]).write(form, Path(arguments["path"]), (arguments["columns"], arguments["rows"]))
     return {}, {}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import statistics
 import subprocess
 import sys
@@ -44,6 +45,12 @@ def timed_command(*arguments: str) -> tuple[float, str]:
     start = time.perf_counter()
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
     return time.perf_counter() - start, done.stdout
+
+
+def timed_solve(formulation: str, instance: str, *more: str) -> tuple[float, dict[str, Any]]:
+    """Wall-clock seconds of ``opticoll solve`` as a command, and its record."""
+    seconds, out = timed_command("solve", formulation, instance, *more, "--json", "--no-store")
+    return seconds, json.loads(out)
 
 
 def startup() -> list[Row]:

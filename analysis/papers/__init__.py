@@ -9,8 +9,9 @@ Figures and claims are found by module name, see :func:`modules_about`; benchmar
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -60,6 +61,18 @@ def argument(spec: str, name: str) -> str | None:
     return match.group(1) if match else None
 
 
+def frame(rows: Sequence[object], columns: list[str] | None = None) -> pd.DataFrame:
+    """The rows as a table; pandas is imported only here, when a figure is drawn."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=columns)
+
+
+def settings_of(rows: pd.DataFrame, name: str, default: str = "") -> list[str]:
+    """The setting ``name`` of every run as text, or its default."""
+    return [str(json.loads(text or "{}").get(name, default)) for text in rows["settings"]]
+
+
 #: The papers; each has a subpackage of claims, figures and benchmark tables.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
 
@@ -77,4 +90,4 @@ def figures() -> tuple[PaperFigure, ...]:
     return tuple(contributed(modules_about("figures"), "FIGURES"))
 
 
-__all__ = ["PAPERS", "PaperFigure", "argument", "figures", "modules_about"]
+__all__ = ["PAPERS", "PaperFigure", "argument", "figures", "frame", "modules_about", "settings_of"]

@@ -15,18 +15,7 @@ import numpy as np
 import pandas as pd
 
 from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import (
-    INK,
-    MUTED,
-    label,
-    legend_below,
-    log_axes,
-    name_rows,
-    new_figure,
-    series,
-    strip_and_box,
-    style,
-)
+from opticoll.analysis.plots import INK, MUTED, label, log_axes, name_rows, one_panel, series, strip_and_box
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -145,9 +134,8 @@ def draw(rows: pd.DataFrame) -> Figure:
     groups = _groups(rows)
     measured = rows[rows["ratio"].notna()]
     spread = np.random.default_rng(0)
-    with style():
-        figure = new_figure(7.0, 1.7 + 0.5 * max(len(groups), 1))
-        axes = figure.add_subplot()
+    with one_panel(7.0, 1.7 + 0.5 * max(len(groups), 1),
+                   x="heuristic's value ÷ optimum [–], 1 = optimal") as (figure, axes, handles):  # fmt: skip
         names = sorted(set(rows["formulation"]))
         for row, (formulation, _, every) in enumerate(groups):
             colour, marker = series(names.index(formulation))
@@ -163,8 +151,7 @@ def draw(rows: pd.DataFrame) -> Figure:
             log_axes(axes, "x")
         elif len(measured) and measured["ratio"].max() < 1.02:
             axes.set_xlim(0.98, 1.1)  # all at the optimum: a narrower scale would magnify rounding errors
-        axes.set_xlabel("heuristic's value ÷ optimum [–], 1 = optimal")
-        handles = [
+        handles += [
             Line2D([], [], linestyle="none", marker=series(k)[1], color=series(k)[0], markersize=5, label=name)
             for k, name in enumerate(names)
         ]
@@ -173,7 +160,6 @@ def draw(rows: pd.DataFrame) -> Figure:
                                   label="open: ÷ best bound"))  # fmt: skip
         if len(measured) < len(rows):
             handles.append(Line2D([], [], linestyle="none", marker="x", color=INK, label="runs without a value"))
-        legend_below(figure, handles)
     return figure
 
 

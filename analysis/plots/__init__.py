@@ -99,6 +99,24 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+@contextmanager
+def styled_figure(width: float, height: float, *, columns: int = 3) -> Iterator[tuple[Figure, list[Any]]]:
+    """Empty figure of a size [inches] in the common style, and the handles of the legend that is put below it."""
+    with style():
+        figure, handles = new_figure(width, height), list[Any]()
+        yield figure, handles
+        legend_below(figure, handles, columns)
+
+
+@contextmanager
+def one_panel(
+    width: float, height: float, *, x: str = "", y: str = "", columns: int = 3
+) -> Iterator[tuple[Figure, Axes, list[Any]]]:
+    """A figure as of :func:`styled_figure` with one pair of axes, labelled ``x`` and ``y``."""
+    with styled_figure(width, height, columns=columns) as (figure, handles):
+        yield figure, figure.add_subplot(xlabel=x, ylabel=y), handles
+
+
 def label(text: object, most: int = 34) -> str:
     """Text shortened to one printable line of at most ``most`` characters."""
     plain = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))

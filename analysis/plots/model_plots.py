@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.plots import INK, MUTED, PALETTE, label, legend_below, legend_mark, new_figure, style
+from opticoll.analysis.plots import INK, MUTED, PALETTE, label, legend_mark, one_panel, styled_figure
 from opticoll.analysis.plots.network_plots import topology
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ def sparsity(form: StandardForm) -> Figure:
     entries = form.A.tocoo()
     at_row, at_column = rows[entries.row], columns[entries.col]
     m, n = form.A.shape
-    with style():
-        figure = new_figure(6.6, float(np.clip(1.4 + 5.2 * m / max(n, 1), 2.6, 6.6)))
-        axes = figure.add_subplot()
+    height = float(np.clip(1.4 + 5.2 * m / max(n, 1), 2.6, 6.6))
+    with one_panel(6.6, height, x=f"variables [{n:,} columns]", y=f"constraints [{m:,} rows]") as (figure, axes, _):
         if entries.nnz <= _MOST_DOTS:
             dot = float(np.clip(240.0 / max(m, n, 1), 0.8, 4.0))
             axes.plot(
@@ -55,8 +54,6 @@ def sparsity(form: StandardForm) -> Figure:
         axes.set_ylim(m - 0.5, -0.5)
         axes.set_aspect("auto")
         _name_blocks(axes, row_spans, column_spans)
-        axes.set_xlabel(f"variables [{n:,} columns]")
-        axes.set_ylabel(f"constraints [{m:,} rows]")
         axes.set_title(f"{m:,} × {n:,}, {form.A.nnz:,} nonzeros", loc="left", pad=18)
         for side in ("top", "right"):
             axes.spines[side].set_visible(True)
@@ -142,8 +139,7 @@ def bound_sweep(cases: pd.DataFrame, *, title: str, quantity: str) -> Figure:
     parts = {status: drawn[drawn["status"] == status] for status in _CASES}
     parts = {status: part for status, part in parts.items() if len(part)}
     colours = [_CASES[status][0] for status in parts]
-    with style():
-        figure = new_figure(7.2, 3.4)
+    with styled_figure(7.2, 3.4) as (figure, handles):
         figure.suptitle(label(title, 80), fontsize=11)
         left, right = figure.subplots(1, 2)
         if not parts:
@@ -163,7 +159,7 @@ def bound_sweep(cases: pd.DataFrame, *, title: str, quantity: str) -> Figure:
         right.plot(ends, ends, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         right.set(xlabel=f"optimum: {quantity}", ylabel="bound")
         names = {status: f"{status} ({len(part)})" for status, part in parts.items()}
-        legend_below(figure, [legend_mark(names[status], *_CASES[status]) for status in parts])
+        handles += [legend_mark(names[status], *_CASES[status]) for status in parts]
     return figure
 
 

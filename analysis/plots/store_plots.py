@@ -19,14 +19,13 @@ from opticoll.analysis.plots import (
     ON_SERIES,
     PALETTE,
     label,
-    legend_below,
     legend_mark,
     log_axes,
     name_rows,
-    new_figure,
+    one_panel,
     series,
     strip_and_box,
-    style,
+    styled_figure,
 )
 from opticoll.solvers.task import PROVEN
 
@@ -81,9 +80,8 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
     looks = {name: _BOUNDS.get(name) or series(number + 5) for number, name in enumerate(names)}
     lane = np.linspace(-0.27, 0.27, len(names)) if len(names) > 1 else np.zeros(1)
     offsets = dict(zip(names, lane, strict=False))
-    with style():
-        figure = new_figure(6.6, 1.6 + 0.34 * max(len(shown), 1))
-        axes = figure.add_subplot()
+    with one_panel(6.6, 1.6 + 0.34 * max(len(shown), 1), x="optimum ÷ bound [–], 1 = bound met",
+                   y="instance") as (figure, axes, handles):  # fmt: skip
         for row, name in enumerate(shown):
             if row % 2 == 0:
                 axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
@@ -105,21 +103,17 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
         axes.set_xlim(low, max(1.04, 1.02 * float(drawn["ratio"].max()) if len(drawn) else 0.0))
         axes.grid(visible=True, axis="x")
         axes.set_axisbelow(True)
-        axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
-        axes.set_ylabel("instance")
-        handles = [legend_mark(name, *looks[name], size=7) for name in names]
+        handles += [legend_mark(name, *looks[name], size=7) for name in names]
         if not drawn["proof"].isin(PROVEN).all():
             handles.append(legend_mark("open: optimum not proven", MUTED, "o", filled=False))
-        legend_below(figure, handles)
     return figure
 
 
 def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> Figure:
     """Draw the tightness of each bound over many instances: a strip, a box, and how often the bound is met."""
     spread = np.random.default_rng(0)
-    with style():
-        figure = new_figure(6.6, 1.7 + 0.5 * len(names))
-        axes = figure.add_subplot()
+    heading = "optimum ÷ bound [–], 1 = bound met"
+    with one_panel(6.6, 1.7 + 0.5 * len(names), x=heading) as (figure, axes, handles):
         labels = []
         for row, name in enumerate(names):
             here = drawn[drawn["bound"] == name]
@@ -129,10 +123,9 @@ def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> 
             labels.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
         name_rows(axes, labels)
         axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
-        axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
         axes.set_title(f"{instances} instances, one mark each", loc="left")
         if not drawn["proof"].isin(PROVEN).all():
-            legend_below(figure, [legend_mark("open: optimum not proven", MUTED, "o", filled=False)])
+            handles.append(legend_mark("open: optimum not proven", MUTED, "o", filled=False))
     return figure
 
 
@@ -154,10 +147,7 @@ def time_by_size(results: pd.DataFrame) -> Figure:
     """
     drawn = results[results["T"].notna()].sort_values(["n", "instance"])
     families = drawn["instance"].map(family_of)
-    with style():
-        figure = new_figure(6.6, 4.6)
-        axes = figure.add_subplot()
-        handles = []
+    with one_panel(6.6, 4.6, x="vertices N", y="time T [shard size ÷ bandwidth]") as (figure, axes, handles):
         for number, name in enumerate(sorted(set(families))):
             colour, marker = series(number)
             here = drawn[families == name].drop_duplicates(["instance", "T"])
@@ -168,9 +158,6 @@ def time_by_size(results: pd.DataFrame) -> Figure:
             handles.append(legend_mark(label(name, 24), colour, marker))
         axes.margins(0.08)
         log_axes(axes)
-        axes.set_xlabel("vertices N")
-        axes.set_ylabel("time T [shard size ÷ bandwidth]")
-        legend_below(figure, handles)
     return figure
 
 
@@ -197,10 +184,7 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
     visible = (kinds != "failed") & np.isfinite(seconds) & (seconds > 0) & (sizes > 0)
     hidden = int((~visible).sum())
     methods = sorted(set(results["method"][visible].astype(str)))
-    with style():
-        figure = new_figure(6.6, 4.6)
-        axes = figure.add_subplot()
-        handles = []
+    with one_panel(6.6, 4.6, x=SIZES.get(size, size), y="solve time [s]") as (figure, axes, handles):
         for number, name in enumerate(methods):
             colour, marker = series(number)
             mine = visible & (results["method"] == name)
@@ -220,8 +204,6 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
             handles.append(legend_mark(label(name, 24), colour, marker))
         axes.margins(0.08)
         log_axes(axes)
-        axes.set_xlabel(SIZES.get(size, size))
-        axes.set_ylabel("solve time [s]")
         present = set(kinds[visible])
         if "limit" in present:
             handles.append(legend_mark("open: stopped at its limit", MUTED, "o", filled=False))
@@ -229,7 +211,6 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
             handles.append(legend_mark("ended without a proof", MUTED, "x"))
         if hidden:
             axes.set_title(f"{hidden} run{'s' * (hidden > 1)} without a time are not drawn", loc="left")
-        legend_below(figure, handles)
     return figure
 
 
@@ -282,11 +263,8 @@ LOOK = {
 def claims_by_verdict(rows: Sequence[Row]) -> Figure:
     """Draw one bar per paper, divided by verdict and labelled with the counts."""
     papers = list(dict.fromkeys(str(row["paper"]) for row in rows))
-    with style():
-        figure = new_figure(6.6, 1.3 + 0.36 * max(len(papers), 1))
-        axes = figure.add_subplot()
+    with one_panel(6.6, 1.3 + 0.36 * max(len(papers), 1), x="number of claims", columns=2) as (figure, axes, handles):
         left = dict.fromkeys(papers, 0)
-        handles: list[Any] = []
         for verdict, (colour, hatch) in LOOK.items():
             counts = [sum(row["paper"] == paper and row["verdict"] == verdict for row in rows) for paper in papers]
             if not any(counts):
@@ -301,8 +279,6 @@ def claims_by_verdict(rows: Sequence[Row]) -> Figure:
                 left[paper] += count
         axes.set_yticks(range(len(papers)), [label(paper) for paper in papers])
         axes.set_ylim(max(len(papers), 1) - 0.5, -0.5)
-        axes.set_xlabel("number of claims")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -328,10 +304,8 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     end = {name: steps.loc[steps["solver"] == name, "share"].max() for name in shown}
     start = {name: steps.loc[steps["solver"] == name, "share"].iloc[0] for name in shown}
     far = max(10.0, 1.3 * float(steps["ratio"].max()))
-    with style():
-        figure = new_figure(7.2, 4.8)
+    with styled_figure(7.2, 4.8, columns=2) as (figure, handles):
         near, tail = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1, 1.4]})
-        handles: list[Any] = []
         for name in sorted(shown, key=lambda one: -end[one]):
             colour, marker = series(solvers.index(name))
             here = steps[steps["solver"] == name]
@@ -352,7 +326,6 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         near.set_ylabel("share of problems solved [–]")
         near.set_xlabel("time ÷ fastest time [–]")
         tail.set_xlabel("time ÷ fastest time [–], logarithmic")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -383,9 +356,8 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
         limit = 2.0 * float(times.max()) if times.notna().any() else 1.0
     names = [name for name in solvers if (ran["solver"] == name).any()]
     lane = np.linspace(-0.3, 0.3, len(names)) if len(names) > 1 else np.zeros(1)
-    with style():
-        figure = new_figure(7.2, 1.8 + 0.25 * max(len(order), 1))
-        axes = figure.add_subplot()
+    with one_panel(7.2, 1.8 + 0.25 * max(len(order), 1), x="solver's time [s]; right of the limit: no time",
+                   y="problem") as (figure, axes, handles):  # fmt: skip
         for row in range(0, len(order), 2):
             axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
         seen: set[str] = set()
@@ -410,13 +382,10 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
         axes.tick_params(axis="y", length=0, labelsize=7)
         axes.set_ylim(max(len(order), 1) - 0.5, -0.5)
         log_axes(axes, "x")
-        axes.set_xlabel("solver's time [s]; right of the limit: no time")
-        axes.set_ylabel("problem")
-        handles = [legend_mark(label(name, 24), *series(solvers.index(name)), size=5) for name in names]
+        handles += [legend_mark(label(name, 24), *series(solvers.index(name)), size=5) for name in names]
         handles += [
             legend_mark(words, MUTED, marker, filled=False) for word, (marker, words) in _OPEN.items() if word in seen
         ]
-        legend_below(figure, handles)
     return figure
 
 
@@ -431,10 +400,7 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         All solvers of the benchmark, so each has the same colour in every figure.
     """
     drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
-    with style():
-        figure = new_figure(6.8, 4.8)
-        axes = figure.add_subplot()
-        handles = []
+    with one_panel(6.8, 4.8, x="solver's time [s]", y="worst relative KKT residual [–]") as (figure, axes, handles):
         for name in solvers:
             here = drawn[drawn["solver"] == name]
             if len(here):
@@ -445,9 +411,6 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
                 )  # fmt: skip
         _classes(axes)
         log_axes(axes)
-        axes.set_xlabel("solver's time [s]")
-        axes.set_ylabel("worst relative KKT residual [–]")
-        legend_below(figure, handles)
     return figure
 
 
@@ -461,10 +424,7 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     solvers
         All solvers of the benchmark, so each has the same colour in every figure.
     """
-    with style():
-        figure = new_figure(6.8, 4.2)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.8, 4.2, x="time [s]", y="mean gap to the best known value [–]") as (figure, axes, handles):
         for name in solvers:
             here = steps[steps["solver"] == name]
             if len(here):
@@ -473,9 +433,6 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
                                      linewidth=1.5, linestyle=_line(number), label=label(name, 24))  # fmt: skip
         log_axes(axes, "x")
         axes.set_ylim(-0.02, 1.03)
-        axes.set_xlabel("time [s]")
-        axes.set_ylabel("mean gap to the best known value [–]")
-        legend_below(figure, handles)
     return figure
 
 

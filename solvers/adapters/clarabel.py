@@ -12,9 +12,7 @@ from opticoll.solvers.adapters.interface import (
     Adapter,
     Capabilities,
     apply_options,
-    parse_value,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -83,10 +81,7 @@ class Clarabel(Adapter):
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)
         known = [name for name in dir(settings) if not name.startswith("_") and name != "default"]
-        for name, value in request.options.items():
-            if name not in known:
-                raise unknown_option(self.name, name, known)
-            effective[name] = parse_value(self.name, name, value, type(getattr(settings, name)))
+        effective |= self.read_options(request, known, lambda name: type(getattr(settings, name)))
         errors = (TypeError, ValueError, OverflowError, AttributeError)
         apply_options(self.name, effective, partial(setattr, settings), errors)
         return effective

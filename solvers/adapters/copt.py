@@ -14,10 +14,8 @@ from opticoll.solvers.adapters.interface import (
     ProgressLog,
     finite_or_none,
     licence_too_small,
-    parse_value,
     rejected_value,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -120,11 +118,9 @@ class Copt(Adapter):
         if form.is_mip:
             effective |= {"RelGap": 0.0, "AbsGap": 0.0, "IntTol": 1e-9}
         known = {name.lower(): name for name in dir(copt.COPT.Param) if not name.startswith("_")}
-        for name, value in request.options.items():
-            if name.lower() not in known:
-                raise unknown_option(self.name, name, known.values())
-            real = known[name.lower()]
-            effective[real] = parse_value(self.name, name, value, type(model.getParam(real)))
+        effective |= self.read_options(
+            request, known.values(), lambda name: type(model.getParam(name)), lambda name: known.get(name.lower(), name)
+        )
         for name, value in effective.items():
             _, _, _, low, high = model.getParamInfo(name)
             if not low <= value <= high:  # the solver would silently clip it

@@ -16,10 +16,8 @@ from opticoll.solvers.adapters.interface import (
     apply_options,
     finite_or_none,
     licence_too_small,
-    parse_value,
     row_kinds,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -141,11 +139,9 @@ class Cplex(Adapter):
         else:
             effective |= {"simplex.tolerances.feasibility": 1e-9, "simplex.tolerances.optimality": 1e-9}
         known = {str(handle).removeprefix("parameters."): handle for handle in _handles(model.parameters)}
-        for name, value in request.options.items():
-            full = name.removeprefix("parameters.")
-            if full not in known:
-                raise unknown_option(self.name, name, known)
-            effective[full] = parse_value(self.name, name, value, known[full].type())
+        effective |= self.read_options(
+            request, known, lambda name: known[name].type(), lambda name: name.removeprefix("parameters.")
+        )
         errors = (cplex.exceptions.CplexError, TypeError, ValueError)
         apply_options(self.name, effective, lambda name, value: known[name].set(value), errors)
         return effective

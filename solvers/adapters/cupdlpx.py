@@ -13,9 +13,7 @@ from opticoll.solvers.adapters.interface import (
     Capabilities,
     LicenceState,
     apply_options,
-    parse_value,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -109,12 +107,10 @@ class CuPdlpx(Adapter):
         if request.time_limit_s is not None:
             effective["time_sec_limit"] = float(request.time_limit_s)
         aliases = dict(getattr(cupdlpx.PDLP, "_PARAM_ALIAS", {}))
-        known = list(model.Params.keys())
-        for name, value in request.options.items():
-            full = aliases.get(name, name)
-            if full not in known:
-                raise unknown_option(self.name, name, [*known, *aliases])
-            effective[full] = parse_value(self.name, name, value, type(model.getParam(full)))
+        known = [*model.Params.keys(), *aliases]
+        effective |= self.read_options(
+            request, known, lambda name: type(model.getParam(name)), lambda name: aliases.get(name, name)
+        )
         apply_options(self.name, effective, model.setParam, (TypeError, ValueError, KeyError))
         return effective
 

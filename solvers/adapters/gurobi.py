@@ -17,10 +17,8 @@ from opticoll.solvers.adapters.interface import (
     apply_options,
     finite_or_none,
     licence_too_small,
-    parse_value,
     row_kinds,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -148,11 +146,12 @@ class Gurobi(Adapter):
         tight = {"FeasibilityTol": 1e-9, "OptimalityTol": 1e-9}
         effective |= {"MIPGap": 0.0, "IntFeasTol": 1e-9} | tight if form.is_mip else tight
         known = {name.lower(): name for name in dir(gurobi.GRB.Param) if not name.startswith("_")}
-        for name, value in request.options.items():
-            if name.lower() not in known:
-                raise unknown_option(self.name, name, known.values())
-            full = known[name.lower()]
-            effective[full] = parse_value(self.name, name, value, model.getParamInfo(full)[1])
+        effective |= self.read_options(
+            request,
+            known.values(),
+            lambda name: model.getParamInfo(name)[1],
+            lambda name: known.get(name.lower(), name),
+        )
         apply_options(self.name, effective, model.setParam, (gurobi.GurobiError, TypeError))
         return effective
 

@@ -20,11 +20,9 @@ from opticoll.solvers.adapters.interface import (
     LicenceState,
     ProgressLog,
     finite_or_none,
-    parse_value,
     plain_names,
     rejected_value,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -130,8 +128,9 @@ class Highs(Adapter):
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)
         effective |= {**self.tolerances(request, mip=form.is_mip), **self.own_options}
-        for name, value in request.options.items():
-            effective[name] = self._typed(highspy, highs, name, value)
+        known = [option for option in dir(highs.getOptions()) if not option.startswith("_")]
+        kinds = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
+        effective |= self.read_options(request, known, lambda name: kinds[highs.getOptionType(name)[1].name])
         ok = highspy.HighsStatus.kOk
         for name, value in effective.items():
             if highs.setOptionValue(name, value) != ok:
@@ -140,13 +139,6 @@ class Highs(Adapter):
                     raise SolverUnavailable(msg)
                 raise rejected_value(self.name, name, value)
         return effective
-
-    def _typed(self, highspy: Any, highs: Any, name: str, value: Any) -> Any:
-        known = [option for option in dir(highs.getOptions()) if not option.startswith("_")]
-        if name not in known:
-            raise unknown_option(self.name, name, known)
-        kinds = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
-        return parse_value(self.name, name, value, kinds[highs.getOptionType(name)[1].name])
 
     def _outcome(self, highspy: Any, highs: Any, form: StandardForm, effective: dict[str, Any]) -> Outcome:
         status, info, solution = highs.getModelStatus(), highs.getInfo(), highs.getSolution()

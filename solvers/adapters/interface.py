@@ -26,7 +26,7 @@ from opticoll.solvers.task import Outcome, PrimalStatus, Termination, one_line, 
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -203,6 +203,25 @@ class Adapter(ABC):
                         f"solver {self.name!r}: option {name!r} is set by opticoll; use {ours}, or [limits] in a study"
                     )
                     raise BadOption(msg)
+
+    def read_options(
+        self, request: SolveRequest, known: Collection[str], kind: Callable[[str], type],
+        full: Callable[[str], str] = str,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Options of a request by the solver's ``full`` names, which must be ``known``, converted to their kinds.
+
+        Raises
+        ------
+        BadOption
+            If there is no such option, or its value is of another kind.
+        """
+        read = {}
+        for name, value in request.options.items():
+            own = full(name)
+            if own not in known:
+                raise unknown_option(self.name, name, known)
+            read[own] = parse_value(self.name, name, value, kind(own))
+        return read
 
     def probe_licence(self) -> LicenceState:
         """Check the licence; imports the package, so call it in a worker."""

@@ -13,10 +13,8 @@ from opticoll.solvers.adapters.interface import (
     ProgressLog,
     apply_options,
     finite_or_none,
-    parse_value,
     row_kinds,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -109,10 +107,7 @@ class Scip(Adapter):
                 "separating/maxroundsroot": 0,
             }
         known = model.getParams()
-        for name, value in request.options.items():
-            if name not in known:
-                raise unknown_option(self.name, name, known)
-            effective[name] = parse_value(self.name, name, value, type(known[name]))
+        effective |= self.read_options(request, known, lambda name: type(known[name]))
         apply_options(self.name, effective, model.setParam, (ValueError, KeyError, TypeError))
         if not form.is_mip:  # an LP needs no heuristics, and they disturb the duals
             model.setHeuristics(self.load().SCIP_PARAMSETTING.OFF)

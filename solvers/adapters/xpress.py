@@ -15,11 +15,9 @@ from opticoll.solvers.adapters.interface import (
     ProgressLog,
     finite_or_none,
     licence_too_small,
-    parse_value,
     rejected_value,
     row_kinds,
     set_solution,
-    unknown_option,
 )
 from opticoll.solvers.task import Outcome, Termination
 
@@ -147,11 +145,10 @@ class Xpress(Adapter):
         if form.is_mip:
             effective |= {"miprelstop": 0.0, "mipabsstop": 1e-9, "miptol": 1e-9}
         known = problem.getControl()
-        for name, value in request.options.items():
-            if name.lower() not in known:
-                raise unknown_option(self.name, name, known)
-            kinds = [kind for kind in (int, float, str) if isinstance(known[name.lower()], kind)]
-            effective[name.lower()] = parse_value(self.name, name, value, kinds[0])
+        kinds = (int, float, str)
+        effective |= self.read_options(
+            request, known, lambda name: next(kind for kind in kinds if isinstance(known[name], kind)), str.lower
+        )
         for name, value in effective.items():
             try:
                 problem.setControl(name, value)

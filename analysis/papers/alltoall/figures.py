@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import INK, MUTED, label, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots import INK, MUTED, label, log_axes, one_panel, series
 from opticoll.analysis.plots.store_plots import family_of, solve_time
 from opticoll.solvers.task import PROVEN
 
@@ -29,9 +29,9 @@ def degree_of(spec: str) -> int | None:
     return 4 if shape and min(map(int, shape.groups())) > 2 else None
 
 
-def _groups(frame: pd.DataFrame, by: Any) -> list[tuple[Any, pd.DataFrame]]:
+def _groups(rows: pd.DataFrame, by: Any) -> list[tuple[Any, pd.DataFrame]]:
     """Groups sorted by key."""
-    return list(frame.groupby(by))
+    return list(rows.groupby(by))
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
@@ -71,8 +71,8 @@ _SAID = {("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("all
 def _testbed_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Least proven time of every kind of schedule on every testbed."""
     here = rows[rows["ok"] & rows["instance"].isin(list(TESTBEDS)) & rows["formulation"].isin(list(_KINDS))].copy()
-    one_path = [json.loads(text or "{}").get("paths") == "shortest" for text in here["settings"]]
-    here = here[(here["formulation"] != "alltoall.min-congestion") | np.asarray(one_path, dtype=bool)]
+    one_path = np.array(settings_of(here, "paths")) == "shortest"
+    here = here[(here["formulation"] != "alltoall.min-congestion") | one_path]
     here = here[here["proof"].isin(PROVEN)]
     stepped = here["formulation"] == "alltoall.timestep-mcf"
     here["time"] = here["T"].where(~stepped, here["objective"]).astype(float)
@@ -80,10 +80,8 @@ def _testbed_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _testbed(table: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.0, 4.2)
-        axes = figure.add_subplot()
-        names, handles = list(TESTBEDS), []
+    names, heading = list(TESTBEDS), "time T [shard size ÷ bandwidth of a link]"
+    with one_panel(7.0, 4.2, x=heading, y="topology and fabric") as (figure, axes, handles):
         for number, (formulation, kind) in enumerate(_KINDS.items()):
             mine = table[table["formulation"] == formulation]
             colour, marker = series(number)
@@ -101,9 +99,6 @@ def _testbed(table: pd.DataFrame) -> Figure:
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(left=0)
         axes.grid(visible=True, axis="x")
-        axes.set_xlabel("time T [shard size ÷ bandwidth of a link]")
-        axes.set_ylabel("topology and fabric")
-        legend_below(figure, handles, columns=3)
     return figure
 
 
@@ -165,8 +160,6 @@ _SCHEMES: tuple[tuple[str, str, str | None], ...] = (
 
 def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Maximum link load (time on unit links) of every scheme over the MCF's time, one row per scheme and instance."""
-    import pandas as pd
-
     optimum = _flows(rows).set_index("instance")["T"]
     records: list[dict[str, Any]] = []
     schemes = {formulation for _, formulation, _ in _SCHEMES}
@@ -187,18 +180,16 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
             records.append(
                 {"scheme": scheme, "instance": row["instance"], "n": row["n"], "ratio": load / optimum[row["instance"]]}
             )
-    table = pd.DataFrame(records, columns=["scheme", "instance", "n", "ratio"])
+    table = frame(records, columns=["scheme", "instance", "n", "ratio"])
     return table.sort_values("ratio").drop_duplicates(["scheme", "instance"]).sort_values(["n", "instance"])
 
 
 def _load(table: pd.DataFrame) -> Figure:
     instances = list(dict.fromkeys(table["instance"]))
-    with style():
-        figure = new_figure(6.6, 1.7 + 0.34 * max(len(instances), 1))
-        axes = figure.add_subplot()
+    with one_panel(6.6, 1.7 + 0.34 * max(len(instances), 1), x="maximum link load ÷ optimal T [–]", y="instance",
+                   columns=2) as (figure, axes, handles):  # fmt: skip
         axes.axvspan(1.6, 1.8, color=MUTED, alpha=0.18, linewidth=0)
         axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        handles: list[Any] = []
         for number, (scheme, _, _) in enumerate(_SCHEMES):
             here = table[table["scheme"] == scheme]
             colour, marker = series(number)
@@ -212,9 +203,6 @@ def _load(table: pd.DataFrame) -> Figure:
         axes.grid(visible=True, axis="x")
         axes.annotate("paper:\nSSSP", (1.7, 0.99), xycoords=("data", "axes fraction"), ha="center", va="top",
                       fontsize=8, color=MUTED)  # fmt: skip
-        axes.set_xlabel("maximum link load ÷ optimal T [–]")
-        axes.set_ylabel("instance")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -242,10 +230,7 @@ def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _kautz(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.4)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.4, x="vertices N", y="T ÷ lower bound of Corollary 3 [–]") as (figure, axes, handles):
         for number, (degree, here) in enumerate(_groups(rows, "d")):
             colour, marker = series(number)
             handles += axes.plot(here["n"], here["over_bound"], color=colour, marker=marker, markersize=5, linewidth=1,
@@ -253,9 +238,6 @@ def _kautz(rows: pd.DataFrame) -> Figure:
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "x")
         axes.set_ylim(bottom=min(0.98, float(rows["over_bound"].min()) - 0.01))
-        axes.set_xlabel("vertices N")
-        axes.set_ylabel("T ÷ lower bound of Corollary 3 [–]")
-        legend_below(figure, handles)
     return figure
 
 
@@ -288,10 +270,8 @@ def _against_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _against(table: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.4)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.4, x="vertices N",
+                   y="throughput of GenKautz ÷ other topology [–]") as (figure, axes, handles):  # fmt: skip
         for number, ((family, degree), here) in enumerate(_groups(table, ["family", "d"])):
             colour, marker = series(number)
             handles += axes.plot(here["n"], here["ratio"], color=colour, marker=marker, markersize=5, linewidth=1,
@@ -302,9 +282,6 @@ def _against(table: pd.DataFrame) -> Figure:
         log_axes(axes, "x")
         axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1024"])
         axes.set_xlim(13, 1300)
-        axes.set_xlabel("vertices N")
-        axes.set_ylabel("throughput of GenKautz ÷ other topology [–]")
-        legend_below(figure, handles)
     return figure
 
 
@@ -333,10 +310,8 @@ def _host_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _host(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.4)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.4, x="host-to-NIC bandwidth [link bandwidths], decreasing to the right",
+                   y="time T [shard size ÷ bandwidth]", columns=2) as (figure, axes, handles):  # fmt: skip
         numbers = {name: number for number, name in enumerate(dict.fromkeys(rows["topology"]))}
         for (topology, relay), here in _groups(rows, ["topology", "relay"]):
             colour, marker = series(numbers[topology])
@@ -350,9 +325,6 @@ def _host(rows: pd.DataFrame) -> Figure:
                       xycoords=("data", "axes fraction"), fontsize=8, color=MUTED, va="top")  # fmt: skip
         axes.invert_xaxis()
         log_axes(axes)
-        axes.set_xlabel("host-to-NIC bandwidth [link bandwidths], decreasing to the right")
-        axes.set_ylabel("time T [shard size ÷ bandwidth]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -387,10 +359,7 @@ def _expander_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _expanders(table: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.2)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.2, x="vertices N", y="throughput ÷ that of GenKautz [–]") as (figure, axes, handles):
         for number, (family, name) in enumerate(EXPANDERS.items()):
             here = table[table["family"] == family]
             colour, marker = series(number)
@@ -407,9 +376,6 @@ def _expanders(table: pd.DataFrame) -> Figure:
         axes.set_xticks(range(len(EXPANDER_SIZES)), list(map(str, EXPANDER_SIZES)))
         axes.set_xlim(-0.5, len(EXPANDER_SIZES) - 0.5)
         axes.grid(visible=True, axis="y")
-        axes.set_xlabel("vertices N")
-        axes.set_ylabel("throughput ÷ that of GenKautz [–]")
-        legend_below(figure, handles)
     return figure
 
 

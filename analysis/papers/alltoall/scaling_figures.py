@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_command
-from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.benchmark import Row, Table, timed_solve
+from opticoll.analysis.papers import PaperFigure, argument, frame
+from opticoll.analysis.plots import INK, MUTED, log_axes, series, styled_figure
 from opticoll.analysis.plots.store_plots import family_of
 from opticoll.solvers.task import PROVEN
 
@@ -57,8 +57,6 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
     bound; ``refused`` for one that the memory did not allow, ``seconds`` being undefined. Of several runs the fastest
     one counts, and one that ended in time before one that did not.
     """
-    import pandas as pd
-
     kautz = (rows["instance"].map(family_of) == "genkautz") & ~rows["instance"].str.contains("+", regex=False)
     degree = rows["instance"].map(lambda spec: argument(spec, "d")) == "4"
     tolerance = np.isclose(rows["requested_tol"].astype(float), TOL, rtol=1e-9)
@@ -78,7 +76,7 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
                 if seconds is not None and seconds > 0:
                     found.append({**here, "phase": phase, "seconds": seconds, "state": "measured"})
     order = {"measured": 0, "late": 1, "refused": 2}
-    table = pd.DataFrame(found, columns=COLUMNS)
+    table = frame(found, columns=COLUMNS)
     ranked = table.assign(_rank=table["state"].map(order)).sort_values(["_rank", "seconds"], kind="stable")
     return ranked.drop_duplicates(["route", "phase", "n"])[COLUMNS].sort_values(["route", "phase", "n"])
 
@@ -112,10 +110,9 @@ def slope(points: pd.DataFrame) -> tuple[float, int, int] | None:
 
 def draw(table: pd.DataFrame) -> Figure:
     """One panel a phase; a solve that was ended is drawn hollow with an arrow, at its limit and never on a line."""
-    with style():
-        figure = new_figure(8.2, 7.6)
+    with styled_figure(8.2, 7.6) as (figure, handles):
         grid = figure.subplots(2, 2, sharex=True)
-        handles: dict[str, Any] = {}
+        lines: dict[str, Any] = {}
         for axes, (phase, title) in zip(grid.ravel(), PHASES.items(), strict=True):
             here = table[table["phase"] == phase]
             ends: list[tuple[float, float, str, str]] = []
@@ -124,7 +121,7 @@ def draw(table: pd.DataFrame) -> Figure:
                 points = here[here["route"] == route].sort_values("n")
                 known, late = points[points["state"] == "measured"], points[points["state"] == "late"]
                 if len(known):
-                    (handles[route],) = axes.plot(
+                    (lines[route],) = axes.plot(
                         known["n"], known["seconds"], color=colour, marker=marker, linewidth=1.4, markersize=5,
                         label=route,
                     )  # fmt: skip
@@ -152,7 +149,7 @@ def draw(table: pd.DataFrame) -> Figure:
             axes.set_xlabel("ranks N")
         for axes in grid[:, 0]:
             axes.set_ylabel("seconds")
-        legend_below(figure, [*handles.values(), *_signs(set(table["state"]))])
+        handles += [*lines.values(), *_signs(set(table["state"]))]
     return figure
 
 
@@ -234,11 +231,8 @@ def proven() -> list[Row]:
         ("alltoall.min-congestion", "torus:3x3x3", "auto", "1e-6"),
         ("alltoall.min-congestion", "torus:4x4x4", "auto", "1e-6"),
     ):
-        arguments = ["--method", method, "--tol", tol, "--json", "--no-store"]
-        if formulation == "alltoall.min-congestion":
-            arguments += ["--set", "paths=all"]
-        seconds, out = timed_command("solve", formulation, instance, *arguments)
-        record = json.loads(out)
+        more = ["--set", "paths=all"] if formulation == "alltoall.min-congestion" else []
+        seconds, record = timed_solve(formulation, instance, "--method", method, "--tol", tol, *more)
         rows.append(
             {
                 "formulation": formulation,
@@ -300,11 +294,7 @@ def decomposition() -> list[Row]:
     for n in (12, 27, 40, 64):
         row: Row = {"N": n}
         for method in ("time-form", "master-child", "flow-decomposition", "column-generation"):
-            seconds, out = timed_command(
-                "solve", "alltoall.link-mcf", f"genkautz:n={n},d=4", "--method", method, "--json", "--no-store"
-            )
-            row[f"{method} [s]"] = seconds
-            record = json.loads(out)
+            row[f"{method} [s]"], record = timed_solve("alltoall.link-mcf", f"genkautz:n={n},d=4", "--method", method)
             row.setdefault("T", record["metrics"]["T"])
             row[f"{method} solve [s]"] = record["time"]["solve_s"]
         row["link MCF / column generation, solve"] = row["time-form solve [s]"] / row["column-generation solve [s]"]
@@ -381,8 +371,7 @@ TIGHT = (
 
 
 def _solved(instance: str, tol: str, *more: str) -> Row:
-    seconds, out = timed_command("solve", "alltoall.master", instance, "--tol", tol, "--json", "--no-store", *more)
-    record = json.loads(out)
+    seconds, record = timed_solve("alltoall.master", instance, "--tol", tol, *more)
     return {
         "instance": instance,
         "tol": tol,
@@ -408,8 +397,6 @@ def families() -> list[Row]:
 
 def uneven(folder: Path) -> Path:
     """GK(500,4) with capacities between 1/2 and 2, as an edge list."""
-    import numpy as np
-
     from opticoll.instances import parse
 
     topology = parse("genkautz:n=500,d=4")
@@ -434,11 +421,8 @@ def weighted_paths() -> list[Row]:
     """Weighted paths for every commodity of GK(1000,4), solved, split, written and read back."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "paths.npz"
-        seconds, out = timed_command(
-            "solve", "alltoall.master", "genkautz:n=1000,d=4", "--tol", "1e-4", "--json", "--no-store",
-            "--paths", str(file),
-        )  # fmt: skip
-        paths = json.loads(out)["paths"]
+        seconds, record = timed_solve("alltoall.master", "genkautz:n=1000,d=4", "--tol", "1e-4", "--paths", str(file))
+        paths = record["paths"]
         return [
             {
                 "instance": "genkautz:n=1000,d=4",
@@ -455,16 +439,8 @@ def split_flows() -> list[Row]:
     """Figure 6 end to end: the master LP and the split of its flow into weighted paths of all commodities, checked."""
     rows = []
     for n in (100, 400, 700, 1000):
-        record, cpu, seconds = _measured(
-            "alltoall.path-mcf",
-            f"genkautz:n={n},d=4",
-            "--method",
-            "flow-decomposition",
-            "--set",
-            "paths=all",
-            "--tol",
-            "1e-3",
-        )
+        given = ("--method", "flow-decomposition", "--set", "paths=all", "--tol", "1e-3")
+        record, cpu, seconds = _measured("alltoall.path-mcf", f"genkautz:n={n},d=4", *given)
         found = record["metrics"]
         rows.append(
             {
@@ -489,17 +465,8 @@ def race() -> list[Row]:
         for epsilon in ("0.1", "0.05", "0.01"):
             row: Row = {"N": n, "epsilon": float(epsilon)}
             for method, more in (("fptas", ("--set", f"epsilon={epsilon}")), ("certified-pdhg", ())):
-                record, _, _ = _measured(
-                    "alltoall.master",
-                    f"genkautz:n={n},d=4",
-                    "--method",
-                    method,
-                    *more,
-                    "--tol",
-                    epsilon,
-                    "--time-limit",
-                    f"{LIMIT_S:g}",
-                )
+                given = ("--method", method, *more, "--tol", epsilon, "--time-limit", f"{LIMIT_S:g}")
+                _, record = timed_solve("alltoall.master", f"genkautz:n={n},d=4", *given)
                 row[f"{method} gap"] = record["gap"]
                 row[f"{method} solve [s]"] = record["time"]["solve_s"]
             rows.append(row)
@@ -524,10 +491,10 @@ def _measured(formulation: str, instance: str, *more: str) -> tuple[dict[str, An
     import resource
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds, out = timed_command("solve", formulation, instance, "--json", "--no-store", *more)
+    seconds, record = timed_solve(formulation, instance, *more)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return json.loads(out), cpu, seconds
+    return record, cpu, seconds
 
 
 #: Instances of the table of schedules, and those that are written as routes only.

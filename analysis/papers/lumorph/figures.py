@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_command
-from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.benchmark import Row, Table, timed_solve
+from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -42,12 +42,6 @@ PROGRAM_MESHES = tuple(f"lightpath:{shape},lasers={L},waveguides=20" for shape i
 RATES = (10.0, 25.0, 50.0, 75.0, 112.0, 150.0, 224.0, 400.0, 800.0)
 
 
-def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows)
-
-
 # figure 6 -----------------------------------------------------------------------------------------------------
 
 
@@ -56,7 +50,7 @@ def _split_rows(_: pd.DataFrame) -> pd.DataFrame:
 
     # LUMORPH-2 has one bundle of all wavelengths per GPU, so both ways of counting agree.
     ways = (("LUMORPH-2", True), ("LUMORPH-4", True), ("LUMORPH-4", False))
-    return _table([
+    return frame([
         {"grid": grid, "algorithm": name, "per_wavelength": each, "waveguides": w,
          "reconfigurations": reconfigurations(name, grid, w, per_wavelength=each)}
         for grid in WIDE for name, each in ways for w in WAVEGUIDES
@@ -64,10 +58,8 @@ def _split_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 
 def _split(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.2, 4.2)
+    with styled_figure(7.2, 4.2) as (figure, handles):
         panels = figure.subplots(1, 2, sharey=True)
-        handles: list[Any] = []
         for axes, name in zip(panels, ("LUMORPH-2", "LUMORPH-4"), strict=True):
             for number, grid in enumerate(WIDE):
                 colour, marker = series(number)
@@ -89,7 +81,6 @@ def _split(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("waveguides per arc")
             axes.set_title(f"{name}, 256 GPUs")
         panels[0].set_ylabel("reconfigurations of an all-reduce")
-        legend_below(figure, handles)
     return figure
 
 
@@ -118,14 +109,12 @@ def _time_rows(_: pd.DataFrame) -> pd.DataFrame:
             each |= {title: switch_times(name, n, size) for name, title in _SWITCH.items()}
             each["lower bound, LIGHTPATH"] = least_time(n, size, LIGHTPATH)
             rows += [{"n": n, "size": size, "algorithm": name, "time_us": time} for name, time in each.items()]
-    return _table(rows)
+    return frame(rows)
 
 
 def _time(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(9.4, 4.4)
+    with styled_figure(9.4, 4.4, columns=4) as (figure, handles):
         numbers = {name: number for number, name in enumerate((*_OPTICAL, *_SWITCH.values()))}
-        handles: list[Any] = []
         counts = sorted(set(rows["n"]))
         panels = figure.subplots(1, len(counts), sharey=True, squeeze=False)[0]
         for axes, n in zip(panels, counts, strict=True):
@@ -141,7 +130,6 @@ def _time(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("buffer [MB]")
             axes.set_title(f"{n} GPUs")
         panels[0].set_ylabel("all-reduce [µs]")
-        legend_below(figure, handles, columns=4)
     return figure
 
 
@@ -176,14 +164,12 @@ def _sweep_rows(_: pd.DataFrame) -> pd.DataFrame:
                     {"sweep": what, "value": value, "size": size, "algorithm": name, "time_us": time}
                     for name, time in each.items()
                 ]
-    return _table(rows)
+    return frame(rows)
 
 
 def _sweep(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(8.4, 4.6)
+    with styled_figure(8.4, 4.6) as (figure, handles):
         panels = figure.subplots(1, 2)
-        handles: list[Any] = []
         lines = dict(zip(BUFFERS, (":", "--", "-"), strict=True))
         for axes, what in zip(panels, ("delay", "rate"), strict=True):
             for number, (name, mine) in enumerate(rows[rows["sweep"] == what].groupby("algorithm", sort=False)):
@@ -202,7 +188,6 @@ def _sweep(rows: pd.DataFrame) -> Figure:
         panels[0].set_xlabel("reconfiguration delay r [µs]")
         panels[1].set_xlabel("laser rate [Gb/s]; the ring has 300 GB/s")
         panels[0].set_ylabel("all-reduce, 256 GPUs [µs]")
-        legend_below(figure, handles)
     return figure
 
 
@@ -233,20 +218,17 @@ def _over_rows(rows: pd.DataFrame) -> pd.DataFrame:
     runs = rows[rows["ok"] & (rows["formulation"] == "lumorph.rounds")].copy()
     if runs.empty:
         return runs
-    settings = [json.loads(text) for text in runs["settings"]]
     # With a fixed wavelength per route the problem is a different one.
-    free = np.array([parameters.get("wavelengths", "free") == "free" for parameters in settings])
-    runs, settings = runs[free].copy(), [parameters for parameters, kept in zip(settings, free, strict=True) if kept]
-    runs["collective"] = [parameters.get("collective", "all-gather") for parameters in settings]
-    runs["radix"] = [str(parameters.get("radix", 2)) for parameters in settings]
+    runs = runs[np.array(settings_of(runs, "wavelengths", "free")) == "free"].copy()
+    runs["collective"] = settings_of(runs, "collective", "all-gather")
+    runs["radix"] = settings_of(runs, "radix", "2")
     runs["algorithm"] = [
         f"{method}, radix {radix}" if method == "recursive" else method
         for method, radix in zip(runs["method"], runs["radix"], strict=True)
     ]
     # Use the best bound of any run of the same problem.
-    problem = ["instance", "collective"]
-    runs["pieces"] = [str(parameters.get("pieces", 1)) for parameters in settings]
-    problem.append("pieces")
+    runs["pieces"] = settings_of(runs, "pieces", "1")
+    problem = ["instance", "collective", "pieces"]
     runs["best_bound"] = runs.groupby(problem)["bound"].transform("max")
     runs = runs[runs["best_bound"].notna() & (runs["best_bound"] > 0)]
     runs["over"] = runs["objective"] / runs["best_bound"]
@@ -260,17 +242,15 @@ def _place(instance: str, wanted: str, pieces: str) -> str:
 
 
 def _over(rows: pd.DataFrame) -> Figure:
-    with style():
-        cases = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
-        places = rows.assign(place=[_place(*each) for each in cases])
-        # If there are too many, keep those on which most algorithms were run.
-        tried = places.groupby("place")["algorithm"].nunique().sort_values(ascending=False, kind="stable")
-        places = places[places["place"].isin(tried.index[:MOST_PLACES])]
-        order = list(dict.fromkeys(places["place"]))
-        names = sorted(set(places["algorithm"]))
-        figure = new_figure(7.6, 1.6 + 0.27 * len(order))
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    cases = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
+    places = rows.assign(place=[_place(*each) for each in cases])
+    # If there are too many, keep those on which most algorithms were run.
+    tried = places.groupby("place")["algorithm"].nunique().sort_values(ascending=False, kind="stable")
+    places = places[places["place"].isin(tried.index[:MOST_PLACES])]
+    order = list(dict.fromkeys(places["place"]))
+    names = sorted(set(places["algorithm"]))
+    height = 1.6 + 0.27 * len(order)
+    with one_panel(7.6, height, x="rounds ÷ best bound [–]", y="machine, collective") as (figure, axes, handles):
         for number, name in enumerate(names):
             here = places[places["algorithm"] == name]
             colour, marker = series(number)
@@ -283,9 +263,6 @@ def _over(rows: pd.DataFrame) -> Figure:
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)
         axes.invert_yaxis()
-        axes.set_xlabel("rounds ÷ best bound [–]")
-        axes.set_ylabel("machine, collective")
-        legend_below(figure, handles)
     return figure
 
 
@@ -306,9 +283,8 @@ def _program_rows(rows: pd.DataFrame) -> pd.DataFrame:
     runs = rows[here & rows["time_solver_s"].notna()].copy()
     if runs.empty:
         return runs
-    settings = [json.loads(text) for text in runs["settings"]]
-    runs["program"] = [parameters.get("program", "corrected") for parameters in settings]
-    runs["rmax"] = [int(parameters.get("rmax", 0)) for parameters in settings]
+    runs["program"] = settings_of(runs, "program", "corrected")
+    runs["rmax"] = list(map(int, settings_of(runs, "rmax", "0")))
     runs["lasers"] = [int(argument(instance, "lasers") or 16) for instance in runs["instance"]]
     # A solver's claim, since the proof is its own where analytic bounds are off.
     runs["ended"] = runs["termination"].isin(("optimal", "infeasible"))
@@ -319,15 +295,13 @@ def _program_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _programs(rows: pd.DataFrame) -> Figure:
-    with style():
-        case = [
-            f"{n} GPUs, L={lasers}, {f'R ≤ {rmax}' if rmax else 'default'}: {program}"
-            for n, lasers, rmax, program in zip(rows["n"], rows["lasers"], rows["rmax"], rows["program"], strict=True)
-        ]
-        order = list(dict.fromkeys(case))
-        figure = new_figure(7.6, 1.6 + 0.27 * len(order))
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    case = [
+        f"{n} GPUs, L={lasers}, {f'R ≤ {rmax}' if rmax else 'default'}: {program}"
+        for n, lasers, rmax, program in zip(rows["n"], rows["lasers"], rows["rmax"], rows["program"], strict=True)
+    ]
+    order = list(dict.fromkeys(case))
+    height = 1.6 + 0.27 * len(order)
+    with one_panel(7.6, height, x="solver time [s]", y="size, lasers, rounds: program") as (figure, axes, handles):
         for number, (method, here) in enumerate(rows.assign(case=case).groupby("method")):
             colour, marker = series(number)
             for ended, runs in here.groupby("ended"):
@@ -339,9 +313,6 @@ def _programs(rows: pd.DataFrame) -> Figure:
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)
         axes.invert_yaxis()
-        axes.set_xlabel("solver time [s]")
-        axes.set_ylabel("size, lasers, rounds: program")
-        legend_below(figure, handles)
     return figure
 
 
@@ -414,12 +385,9 @@ PROGRAMS = (
 
 def _solved(
     instance: str, collective: str, settings: tuple[str, ...] = (), method: str = "certified-rounds"
-) -> tuple[float, dict[str, object]]:
+) -> tuple[float, dict[str, Any]]:
     chosen = [word for setting in (f"collective={collective}", *settings) for word in ("--set", setting)]
-    seconds, out = timed_command(
-        "solve", "lumorph.rounds", instance, "--method", method, *chosen, "--json", "--no-store"
-    )
-    return seconds, json.loads(out)
+    return timed_solve("lumorph.rounds", instance, "--method", method, *chosen)
 
 
 def grid() -> list[Row]:
@@ -437,7 +405,7 @@ def grid() -> list[Row]:
                         proven, worst = proven + 1, max(worst, seconds)
                     else:
                         open_cases.append(f"L={lasers} W={waveguides}: {record['bound']}..{record['objective']}")
-                        most_gap = max(most_gap, float(record["objective"]) - float(record["bound"]))  # type: ignore[arg-type]
+                        most_gap = max(most_gap, record["objective"] - record["bound"])
             rows.append(
                 {
                     "mesh": size, "collective": collective, "cases": len(LASERS) * len(GUIDES), "proven": proven,
@@ -459,7 +427,7 @@ def program() -> list[Row]:
                     instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
                     wall, record = _solved(instance, collective, settings, method)
                     seconds.append(wall)
-                    solving.append(float(record["time"]["solve_s"]))  # type: ignore[index]
+                    solving.append(record["time"]["solve_s"])
                     proofs += record["proof"] in PROVEN
             rows.append(
                 {
@@ -475,12 +443,10 @@ def irregular() -> list[Row]:
     rows: list[Row] = []
     for instance, collective, settings in IRREGULAR:
         seconds, record = _solved(instance, collective, settings)
-        metrics = record["metrics"]
-        assert isinstance(metrics, dict)
         rows.append(
             {
                 "instance": instance, "collective": " ".join((collective, *settings)), "rounds": record["objective"],
-                "bound": record["bound"], "proof": record["proof"], "found by": metrics["found_by"],
+                "bound": record["bound"], "proof": record["proof"], "found by": record["metrics"]["found_by"],
                 "whole command [s]": seconds,
             }
         )  # fmt: skip
@@ -503,8 +469,7 @@ def least_overlap() -> list[Row]:
     """``opticoll solve`` from start to verified finish."""
     rows = []
     for instance, circuits, method in _CASES:
-        seconds, out = _command(instance, circuits, method)
-        record = json.loads(out)
+        seconds, record = _command(instance, circuits, method)
         rows.append(
             {
                 "instance": instance,
@@ -522,18 +487,16 @@ def least_overlap() -> list[Row]:
     return rows
 
 
-def _command(instance: str, circuits: str, method: str) -> tuple[float, str]:
+def _command(instance: str, circuits: str, method: str) -> tuple[float, dict[str, Any]]:
     """Wall seconds and record; a limit reached without routes (exit status 3) is a row too."""
     start = time.perf_counter()
     try:
-        return timed_command(
-            "solve", "lumorph.min-overlap", instance, "--set", f"circuits={circuits}", "--method", method,
-            "--time-limit", str(_LIMIT_S), "--json", "--no-store",
-        )  # fmt: skip
+        return timed_solve("lumorph.min-overlap", instance, "--set", f"circuits={circuits}", "--method", method,
+                           "--time-limit", str(_LIMIT_S))  # fmt: skip
     except subprocess.CalledProcessError as error:
         if error.returncode != 3:
             raise
-        return time.perf_counter() - start, str(error.stdout)
+        return time.perf_counter() - start, json.loads(error.stdout)
 
 
 TABLES = (

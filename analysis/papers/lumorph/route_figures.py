@@ -5,14 +5,13 @@ Routes: time to find them, their overlap, and the waveguides needed. Points: the
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure
-from opticoll.analysis.plots import INK, MUTED, legend_below, legend_mark, log_axes, new_figure, series, style
+from opticoll.analysis.papers import PaperFigure, frame, settings_of
+from opticoll.analysis.plots import INK, MUTED, legend_mark, log_axes, one_panel, series, styled_figure
 from opticoll.instances.published import figure as drawn_figure
 from opticoll.solvers.task import PROVEN
 
@@ -34,10 +33,6 @@ _FIG3_LARGEST, _FIG3_SECONDS, _ENOUGH = 128, (10.0, 100.0), 30
 _GPUS = 256
 
 
-def _setting(rows: pd.DataFrame, name: str) -> list[str]:
-    return [str(json.loads(text or "{}").get(name, "")) for text in rows["settings"]]
-
-
 def _shape(spec: str) -> str:
     return spec.partition(":")[2].partition("+")[0].partition(",")[0]
 
@@ -45,7 +40,7 @@ def _shape(spec: str) -> str:
 def _routed(rows: pd.DataFrame) -> pd.DataFrame:
     mesh = rows["instance"].str.startswith("lightpath:")
     found = rows[(rows["formulation"] == _FORMULATION) & mesh].copy()
-    found["circuits"], found["model"] = _setting(found, "circuits"), _setting(found, "model")
+    found["circuits"], found["model"] = settings_of(found, "circuits"), settings_of(found, "model")
     found["shape"] = [_shape(spec) for spec in found["instance"]]
     return found
 
@@ -77,10 +72,7 @@ def _over_gpus(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def _time(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.4)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.4, y="time to find routes [s]", columns=2) as (figure, axes, handles):
         for number, (how, here) in enumerate(sorted(rows.groupby("how"), key=lambda one: str(one[0]))):
             colour, marker = series(number)
             proven = here["proof"].isin(PROVEN)
@@ -99,8 +91,6 @@ def _time(rows: pd.DataFrame) -> Figure:
         axes.annotate("paper: tens of seconds\nup to 128 nodes, Gurobi", (100, (low * high) ** 0.5), (-6, 0),
                       textcoords="offset points", ha="right", va="center", color=MUTED, fontsize=8)  # fmt: skip
         _over_gpus(axes, rows)
-        axes.set_ylabel("time to find routes [s]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -130,8 +120,6 @@ def _time_finding(rows: pd.DataFrame) -> str:
 
 def _step_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per step, shape and kind of route: ``scheme``, ``load`` (mean over seeds for random routes)."""
-    import pandas as pd
-
     found = _routed(rows)
     found = found[found["ok"] & found["method"].isin(tuple(_ROUTES)) & found["max_load"].notna()]
     loads: dict[tuple[str, str, int, str], list[float]] = {}
@@ -141,7 +129,7 @@ def _step_rows(rows: pd.DataFrame) -> pd.DataFrame:
             key = (f"LUMORPH-{radix} + {_ROUTES[row['method']]}", row["shape"], int(row["n"]), row["circuits"])
             loads.setdefault(key, []).append(float(row["max_load"]))
     table = [(*key, float(np.mean(each))) for key, each in sorted(loads.items())]
-    return pd.DataFrame(table, columns=["scheme", "shape", "n", "circuits", "load"])
+    return frame(table, columns=["scheme", "shape", "n", "circuits", "load"])
 
 
 def _aspect(shape: str) -> float:
@@ -159,10 +147,7 @@ def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _overlap(table: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.4)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.4, y="circuits on the busiest arc, worst step", columns=2) as (figure, axes, handles):
         for number, (scheme, here) in enumerate(sorted(table.groupby("scheme"), key=lambda one: str(one[0]))):
             colour, marker = series(number)
             # Shift equal values sideways to keep them visible.
@@ -181,8 +166,6 @@ def _overlap(table: pd.DataFrame) -> Figure:
             axes.annotate("hollow: meshes longer than the squarest", (0.99, 0.01), xycoords="axes fraction",
                           va="bottom", ha="right", fontsize=8, color=MUTED)  # fmt: skip
         _over_gpus(axes, table)
-        axes.set_ylabel("circuits on the busiest arc, worst step")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -210,8 +193,6 @@ def _overlap_finding(table: pd.DataFrame) -> str:
 
 def _waveguide_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Number of rounds of the worst step at 256 GPUs, by scheme, shape and number of waveguides."""
-    import pandas as pd
-
     worst = _overlap_rows(rows)
     worst = worst[worst["n"] == _GPUS]
     found = [
@@ -219,14 +200,12 @@ def _waveguide_rows(rows: pd.DataFrame) -> pd.DataFrame:
          "rounds": int(np.ceil(row["load"] / w))}
         for _, row in worst.iterrows() for w in range(1, 81)
     ]  # fmt: skip
-    return pd.DataFrame(found, columns=["scheme", "shape", "load", "waveguides", "rounds"])
+    return frame(found, columns=["scheme", "shape", "load", "waveguides", "rounds"])
 
 
 def _waveguides(table: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.6)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.6, x="waveguides per arc", y="rounds of the worst step",
+                   columns=2) as (figure, axes, handles):  # fmt: skip
         least = table[table["scheme"].str.endswith("MCF")].drop_duplicates(["scheme", "shape"])
         for number, load in enumerate(sorted(set(least["load"]))):
             colour, _ = series(number)
@@ -245,9 +224,6 @@ def _waveguides(table: pd.DataFrame) -> Figure:
         ticks = [2**i for i in range(8) if 2**i <= table["rounds"].max()]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
-        axes.set_xlabel("waveguides per arc")
-        axes.set_ylabel("rounds of the worst step")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -294,11 +270,9 @@ _AXES = {
 
 def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def select(_: pd.DataFrame) -> pd.DataFrame:
-        import pandas as pd
-
         from opticoll.analysis.papers.lumorph.route_claims import points
 
-        return pd.DataFrame([{**asdict(point), "agrees": point.agrees} for n in numbers for point in points(n)])
+        return frame([{**asdict(point), "agrees": point.agrees} for n in numbers for point in points(n)])
 
     return select
 
@@ -315,12 +289,11 @@ def _curve(axes: Axes, here: pd.DataFrame, colour: str, marker: str, *, steps: b
 
 
 def _draw(rows: pd.DataFrame) -> Figure:
-    with style():
-        places = list(dict.fromkeys(zip(rows["figure"], rows["panel"], strict=True)))
-        figure = new_figure(3.2 * max(len(places), 2.4), 4.0)
+    places = list(dict.fromkeys(zip(rows["figure"], rows["panel"], strict=True)))
+    names = list(dict.fromkeys(rows["series"]))
+    at: dict[str, int] = {}
+    with styled_figure(3.2 * max(len(places), 2.4), 4.0) as (figure, handles):
         panels = figure.subplots(1, len(places), squeeze=False)[0]
-        names = list(dict.fromkeys(rows["series"]))
-        at: dict[str, int] = {}
         for axes, (number, panel) in zip(panels, places, strict=True):
             about, here = _AXES[number], rows[(rows["figure"] == number) & (rows["panel"] == panel)]
             for name, curve in here.groupby("series", sort=False):
@@ -335,25 +308,21 @@ def _draw(rows: pd.DataFrame) -> Figure:
                 axes.set_ylabel(labels[1][place])
             if number in ("5", "6"):  # the upper bounds of random routes are far above
                 axes.set_ylim(0, 1.15 * float(here["drawn"].max()))
-        handles: list[Any] = [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
+        handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
         handles.append(legend_mark("marks: drawn; lines, bands: ours", INK, ""))
-        legend_below(figure, handles, columns=3)
     return figure
 
 
 def _gain_rows(_: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
     from opticoll.analysis.papers.lumorph.route_claims import gains
     from opticoll.instances.published import MODELS
 
-    return pd.DataFrame([asdict(gain) for model in MODELS for gain in gains(model)])
+    return frame([asdict(gain) for model in MODELS for gain in gains(model)])
 
 
 def _draw_gains(rows: pd.DataFrame) -> Figure:
-    with style():
-        models, names = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["algorithm"]))
-        figure = new_figure(3.2 * len(models), 4.0)
+    models, names = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["algorithm"]))
+    with styled_figure(3.2 * len(models), 4.0) as (figure, handles):
         panels = figure.subplots(1, len(models), squeeze=False)[0]
         for axes, model in zip(panels, models, strict=True):
             for number, name in enumerate(names):
@@ -371,9 +340,8 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
             axes.set_title(model)
             axes.set_xlabel("GPUs")
         panels[0].set_ylabel("throughput over that with the ring")
-        handles: list[Any] = [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
+        handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
         handles.append(legend_mark("marks: drawn; thin: our bounds; broad: one queue, given the ring", INK, ""))
-        legend_below(figure, handles)
     return figure
 
 

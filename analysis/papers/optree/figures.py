@@ -6,16 +6,15 @@ The benchmark tables time OpTree's models and schedules.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_command
-from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.benchmark import Row, Table, timed_solve
+from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.formulations import optree as theory
 from opticoll.solvers.task import PROVEN
 
@@ -35,9 +34,8 @@ def _trees(rows: pd.DataFrame) -> pd.DataFrame:
     """Proven trees on rings, one row each: nodes, wavelengths, count, requested depth (0: any) and steps."""
     found = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)].copy()
     found = found[found["instance"].str.startswith("wdm-ring")]
-    settings = [json.loads(text or "{}") for text in found["settings"]]
-    found["count"] = [one.get("count", "lemma") for one in settings]
-    found["depth"] = [int(one.get("depth", 0)) for one in settings]
+    found["count"] = settings_of(found, "count", "lemma")
+    found["depth"] = list(map(int, settings_of(found, "depth", "0")))
     found["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in found["instance"]]
     found = found.sort_values("objective").drop_duplicates(["n", "wavelengths", "count", "depth"])
     return found[["n", "wavelengths", "count", "depth", "objective", "instance", "ok"]]
@@ -53,12 +51,11 @@ def _depth_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _depth(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.2, 5.8)
+    with styled_figure(7.2, 5.8, columns=2) as (figure, handles):
         every = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
-        handles: list[Any] = []
-        for axes, nodes in zip(every, BEST_DEPTHS, strict=True):
-            handles = max(handles, _depth_panel(axes, nodes, rows[rows["n"] == nodes]), key=len)
+        panels = zip(every, BEST_DEPTHS, strict=True)
+        longest = max((_depth_panel(axes, nodes, rows[rows["n"] == nodes]) for axes, nodes in panels), key=len)
+        handles += longest
         every[0].set_ylim(0.9, 1.4)
         every[0].set_xlim(3.7, 9.3)
         every[0].set_xticks(range(4, 10))
@@ -66,7 +63,6 @@ def _depth(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("depth of the tree k")
         for axes in every[::2]:
             axes.set_ylabel("steps ÷ OpTree's [–]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -150,14 +146,11 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
 
 def _times(panels: tuple[tuple[int, int], ...]) -> Any:
     def draw(rows: pd.DataFrame) -> Figure:
-        with style():
-            figure = new_figure(7.6, 4.2)
+        with styled_figure(7.6, 4.2) as (figure, handles):
             both = figure.subplots(1, len(panels), sharey=True)
-            handles: list[Any] = []
-            for axes, (nodes, wavelengths) in zip(both, panels, strict=True):
-                handles = max(handles, _panel(axes, nodes, wavelengths, rows), key=len)
+            longest = max((_panel(axes, *panel, rows) for axes, panel in zip(both, panels, strict=True)), key=len)
+            handles += longest
             both[0].set_ylabel("time ÷ OpTree's at 4 MiB [–]")
-            legend_below(figure, handles, columns=3)
         return figure
 
     return draw
@@ -203,33 +196,27 @@ def _saved(figure: str, rival: str, depth: str, steps: str) -> float:
 
 
 def _savings_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
     table = [
         (name, rival, printed, f"depth {depth}, steps {steps}", _saved(name, rival, depth, steps))
         for (name, rival), printed in PRINTED.items()
         for depth, steps in READINGS
     ]
-    return pd.DataFrame(table, columns=["figure", "rival", "printed", "reading", "saving"])
+    return frame(table, columns=["figure", "rival", "printed", "reading", "saving"])
 
 
 def _savings(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.2, 4.2)
-        axes = figure.add_subplot()
+    with one_panel(7.2, 4.2, y="mean saving of time [%]", columns=2) as (figure, axes, handles):
         shown = rows.drop_duplicates(["figure", "rival"])
         places = np.arange(len(shown))
-        handles: list[Any] = axes.plot(places, shown["printed"], linestyle="none", marker="*", markersize=13,
-                                       color=INK, label="printed in the paper")  # fmt: skip
+        handles += axes.plot(places, shown["printed"], linestyle="none", marker="*", markersize=13,
+                                  color=INK, label="printed in the paper")  # fmt: skip
         for number, (reading, here) in enumerate(rows.groupby("reading", sort=False)):
             colour, marker = series(number)
             handles += axes.plot(places + 0.12 * (number - 1.5), here["saving"], linestyle="none", marker=marker,
                                  color=colour, markerfacecolor="none", label=str(reading))  # fmt: skip
         names = [f"{rival}\n{name}" for rival, name in zip(shown["rival"], shown["figure"], strict=True)]
         axes.set_xticks(places, names)
-        axes.set_ylabel("mean saving of time [%]")
         axes.grid(visible=True, axis="y")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -255,10 +242,8 @@ def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _lemma(rows: pd.DataFrame) -> Figure:
     from opticoll.formulations.rounds import lemma_1
 
-    with style():
-        figure = new_figure(6.6, 4.2)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]",
+                   columns=2) as (figure, axes, handles):  # fmt: skip
         for number, ((ring, by), here) in enumerate(rows.groupby(["ring", "by"])):
             colour, marker = series(number)
             formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in here["n"]])
@@ -268,9 +253,6 @@ def _lemma(rows: pd.DataFrame) -> Figure:
         log_axes(axes, "x")
         axes.set_yticks([0, 1])
         axes.set_ylim(-0.4, 1.5)
-        axes.set_xlabel("nodes n")
-        axes.set_ylabel("Lemma 1 − proven optimum [wavelengths]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -326,8 +308,7 @@ def trees() -> list[Row]:
     for n in (256, 1024, 4096):
         for method in ("tree-search", "highs"):
             spec = f"wdm-ring:n={n},wavelengths=64"
-            seconds, out = timed_command("solve", "optree.tree", spec, "--method", method, "--json", "--no-store")
-            record = json.loads(out)
+            seconds, record = timed_solve("optree.tree", spec, "--method", method)
             rows.append({
                 "instance": spec, "method": method, "variables": record["size"]["variables"],
                 "steps": record["objective"], "proof": record["proof"], "solve [s]": record["time"]["solve_s"],

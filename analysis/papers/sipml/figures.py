@@ -5,24 +5,19 @@ The benchmark tables time circuits over switches, wavelengths on rings and place
 
 from __future__ import annotations
 
-import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.analysis.benchmark import Row, Table
-from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import INK, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots import INK, log_axes, one_panel, series, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-def _setting(rows: pd.DataFrame, name: str, default: str) -> list[str]:
-    return [str(json.loads(text or "{}").get(name, default)) for text in rows["settings"]]
 
 
 # circuits over switches ---------------------------------------------------------------------------------------------
@@ -49,10 +44,8 @@ def _volume_bound(spec: str) -> float:
 
 
 def _ocs(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.2)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.2, x="degree D (switches, ports of a server)",
+                   y="time ÷ time of divisible circuits [–]") as (figure, axes, handles):  # fmt: skip
         for number, (traffic, here) in enumerate(rows.groupby("traffic")):
             colour, marker = series(number)
             mean = here.groupby("degree")["ratio"].mean()
@@ -63,9 +56,6 @@ def _ocs(rows: pd.DataFrame) -> Figure:
                                  label=f"{traffic} (mean)")  # fmt: skip
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "x")
-        axes.set_xlabel("degree D (switches, ports of a server)")
-        axes.set_ylabel("time ÷ time of divisible circuits [–]")
-        legend_below(figure, handles)
     return figure
 
 
@@ -93,7 +83,7 @@ def _ring_rows(rows: pd.DataFrame) -> pd.DataFrame:
     runs = rows[rows["ok"] & (rows["formulation"] == "sipml.ring-wavelengths")].copy()
     runs = runs[runs["instance"].str.startswith("wdm-ring")]
     runs["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in runs["instance"]]
-    models = _setting(runs, "model", "sets")
+    models = settings_of(runs, "model", "sets")
     runs["scheme"] = [
         f"{method}, {model}" if method not in {"ring-sets", "ring-first-fit"} else method
         for method, model in zip(runs["method"], models, strict=True)
@@ -101,7 +91,7 @@ def _ring_rows(rows: pd.DataFrame) -> pd.DataFrame:
     runs["case"] = [
         f"{spec} {traffic} {seed}"
         for spec, traffic, seed in zip(
-            runs["instance"], _setting(runs, "traffic", "alltoall"), _setting(runs, "seed", "0"), strict=True
+            runs["instance"], settings_of(runs, "traffic", "alltoall"), settings_of(runs, "seed", "0"), strict=True
         )
     ]
     runs["ratio"] = runs["objective"] / runs.groupby("case")["bound"].transform("max")
@@ -110,10 +100,8 @@ def _ring_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ring(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 6.4)
+    with styled_figure(6.6, 6.4) as (figure, handles):
         above, below = figure.subplots(2, 1, sharex=True)
-        handles: list[Any] = []
         for number, ((n, scheme), here) in enumerate(rows.groupby(["n", "scheme"])):
             colour, marker = series(number)
             above.plot(here["wavelengths"], here["ratio"], color=colour, marker=marker, markersize=5, linewidth=1)
@@ -125,7 +113,6 @@ def _ring(rows: pd.DataFrame) -> Figure:
         above.set_ylabel("slowest transfer ÷ best bound [–]")
         below.set_ylabel("solve time [s]")
         below.set_xlabel("wavelengths W")
-        legend_below(figure, handles)
     return figure
 
 
@@ -147,7 +134,7 @@ def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
     runs = rows[rows["ok"] & (rows["formulation"] == "sipml.placement")].copy()
     for name, default in (("degree", "3"), ("k", "4"), ("rule", "distance"), ("replicas", "2"), ("bandwidth", "0.0"),
                           ("memory", "0.0"), ("states", "2.0")):  # fmt: skip
-        runs[name] = _setting(runs, name, default)
+        runs[name] = settings_of(runs, name, default)
     runs["degree"] = [int(d) for d in runs["degree"]]
     runs["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in runs["instance"]]
     key = ["instance", "k", "degree", "rule", "replicas", "bandwidth", "memory", "states"]
@@ -162,10 +149,8 @@ def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _placement(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.4)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.4, x="degree D of a GPU (including one circuit to other groups)",
+                   y="makespan of Algorithm 1 ÷ lower bound [–]", columns=2) as (figure, axes, handles):  # fmt: skip
         large = rows[rows["over_optimum"].isna()]
         for number, ((model, _), here) in enumerate(large.groupby(["model", "instance"])):
             colour, marker = series(number)
@@ -173,9 +158,6 @@ def _placement(rows: pd.DataFrame) -> Figure:
                                  linewidth=1, label=f"{model}, {int(here['n'].iloc[0])} sub-operations")  # fmt: skip
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "y")
-        axes.set_xlabel("degree D of a GPU (including one circuit to other groups)")
-        axes.set_ylabel("makespan of Algorithm 1 ÷ lower bound [–]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -203,8 +185,6 @@ _HYBRIDS = (("transformer", 2, 1024, (16, 64)), ("resnet", 2, 64, (64,)), ("dlrm
 
 
 def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 
     rows = []
@@ -214,14 +194,12 @@ def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
             tried = hybrids(spec, _GPUS, batch, degree=_DEGREE, bandwidth=_BANDWIDTH)
             rows += [{"case": f"{model}, batch {batch}", "k": one.k, "time": one.time, "makespan": one.makespan}
                      for one in tried]  # fmt: skip
-    return pd.DataFrame(rows)
+    return frame(rows)
 
 
 def _hybrid(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.2)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.2, x=f"GPUs of a group k, of {_GPUS}", y="iteration time ÷ least over k [–]",
+                   columns=2) as (figure, axes, handles):  # fmt: skip
         for number, (case, here) in enumerate(rows.groupby("case", sort=False)):
             colour, marker = series(number)
             handles += axes.plot(here["k"], here["time"] / here["time"].min(), color=colour, marker=marker,
@@ -229,9 +207,6 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
         log_axes(axes)
         axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
         axes.set_xticks([], minor=True)
-        axes.set_xlabel(f"GPUs of a group k, of {_GPUS}")
-        axes.set_ylabel("iteration time ÷ least over k [–]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure, argument
+from opticoll.analysis.papers import PaperFigure, argument, frame
 from opticoll.analysis.papers.topoopt import network_claims as cost
-from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.formulations.topoopt import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
@@ -38,12 +38,6 @@ _PRINTED_COSTS = {"ideal switch by the paper's mean ratio, 3.2": 3.2, "OCSs by t
 _PRINTED_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows)
-
-
 @lru_cache(maxsize=32)
 def _design(degree: int, batch: int) -> TopologyDesign:
     """The all-to-all DLRM of section 5.4 on 128 servers, forwarded by CoinChangeMod."""
@@ -66,15 +60,13 @@ def _cost_rows(_: pd.DataFrame) -> pd.DataFrame:
             for architecture in cost.ARCHITECTURES:
                 price = cost.interconnect_cost(architecture, servers, degree, bandwidth)
                 rows.append({"degree": degree, "n": servers, "architecture": architecture, "cost": price})
-    return _frame(rows)
+    return frame(rows)
 
 
 def _cost(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.2, 4.0)
-        handles: list[Any] = []
+    with styled_figure(7.2, 4.0, columns=2) as (figure, handles):
         for axes, (degree, here) in zip(figure.subplots(1, 2, sharey=True), rows.groupby("degree"), strict=True):
-            handles = []
+            handles.clear()
             for number, (architecture, line) in enumerate(here.groupby("architecture")):
                 colour, marker = series(number)
                 handles += axes.plot(line["n"], line["cost"] / 1e6, color=colour, marker=marker, markersize=5,
@@ -89,7 +81,6 @@ def _cost(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("servers")
             axes.set_title(f"d = {degree}, B = {100 if degree == 4 else 200} Gb/s")
         figure.axes[0].set_ylabel("interconnect cost [million $]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -124,16 +115,14 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
                 seconds = iteration_time(reduce, direct, slow, 128, speed, compute_time("dlrm-128-tables", batch))
                 rows.append({"degree": degree, "batch": batch, "network": name, "seconds": seconds, "alpha": alpha,
                              "share": direct / reduce})  # fmt: skip
-    return _frame(rows)
+    return frame(rows)
 
 
 def _share(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.2, 4.2)
-        handles: list[Any] = []
+    with styled_figure(7.2, 4.2) as (figure, handles):
         printed: list[Any] = []
         for axes, (degree, here) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
-            handles = []
+            handles.clear()
             for number, (network, line) in enumerate(here.groupby("network")):
                 colour, marker = series(number)
                 handles += axes.plot(line["batch"], line["seconds"] * 1e3, color=colour, marker=marker, markersize=5,
@@ -151,7 +140,7 @@ def _share(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
         figure.axes[0].set_ylabel("time of an iteration [ms]")
-        legend_below(figure, [*handles, *printed])
+        handles += printed
     return figure
 
 
@@ -179,14 +168,11 @@ def _tax_rows(_: pd.DataFrame) -> pd.DataFrame:
             records, direct = slowdown(design), float(design.pool.point_to_point.sum())
             tax = (_gradients() + records.mean_hops * direct) / (_gradients() + direct)
             rows.append({"degree": degree, "batch": batch, "tax": tax, "ring_tax": records.tax})
-    return _frame(rows)
+    return frame(rows)
 
 
 def _tax(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.2)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.2, x="samples per GPU", y="bandwidth tax [–]", columns=2) as (figure, axes, handles):
         for number, (degree, here) in enumerate(rows.groupby("degree")):
             colour, marker = series(number)
             handles += axes.plot(here["batch"], here["tax"], color=colour, marker=marker, linewidth=1.2,
@@ -200,9 +186,6 @@ def _tax(rows: pd.DataFrame) -> Figure:
         log_axes(axes, "x")
         axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
         axes.set_xticks([], minor=True)
-        axes.set_xlabel("samples per GPU")
-        axes.set_ylabel("bandwidth tax [–]")
-        legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -223,14 +206,11 @@ def _path_rows(_: pd.DataFrame) -> pd.DataFrame:
         count = np.bincount(rings.hops(128, rings.selected(128, degree))[1:])
         below = np.cumsum(count) / 127
         rows += [{"degree": degree, "hops": h, "cdf": below[h], "pairs": int(count[h])} for h in range(count.size)]
-    return _frame(rows)
+    return frame(rows)
 
 
 def _paths(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.0)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.0, x="path length [hops]", y="share of server pairs") as (figure, axes, handles):
         for number, ((degree, here), printed) in enumerate(zip(rows.groupby("degree"), (5.7, 3.0), strict=True)):
             colour, _ = series(number)
             handles += axes.step(here["hops"], here["cdf"], where="post", color=colour, linewidth=1.6,
@@ -241,9 +221,6 @@ def _paths(rows: pd.DataFrame) -> Figure:
         axes.grid(visible=True)
         axes.set_xlim(left=0)
         axes.set_ylim(0, 1.02)
-        axes.set_xlabel("path length [hops]")
-        axes.set_ylabel("share of server pairs")
-        legend_below(figure, handles)
     return figure
 
 
@@ -259,8 +236,6 @@ def _path_finding(rows: pd.DataFrame) -> str:
 
 
 def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    import json
-
     records: list[dict[str, Any]] = []
     for _, row in rows[rows["ok"] & (rows["formulation"] == "topoopt.routing") & rows["proof"].isin(PROVEN)].iterrows():
         metrics, settings = json.loads(row["metrics"]), json.loads(row["settings"] or "{}")
@@ -276,13 +251,12 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
         load = point_to_point_loads(_design(degree, batch))
         quantiles = np.quantile(load, np.linspace(0, 1, 101)).tolist()
         records.append({"degree": degree, "batch": batch, "routing": "CoinChangeMod", "loads": quantiles})
-    return _frame(records).drop_duplicates(["degree", "batch", "routing"]) if records else _frame(records)
+    return frame(records).drop_duplicates(["degree", "batch", "routing"]) if records else frame(records)
 
 
 def _loads(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.2, 4.6)
-        handles: dict[str, Any] = {}
+    with styled_figure(7.2, 4.6, columns=2) as (figure, handles):
+        lines: dict[str, Any] = {}
         names = sorted(set(rows["routing"]))
         panels = figure.subplots(1, rows["batch"].nunique(), sharey=True, squeeze=False)[0]
         for axes, (batch, here) in zip(panels, rows.groupby("batch"), strict=True):
@@ -292,14 +266,14 @@ def _loads(rows: pd.DataFrame) -> Figure:
                 values = np.asarray(row["loads"]) / 1e6
                 line = axes.plot(values, np.linspace(0, 1, values.size), color=colour, linewidth=1.5, label=name,
                                  linestyle="-" if row["degree"] == 4 else (0, (4, 2)))  # fmt: skip
-                handles.setdefault(name, line[0])
+                lines.setdefault(name, line[0])
             axes.grid(visible=True)
             axes.set_xlim(left=0)
             axes.set_ylim(0, 1.02)
             axes.set_title(f"{batch} samples per GPU")
             axes.set_xlabel("point-to-point load of a circuit [MB]")
         figure.axes[0].set_ylabel("share of circuits")
-        legend_below(figure, list(handles.values()), columns=2)
+        handles += lines.values()
     return figure
 
 
@@ -325,23 +299,17 @@ def _diameters() -> tuple[tuple[int, int, float], ...]:
 
 
 def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
-    return _frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
+    return frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
 
 
 def _diameter(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.2)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.2, x="servers n", y="diameter ÷ d n^(1/d) [–]") as (figure, axes, handles):
         for number, (degree, here) in enumerate(rows.groupby("degree")):
             colour, _ = series(number)
             handles += axes.plot(here["n"], here["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.grid(visible=True)
         axes.set_ylim(0, 1.05)
-        axes.set_xlabel("servers n")
-        axes.set_ylabel("diameter ÷ d n^(1/d) [–]")
-        legend_below(figure, handles)
     return figure
 
 
@@ -413,10 +381,7 @@ def _rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(6.6, 4.4)
-        axes = figure.add_subplot()
-        handles: list[Any] = []
+    with one_panel(6.6, 4.4, x="servers n", y="maximum load ÷ optimum or bound [–]") as (figure, axes, handles):
         for number, (method, label) in enumerate(_METHODS.items()):
             here = rows[rows["method"] == method]
             if not len(here):
@@ -433,9 +398,6 @@ def _draw(rows: pd.DataFrame) -> Figure:
         axes.annotate("filled: proven optimum; hollow: best bound", (0.01, 0.99),
                       xycoords="axes fraction", va="top", fontsize=8, color=MUTED)  # fmt: skip
         axes.set_xticks(sorted(set(rows["n"].astype(int))))
-        axes.set_xlabel("servers n")
-        axes.set_ylabel("maximum load ÷ optimum or bound [–]")
-        legend_below(figure, handles, columns=3)
     return figure
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure
+from opticoll.analysis.papers import PaperFigure, frame
 from opticoll.analysis.papers.topoopt import BATCHES, FIELDS, LINKS, MODELS, NETWORKS, main, table
-from opticoll.analysis.plots import INK, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.plots import INK, log_axes, series, styled_figure
 from opticoll.instances.training_jobs import shared_cluster
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def ratio(rows: pd.DataFrame, model: str, over: str = "Fat-tree", under: str = "
 
 
 def _models(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(9.6, 6.0)
+    with styled_figure(9.6, 6.0) as (figure, handles):
         for axes, model in zip(figure.subplots(2, 3).flat, MODELS, strict=True):
             for number, network in enumerate(NETWORKS):
                 colour, marker = series(number)
@@ -80,7 +79,7 @@ def _models(rows: pd.DataFrame) -> Figure:
                                          linestyle=(0, dots), label=label)  # fmt: skip
         for axes in figure.axes[::3]:
             axes.set_ylabel("iteration time [s]")
-        legend_below(figure, _longest(figure), columns=3)
+        handles += _longest(figure)
     return figure
 
 
@@ -103,8 +102,7 @@ def _models_finding(rows: pd.DataFrame) -> str:
 
 
 def _batches(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.6, 4.2)
+    with styled_figure(7.6, 4.2) as (figure, handles):
         for axes, (degree, here) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             for number, (network, line) in enumerate(here.groupby("network")):
                 colour, marker = series(number)
@@ -121,7 +119,7 @@ def _batches(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
         figure.axes[0].set_ylabel("iteration time [s]")
-        legend_below(figure, _longest(figure))
+        handles += _longest(figure)
     return figure
 
 
@@ -141,8 +139,6 @@ def _batches_finding(rows: pd.DataFrame) -> str:
 
 def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
     """Published mean over the jobs of figure 16 at every load, and ours with the same numbers of jobs [s]."""
-    import pandas as pd
-
     ours = rows[(rows["degree"] == degree) & (rows["network"] == "TopoOpt")].set_index("model")["seconds"]
     found = []
     for jobs in (5, 10, 15, 20, 27):
@@ -152,7 +148,7 @@ def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
             "jobs": jobs, "published": sum(one.samples * one.mean for one in own) / count,
             "simulated": sum(one.samples * float(ours[one.model]) for one in own) / count,
         })  # fmt: skip
-    return pd.DataFrame(found)
+    return frame(found)
 
 
 #: Degree and network whose times of single jobs are published, with B = 100 Gb/s; the ideal switch has one link.
@@ -165,8 +161,7 @@ def _published(network: str, degree: int, model: str) -> list[PublishedIteration
 
 
 def _shared(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.6, 4.2)
+    with styled_figure(7.6, 4.2, columns=2) as (figure, handles):
         left, right = figure.subplots(1, 2)
         for number, degree in enumerate((4, 8)):
             colour, marker = series(number)
@@ -192,7 +187,7 @@ def _shared(rows: pd.DataFrame) -> Figure:
         right.set_ylabel("iteration time [ms]")
         right.set_xlabel("model")
         right.set_ylim(bottom=0)
-        legend_below(figure, left.get_lines(), columns=2)
+        handles += left.get_lines()
     return figure
 
 
@@ -220,8 +215,7 @@ _RULES = {50.0: "every 50 ms", 5.0: "every 5 pauses, at least 5 ms", 0.5: "every
 
 
 def _pauses(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(8.4, 4.8)
+    with styled_figure(8.4, 4.8, columns=2) as (figure, handles):
         for axes, (model, here) in zip(figure.subplots(1, 2), rows.groupby("model"), strict=True):
             number = 0
             for network, line in here.groupby("network"):
@@ -246,7 +240,7 @@ def _pauses(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("reconfiguration latency [µs]")
             axes.set_title(str(model))
         figure.axes[0].set_ylabel("iteration time [s]")
-        legend_below(figure, _longest(figure), columns=2)
+        handles += _longest(figure)
     return figure
 
 
@@ -260,8 +254,7 @@ def _pauses_finding(rows: pd.DataFrame) -> str:
 
 
 def _degrees(rows: pd.DataFrame) -> Figure:
-    with style():
-        figure = new_figure(7.6, 4.2)
+    with styled_figure(7.6, 4.2, columns=4) as (figure, handles):
         for axes, (link, here) in zip(figure.subplots(1, 2), rows.groupby("link_gbps"), strict=True):
             for number, (model, line) in enumerate(here.groupby("model")):
                 colour, marker = series(number)
@@ -273,7 +266,7 @@ def _degrees(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("degree d")
             axes.set_title(f"B = {link} Gb/s")
         figure.axes[0].set_ylabel("iteration time [s]")
-        legend_below(figure, [line for line in _longest(figure) if line.get_label() != "_linear"], columns=4)
+        handles += [line for line in _longest(figure) if line.get_label() != "_linear"]
     return figure
 
 

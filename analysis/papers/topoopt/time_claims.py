@@ -37,7 +37,7 @@ from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_w
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from opticoll.analysis.ledger.claim import Choice, Laboratory
     from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
@@ -60,6 +60,9 @@ _FLOWS = "A stricter test needs the task graphs that the authors' search chose f
 _FACTORS: dict[str, float | None] = {"gradients": 1.0, "what rings send": None}
 _SIMULATED = {"simulated, overlap with the backward pass": "backward", "simulated, no overlap": "none"}
 _FINDER = "TopologyFinder, shortest paths"
+#: Open choices behind a ratio to a fat-tree's time, and to an ideal switch's.
+_OVER_TREE = "all-reduce bytes; overlap; bandwidth of the fat-tree; routing"
+_OVER_IDEAL = "all-reduce bytes; overlap; routing"
 
 
 # Eq. (1) --------------------------------------------------------------------------------------------------------
@@ -119,7 +122,8 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
             ours = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap)
             theirs = seconds("dlrm-128-tables", batch, wired / trees[tree], 1.0, convention, overlap)
             ratio = ours / theirs if slower else theirs / ours
-            choices.append(_agrees((convention, overlap, tree, routing), number.holds(ratio), round(ratio, 3)))
+            tried = convention, overlap, tree, routing
+            choices.append(_read(_OVER_TREE, tried, number.holds(ratio), round(ratio, 3)))
         for (convention, factor), (name, overlap) in product(_FACTORS.items(), _SIMULATED.items()):
             ours = simulated(
                 "dlrm", "TopoOpt", degree, link, section="5.4", batch=batch, overlap=overlap, factor=factor
@@ -128,7 +132,8 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
                 theirs = simulated("dlrm", "Fat-tree", degree, link, section="5.4", batch=batch, overlap=overlap,
                                    factor=factor, fat_tree=less)  # fmt: skip
                 ratio = ours / theirs if slower else theirs / ours
-                choices.append(_agrees((convention, name, tree, _FINDER), number.holds(ratio), round(ratio, 3)))
+                tried = convention, name, tree, _FINDER
+                choices.append(_read(_OVER_TREE, tried, number.holds(ratio), round(ratio, 3)))
         return decided(
             choices, (job(degree, batch),),
             f"Eq. (1) with {1000 * compute_time('dlrm-128-tables', batch):.1f} ms of computation, measured by the "
@@ -140,9 +145,15 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
     return measure
 
 
-def _agrees(tried: tuple[str, ...], holds: bool, value: Json) -> Choice:
-    return reading("all-reduce bytes; overlap; bandwidth of the fat-tree; routing", "; ".join(tried), holds,
-                   value, otherwise=Verdict.NOT_TESTABLE)  # fmt: skip
+def _read(what: str, tried: tuple[str, ...], holds: bool, value: Json) -> Choice:
+    """A reading of a model of the iteration; one that fails refutes nothing."""
+    return reading(what, "; ".join(tried), holds, value, otherwise=Verdict.NOT_TESTABLE)
+
+
+def _all_read(what: str, tried: tuple[str, ...], printed: Mapping[str, str], means: Mapping[str, float]) -> Choice:
+    """A reading that holds if the means of all models are those printed."""
+    holds = all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items())
+    return _read(what, tried, holds, {model: round(mean, 2) for model, mean in means.items()})
 
 
 def _like_ideal(laboratory: Laboratory) -> Measurement:
@@ -152,16 +163,14 @@ def _like_ideal(laboratory: Laboratory) -> Measurement:
         ratio = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap) / seconds(
             "dlrm-128-tables", batch, wired, 1.0, convention, overlap
         )
-        choices.append(reading("all-reduce bytes; overlap; routing", f"{convention}; {overlap}; {routing}",
-                               similar(ratio), round(ratio, 3), otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+        choices.append(_read(_OVER_IDEAL, (convention, overlap, routing), similar(ratio), round(ratio, 3)))
     for (convention, factor), (name, overlap) in product(_FACTORS.items(), _SIMULATED.items()):
         ours, ideal = (
             simulated("dlrm", network, degree, link, section="5.4", batch=batch, overlap=overlap, factor=factor)
             for network in ("TopoOpt", "Ideal Switch")
         )
-        choices.append(reading("all-reduce bytes; overlap; routing", f"{convention}; {name}; {_FINDER}",
-                               similar(ours / ideal), round(ours / ideal, 3),
-                               otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+        ratio = ours / ideal
+        choices.append(_read(_OVER_IDEAL, (convention, name, _FINDER), similar(ratio), round(ratio, 3)))
     return decided(
         choices, (job(degree, batch),),
         "Eq. (1) with computing times measured by the authors, where an ideal switch has alpha = 1; and simulated "
@@ -189,9 +198,7 @@ def _speedups(laboratory: Laboratory) -> Measurement:
                 ratios.append(theirs / ours)
             means[model] = sum(ratios) / len(ratios)
             values[model].append(means[model])
-        choices.append(_agrees((convention, overlap, tree, way),
-                               all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items()),
-                               {model: round(mean, 2) for model, mean in means.items()}))  # fmt: skip
+        choices.append(_all_read(_OVER_TREE, (convention, overlap, tree, way), printed, means))
     for tree, less in FAT_TREES.items():
         means = {}
         for model in printed:
@@ -203,9 +210,8 @@ def _speedups(laboratory: Laboratory) -> Measurement:
             ]  # fmt: skip
             means[model] = sum(ratios) / len(ratios)
             values[model].append(means[model])
-        choices.append(_agrees(("what rings send", "simulated, overlap with the backward pass", tree, _FINDER),
-                               all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items()),
-                               {model: round(mean, 2) for model, mean in means.items()}))  # fmt: skip
+        tried = ("what rings send", "simulated, overlap with the backward pass", tree, _FINDER)
+        choices.append(_all_read(_OVER_TREE, tried, printed, means))
     within = [model for model, text in printed.items() if min(values[model]) <= float(text) <= max(values[model])]
     return decided(
         choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
@@ -243,10 +249,7 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
                 for link in links
             ]
             means[model] = sum(ratios) / len(ratios)
-        choices.append(reading("all-reduce bytes; overlap; routing", f"{convention}; {overlap}; {way}",
-                               all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items()),
-                               {model: round(mean, 2) for model, mean in means.items()},
-                               otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+        choices.append(_all_read(_OVER_IDEAL, (convention, overlap, way), printed, means))
     means = {}
     for model in printed:
         ratios = [
@@ -254,11 +257,8 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
             / tabulated(11, model, "Ideal Switch", degree=degree, link_gbps=link) for link in links
         ]  # fmt: skip
         means[model] = sum(ratios) / len(ratios)
-    choices.append(reading("all-reduce bytes; overlap; routing",
-                           f"what rings send; simulated, overlap with the backward pass; {_FINDER}",
-                           all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items()),
-                           {model: round(mean, 2) for model, mean in means.items()},
-                           otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+    tried = ("what rings send", "simulated, overlap with the backward pass", _FINDER)
+    choices.append(_all_read(_OVER_IDEAL, tried, printed, means))
     return decided(
         choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "Eq. (1) with computing times measured by the authors, and alpha of TopologyFinder's circuits, spreads traffic "
@@ -272,8 +272,8 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
         if (row["figure"], row["model"], row["network"]) == ("17", "bert", "OCS-reconfig-FW"):
             same = {name: row[name] for name in ("pause_us", "interval_ms")}
             ratio = float(row["seconds"]) / tabulated(17, "bert", "OCS-reconfig-noFW", **same)
-            choices.append(reading("pause; interval", f"{same['pause_us']} us; {same['interval_ms']} ms",
-                                   number.holds(ratio), round(ratio, 3), otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+            tried = f"{same['pause_us']} us", f"{same['interval_ms']} ms"
+            choices.append(_read("pause; interval", tried, number.holds(ratio), round(ratio, 3)))
     return decided(
         choices, ("bert, 128 servers, d = 8",),
         "Simulated with circuits chosen by the bytes that are left. A data-parallel BERT sends over its ring alone, "
@@ -287,10 +287,9 @@ def _reconfiguration(laboratory: Laboratory) -> Measurement:
     choices = []
     for row in table():
         if (row["figure"], row["network"], row["pause_us"]) == ("17", "OCS-reconfig-noFW", str(pause)):
-            still = simulated(row["model"], "TopoOpt", degree, link)
-            ratio = float(row["seconds"]) / still
-            choices.append(reading("model; interval", f"{row['model']}; {row['interval_ms']} ms", similar(ratio),
-                                   round(ratio, 3), otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+            ratio = float(row["seconds"]) / simulated(row["model"], "TopoOpt", degree, link)
+            tried = row["model"], f"{row['interval_ms']} ms"
+            choices.append(_read("model; interval", tried, similar(ratio), round(ratio, 3)))
     return decided(
         choices, tuple(f"{model}, 128 servers, d = {degree}" for model in ("dlrm", "bert")),
         "Simulated time without forwarding over TopoOpt's. How often circuits are chosen at small latencies is not "
@@ -331,9 +330,8 @@ def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory
                     ratios.append([sums[1] / sums[0], sums[2] / sums[0]])
                 means = np.mean(ratios, axis=0)[: len(numbers)]
                 holds = all(number.holds(mean) for number, mean in zip(numbers, means, strict=True))
-                choices.append(reading("bandwidth of the fat-tree; TopoOpt's times", f"{name}; {theirs}", holds,
-                                       [round(mean, 3) for mean in means.tolist()],
-                                       otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+                choices.append(_read("bandwidth of the fat-tree; TopoOpt's times", (name, theirs), holds,
+                                     [round(mean, 3) for mean in means.tolist()]))  # fmt: skip
         return decided(
             choices, (f"jobs of 16 servers, d = {degree}",),
             "TopoOpt's times are published, those of the fat-trees simulated for the same jobs, data parallel, each "
@@ -363,8 +361,8 @@ def _mitigates(laboratory: Laboratory) -> Measurement:
             wired = degree * link * GIGABIT
             ours = seconds("dlrm-128-tables", batch, wired, alphas(degree, batch)[routing], convention, "no overlap")
             ratios.append(ours / seconds("dlrm-128-tables", batch, wired / tree, 1.0, convention, "no overlap"))
-        choices.append(reading("all-reduce bytes; routing", f"{convention}; {routing}", ratios[1] < ratios[0],
-                               [round(ratio, 3) for ratio in ratios], otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+        choices.append(_read("all-reduce bytes; routing", (convention, routing), ratios[1] < ratios[0],
+                             [round(ratio, 3) for ratio in ratios]))  # fmt: skip
     return decided(
         choices, (job(few, batch), job(many, batch)),
         "TopoOpt's time over the fat-tree's by Eq. (1) at both degrees. With more interfaces paths are shorter, but "
@@ -378,6 +376,7 @@ def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> 
     def measure(laboratory: Laboratory) -> Measurement:
         (few, many), links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
         choices = []
+        what = "all-reduce bytes; overlap; link" + ("; routing" if model == "dlrm" else "")
         ways: tuple[Forwarding, ...] = ("coin-change", "shortest") if model == "dlrm" else ("coin-change",)
         for convention, overlap, link, way in product(CONVENTIONS, OVERLAPS, links, ways):
             times = [
@@ -385,17 +384,13 @@ def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> 
                 for degree in (few, many)
             ]
             faster = times[0] / times[1]
-            routing = f"; {way}" if model == "dlrm" else ""
-            choices.append(reading("all-reduce bytes; overlap; link" + ("; routing" if routing else ""),
-                                   f"{convention}; {overlap}; {link} Gb/s{routing}", holds(faster, many / few),
-                                   round(faster, 3), otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+            tried = (convention, overlap, f"{link} Gb/s", *([way] if model == "dlrm" else []))
+            choices.append(_read(what, tried, holds(faster, many / few), round(faster, 3)))
         for link in links:
             times = [simulated(model, "TopoOpt", degree, link) for degree in (few, many)]
             faster = times[0] / times[1]
-            choices.append(reading("all-reduce bytes; overlap; link" + ("; routing" if model == "dlrm" else ""),
-                                   f"what rings send; simulated, overlap with the backward pass; {link} Gb/s",
-                                   holds(faster, many / few), round(faster, 3),
-                                   otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+            tried = ("what rings send", "simulated, overlap with the backward pass", f"{link} Gb/s")
+            choices.append(_read(what, tried, holds(faster, many / few), round(faster, 3)))
         return decided(choices, (f"{model}, 128 servers, d = {few} and {many}",), f"{reason} {_FLOWS}.",
                        Verdict.NOT_TESTABLE)  # fmt: skip
 

@@ -8,16 +8,15 @@ The benchmark tables time constructions, routing, best circuits and strategies.
 
 from __future__ import annotations
 
-import json
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_command
-from opticoll.analysis.papers import PaperFigure
-from opticoll.analysis.plots import INK, MUTED, new_figure, series, style
+from opticoll.analysis.benchmark import Row, Table, timed_solve
+from opticoll.analysis.papers import PaperFigure, frame
+from opticoll.analysis.plots import INK, MUTED, series, styled_figure
 from opticoll.formulations.topoopt import Ring, ring_demand
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
@@ -90,9 +89,7 @@ def _panels(name: str) -> Panels:
 
 def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def select(_: pd.DataFrame) -> pd.DataFrame:
-        import pandas as pd
-
-        return pd.DataFrame([
+        return frame([
             {"panel": panel, "source": s, "target": t, "bytes": float(matrix[s, t])}
             for panel, matrix in _panels(name).items() for s, t in np.argwhere(matrix > 0).tolist()
         ])  # fmt: skip
@@ -137,8 +134,7 @@ def _heat(*printed: float) -> Callable[[pd.DataFrame], Figure]:
             matrix = np.zeros((SERVERS, SERVERS))
             matrix[here["source"], here["target"]] = here["bytes"]
             panels[str(name)] = matrix
-        with style():
-            figure = new_figure(2.6 * len(panels) + 1.4, 3.0)
+        with styled_figure(2.6 * len(panels) + 1.4, 3.0) as (figure, _):
             heat(figure, panels, list(np.atleast_1d(figure.subplots(1, len(panels), sharey=True))), printed)
         return figure
 
@@ -180,19 +176,15 @@ def _around(axes: Axes, links: list[tuple[int, int]], colour: str, name: str) ->
 
 
 def _link_rows(_: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame([
+    return frame([
         {"panel": f"“+{step}” permutation", "source": i, "target": (i + step) % SERVERS}
         for step in STEPS for i in range(SERVERS)
     ])  # fmt: skip
 
 
 def _tree_rows(_: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
     trees = rings.double_binary_tree(SERVERS)
-    return pd.DataFrame([
+    return frame([
         {"panel": f"permutation {number}, tree {which}", "source": v, "target": int(parent[v])}
         for number, order in enumerate(tree_orders(), 1)
         for which, parent in enumerate(rings.permuted(trees, order), 1)
@@ -202,8 +194,7 @@ def _tree_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 def _links(rows: pd.DataFrame) -> Figure:
     groups = list(rows.groupby("panel", sort=False))
-    with style():
-        figure = new_figure(8.0, 2.8 * -(-len(groups) // 3))
+    with styled_figure(8.0, 2.8 * -(-len(groups) // 3)) as (figure, _):
         grid = np.atleast_2d(figure.subplots(-(-len(groups) // 3), 3)).ravel()
         for number, (axes, (name, here)) in enumerate(zip(grid, groups, strict=True)):
             ends = list(zip(here["source"].tolist(), here["target"].tolist(), strict=True))
@@ -226,11 +217,9 @@ def _tree_finding(rows: pd.DataFrame) -> str:
 
 
 def _finder_rows(_: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
     design = topology_finder(dlrm())
     loads = design.loads
-    return pd.DataFrame([
+    return frame([
         {"panel": "circuits", "source": int(s), "target": int(t), "bytes": float(load)}
         for (s, t), load in zip(design.circuits.tolist(), loads.tolist(), strict=True)
     ] + [
@@ -243,8 +232,7 @@ def _finder(rows: pd.DataFrame) -> Figure:
     circuits, traffic = (rows[rows["panel"] == name] for name in ("circuits", "traffic"))
     matrix = np.zeros((SERVERS, SERVERS))
     matrix[traffic["source"], traffic["target"]] = traffic["bytes"]
-    with style():
-        figure = new_figure(7.6, 3.6)
+    with styled_figure(7.6, 3.6) as (figure, _):
         left, right = figure.subplots(1, 2)
         ends = list(zip(circuits["source"].tolist(), circuits["target"].tolist(), strict=True))
         _around(left, ends, series(0)[0], "circuits")
@@ -350,11 +338,9 @@ def routing() -> list[Row]:
     rows = []
     for n, degree, batch in ((32, 4, 128), (64, 4, 128), (128, 4, 128), (128, 4, 2048)):
         instance = f"servers:n={n},degree={degree},traffic=dlrm,section=5.4,batch={batch}"
-        seconds, out = timed_command(
-            "solve", "topoopt.routing", instance, "--set", "traffic=point-to-point", "--method", "time-form", "--json",
-            "--no-store",
-        )  # fmt: skip
-        record = json.loads(out)
+        seconds, record = timed_solve(
+            "topoopt.routing", instance, "--set", "traffic=point-to-point", "--method", "time-form"
+        )
         rows.append(
             {
                 "instance": instance,
@@ -377,10 +363,7 @@ def designs() -> list[Row]:
     cases += [("servers:n=4,degree=2,traffic=random,seed=1", method) for method in ("certified-branching", "highs")]
     rows = []
     for spec, method in cases:
-        seconds, out = timed_command(
-            "solve", "topoopt.topology", spec, "--method", method, "--time-limit", "150", "--json", "--no-store"
-        )
-        record = json.loads(out)
+        seconds, record = timed_solve("topoopt.topology", spec, "--method", method, "--time-limit", "150")
         rows.append({
             "instance": spec, "method": method, "proof": record["proof"], "gap": record["gap"],
             "nodes": record["metrics"].get("nodes"), "solve [s]": record["time"]["solve_s"],
@@ -397,8 +380,7 @@ def strategies() -> list[Row]:
     for model in JOBS:
         spec = f"servers:n=16,degree=4,traffic={model},section={JOBS[model][1][0]}"
         for method in ("strategy-front", "alternating"):
-            seconds, out = timed_command("solve", "topoopt.strategy", spec, "--method", method, "--json", "--no-store")
-            record = json.loads(out)
+            seconds, record = timed_solve("topoopt.strategy", spec, "--method", method)
             rows.append({
                 "instance": spec, "method": method, "proof": record["proof"], "Eq. (1) [s]": record["objective"],
                 "over circuits found [s]": record["metrics"].get("iteration_time"),
