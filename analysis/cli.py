@@ -269,13 +269,8 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
         for note in found["notes"]:
             click.echo(f"note: {note}")
     if not found["verified"]:
-        kind = (
-            "schedule"
-            if "schedule" in found
-            else "certificate of this problem"
-            if "certificate" in found
-            else "solution"
-        )
+        words = {"schedule": "schedule", "certificate": "certificate of this problem"}
+        kind = next((word for key, word in words.items() if key in found), "solution")
         complain(f"{file}: is not a valid {kind}: {found.get('reason') or 'a constraint is violated'}")
         return 3
     return 0
@@ -367,6 +362,9 @@ def claims(
 
     ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without any, all claims are measured. Runs that
     have an answer in the store are not repeated. Every claim is stored as soon as it is measured.
+
+    Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
+    Ctrl-C.
     """
     from opticoll.analysis import present
 
@@ -401,7 +399,7 @@ def claims(
     elif explain:
         click.echo("\n".join(explanation(row) for row in rows), nl=False)
     elif rows:
-        present.show_table(rows, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
+        present.show_claims(rows)
     elif not wanted:
         click.echo("no claims registered yet")
     if rest and cached:

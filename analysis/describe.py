@@ -514,7 +514,7 @@ def _claim(name: str) -> Description | None:
         title=claim.claim,
         text="" if claim.measure is None else _body(inspect.getdoc(claim.measure)),
         source=", ".join(filter(None, (claim.paper, claim.where))),
-        example=f"opticoll claims {name}{plugins.options_for(claim.measure)}",
+        example=f"opticoll claims {name}{plugins.options() if plugins.involved([claim]) else ''}",
         facts=facts,
     )
 

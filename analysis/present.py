@@ -128,6 +128,12 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
     console().print(table)
 
 
+def show_claims(rows: Sequence[Row]) -> None:
+    """Print claims as a table; one whose measurement failed has the verdict "failed"."""
+    shown = [{**dict(row.items()), "verdict": row.outcome} for row in rows]
+    show_table(shown, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
+
+
 def gathered(rows: Iterable[Row], what: str) -> list[Row]:
     """Collect the rows of a slow source, counting them on the terminal as they arrive."""
     found: list[Row] = []

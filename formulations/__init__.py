@@ -101,7 +101,8 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     """
     found = model.bounds(data)
     if not isinstance(found, list) or not all(isinstance(bound, Bound) for bound in found):
-        msg = f"formulation {model.name!r}: bounds returned {str(found)[:60]}; return a list of Bound objects"
+        where = f"{plugins.place_of(model.bounds)}formulation {model.name!r}"
+        msg = f"{where}: bounds returned {str(found)[:60]}; return a list of Bound objects"
         raise BadInput(msg)
     return found
 
@@ -127,7 +128,8 @@ def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bo
             summary = (getdoc(function) or "a bound of a plug-in").split("\n")[0].rstrip(".")
             found.append(Bound(name, float(value), summary, "own"))
         elif value is not None:
-            msg = f"bound {name!r} of {model.name}: returned {value!r}; return a number, a Bound or None"
+            where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
+            msg = f"{where}: returned {value!r}; return a number, a Bound or None"
             raise BadInput(msg)
     return found
 

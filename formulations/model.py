@@ -58,6 +58,23 @@ class Parameter:
     help: str
     choices: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        where = f"parameter {self.name!r}"
+        if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", self.name):
+            msg = f"{where}: the name consists of letters, digits, '_', '.' and '-', and begins with a letter"
+            raise BadInput(msg)
+        if not callable(self.kind):
+            msg = f"{where}: kind must be a type such as int, float, bool or str, not {self.kind!r}"
+            raise BadInput(msg)
+        if not isinstance(self.help, str) or not self.help.strip():
+            msg = f"{where}: help must be a text, not {self.help!r}"
+            raise BadInput(msg)
+        if not isinstance(self.choices, tuple) or not all(isinstance(one, str) for one in self.choices):
+            msg = f"{where}: choices must be a tuple of texts, not {self.choices!r}"
+            raise BadInput(msg)
+        if self.kind in _KINDS and self.default is not None:
+            self.read(self.default, "the default")
+
     def read(self, text: object, where: str) -> Setting:
         """Convert ``text`` to the parameter's type.
 

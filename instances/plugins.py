@@ -19,17 +19,20 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from dis import get_instructions
-from functools import cache, partial
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source, find_spec, spec_from_loader
+from inspect import signature, unwrap
 from pathlib import Path
+from pkgutil import iter_modules
 from secrets import token_hex
-from types import CodeType, FunctionType, ModuleType
+from traceback import walk_tb
+from types import ModuleType
 from typing import Any, TypedDict
 
 from opticoll.errors import BadInput, OpticollError
@@ -40,7 +43,6 @@ VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 #: Largest plug-in file [bytes].
 MAX_BYTES = 4 << 20
 _PREFIX = "opticoll_plugin_"
-_READS = ("LOAD_GLOBAL", "LOAD_NAME")
 _LAYERS = ("instances", "formulations", "solvers", "analysis")
 
 
@@ -195,28 +197,38 @@ def _failure(plugin: Plugin, error: BaseException) -> str:
     at = f", line {line}" if line else ""
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, OpticollError):
-        return f"plug-in {place}{at}: {text}"
+        return text if text.startswith("plug-in ") else f"plug-in {place}{at}: {text}"
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    missing = (error.name or "").split(".")[0] if isinstance(error, ImportError) else ""
-    if isinstance(error, ImportError) and "part of opticoll now" in text:  # the layers refuse their old names
-        return f"plug-in {place}{at}: {text}"
-    if missing in _LAYERS:
-        return f"plug-in {place}{at}: {reason}; import opticoll.{missing} instead"
+    remedy = "correct the file"
     if isinstance(error, ModuleNotFoundError):
-        return f"plug-in {place}{at}: {reason}; install the package, or correct its name"
-    return f"plug-in {place}{at}: {reason}; correct the file"
+        remedy = _remedy(plugin, error.name or "")
+    elif isinstance(error, ImportError) and "part of opticoll now" in text:  # the layers refuse their old names
+        reason, remedy = text.partition(":")[0], _remedy(plugin, text.partition(" ")[0])
+    return f"plug-in {place}{at}: {reason}; {remedy}"
+
+
+def _remedy(plugin: Plugin, missing: str) -> str:
+    """What to do about a module that a plug-in imports and that is not found."""
+    package, dot, last = missing.rpartition(".")
+    top = missing.partition(".")[0]
+    beside = Path(plugin.place).parent / top
+    if plugin.source is not None and not dot and (beside.is_dir() or beside.with_suffix(".py").is_file()):
+        return "the folder of a plug-in is not on the import path; set PYTHONPATH, or install the module"
+    if top == "opticoll" and dot:
+        known = [one.name for one in iter_modules(getattr(import_module(package), "__path__", []))]
+        hint = _ours("opticoll.instances.spec:nearest")(last, known) if known else "correct its name"
+        return f"{package} has no module {last!r}; {hint}"
+    if top in _LAYERS:
+        return f"import opticoll.{top} instead"
+    return "install the package, or correct its name"
 
 
 def _line(error: BaseException, file: str) -> int | None:
     """The last line of ``file`` that an exception passed through."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+    return lines[-1] if lines else None
 
 
 def _file_of(plugin: Plugin) -> str:
@@ -232,6 +244,41 @@ def blame(error: BaseException) -> str | None:
         if line is not None:
             return f"plug-in {plugin.place}, line {line}"
     return None
+
+
+def place_of(function: object) -> str:
+    """The beginning of a message about a function of a plug-in, ``plug-in FILE, line N: ``; empty for all others."""
+    plugin = _by_module(str(getattr(function, "__module__", "")))
+    code = getattr(unwrap(function) if callable(function) else function, "__code__", None)
+    line = f", line {code.co_firstlineno}" if code is not None else ""
+    return "" if plugin is None else f"plug-in {plugin.place}{line}: "
+
+
+@contextmanager
+def blaming(function: object) -> Iterator[None]:
+    """Name file and line in what goes wrong inside a function of a plug-in.
+
+    An error of opticoll that the plug-in raises itself passes as it is: it is about the user's input.
+
+    Raises
+    ------
+    BadInput
+        Instead of an exception that is none of opticoll's.
+    """
+    try:
+        yield
+    except Exception as error:
+        plugin = _by_module(str(getattr(function, "__module__", "")))
+        if plugin is None or isinstance(error, MemoryError):
+            raise
+        where = blame(error) or place_of(function).removesuffix(": ")
+        if isinstance(error, OpticollError):
+            *_, (frame, _) = walk_tb(error.__traceback__)
+            if not str(error).startswith("plug-in ") and frame.f_code.co_filename != _file_of(plugin):
+                error.args = (f"{where}: {error}",)
+            raise
+        msg = f"{where}: {type(error).__name__}: {error}; correct it there, OPTICOLL_DEBUG=1 shows the traceback"
+        raise BadInput(msg) from error
 
 
 class _Finder(MetaPathFinder, InspectLoader):
@@ -267,10 +314,20 @@ def file_of(item: object) -> Path | None:
 
 def options_for(*items: object) -> str:
     """The options without which a command does not know functions and classes of plug-ins."""
-    files = dict.fromkeys(file for item in items if (file := file_of(item)) is not None)
+    return _options(str(file) for item in items if (file := file_of(item)) is not None)
+
+
+def options() -> str:
+    """The options that load all plug-ins of this process but those that every process finds by itself."""
+    named = os.environ.get(VARIABLE, "").split(os.pathsep)
+    found = {*_entry_points(), *named, *(str(Path(place).expanduser().absolute()) for place in named)}
+    return _options(plugin.place for plugin in _known.values() if plugin.place not in found)
+
+
+def _options(places: Iterable[str]) -> str:
     here = Path.cwd()
-    shown = [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
-    return "".join(f" --plugin {shlex.quote(str(file))}" for file in shown)
+    shown = [Path(place).relative_to(here) if Path(place).is_relative_to(here) else place for place in places]
+    return "".join(f" --plugin {shlex.quote(str(place))}" for place in dict.fromkeys(shown))
 
 
 def _by_module(name: str) -> Plugin | None:
@@ -467,6 +524,13 @@ def _check_bounds(bounds: object, module: ModuleType) -> None:
             if not callable(function):
                 msg = f"{BOUNDS}[{formulation!r}] contains {function!r}, not a function of the instance"
                 raise BadInput(msg)
+            try:
+                taken = signature(function)
+                taken.bind(*[None] * (2 if len(taken.parameters) > 1 else 1))
+            except (TypeError, ValueError) as error:
+                named = f"{place_of(function)}{BOUNDS}[{formulation!r}]: {getattr(function, '__name__', 'a function')}"
+                msg = f"{named} must take the instance, or the instance and the data ({error}); correct its arguments"
+                raise BadInput(msg) from error
 
 
 def _name(item: Any) -> Any:
@@ -478,71 +542,6 @@ def _ours(target: str) -> Callable[..., Any]:
     module, _, name = target.partition(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function
-
-
-# code without a file --------------------------------------------------------------------------------------------
-
-
-def code_digest(value: object) -> str:
-    """SHA-256 of an object defined in a main script or a notebook, the same in every process.
-
-    Of its functions it holds the bytecode, the constants, and the values that they refer to; of functions of other
-    modules the source file. Objects that are neither functions nor plain data count by their text.
-    """
-    content, seen = sha256(), set[int]()
-
-    def add(*items: object) -> None:
-        for item in items:
-            if isinstance(item, (FunctionType, type)):
-                if id(item) not in seen:
-                    seen.add(id(item))
-                    (add_function if isinstance(item, FunctionType) else add_class)(item)
-            elif isinstance(item, CodeType):
-                content.update(item.co_code)
-                add(item.co_names, item.co_consts)
-            elif isinstance(item, Mapping):
-                add(*(part for pair in item.items() for part in pair))
-            elif isinstance(item, (tuple, list)):
-                add(f"{len(item)} items", *item)
-            elif isinstance(item, (set, frozenset)):
-                add(*sorted(map(repr, item)))
-            elif is_dataclass(item):
-                add(type(item).__qualname__, *(getattr(item, field.name) for field in fields(item)))
-            elif isinstance(item, partial):
-                add(item.func, item.args, item.keywords)
-            elif hasattr(item, "tobytes"):
-                content.update(item.tobytes())
-            elif isinstance(item, ModuleType):
-                add(item.__name__)
-            else:
-                content.update(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(item)).encode() + b"\0")
-
-    def add_function(function: Any) -> None:
-        file = getattr(sys.modules.get(function.__module__), "__file__", None)
-        if function.__module__ != "__main__" and file is not None and Path(file).is_file():
-            add(function.__qualname__)
-            content.update(Path(file).read_bytes())
-            return
-        add(function.__code__, function.__defaults__, function.__kwdefaults__)
-        add(*(cell.cell_contents for cell in function.__closure__ or ()))
-        add(*(function.__globals__[name] for name in _names_in(function.__code__) if name in function.__globals__))
-
-    def add_class(kind: Any) -> None:
-        add(kind.__module__, kind.__qualname__)
-        if kind.__module__ == "__main__":
-            for name, member in sorted(vars(kind).items()):
-                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-                if isinstance(function, FunctionType):
-                    add(name, function)
-
-    add(value)
-    return content.hexdigest()
-
-
-def _names_in(code: CodeType) -> list[str]:
-    """Names of the globals that a function reads; attributes of the same names are not among them."""
-    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part)]
-    return sorted({*(step.argval for step in get_instructions(code) if step.opname in _READS), *inner})
 
 
 # worker processes ---------------------------------------------------------------------------------------------

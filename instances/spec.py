@@ -128,11 +128,15 @@ def family(
     Raises
     ------
     BadInput
-        If the name is in use, or an argument has no annotation or one of another type.
+        If the name is in use, an argument has no annotation or one of another type, or ``automorphisms`` or
+        ``closed_form`` does not take all arguments.
     """
 
     def register(build: Callable[..., Any]) -> Callable[..., Any]:
         _check_definition(f"family {name!r}", name, build, FAMILIES)
+        for role, function in (("automorphisms", automorphisms), ("closed_form", closed_form)):
+            if function is not None:
+                _check_takes(f"family {name!r}: {role}", function, inspect.signature(build).parameters)
         FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
         return build
 
@@ -182,6 +186,16 @@ def _check_definition(
         if _kind(parameter) not in _KINDS or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             msg = f"{where}: argument {parameter.name!r} must be annotated as one of {', '.join(_KINDS)}"
             raise BadInput(msg)
+
+
+def _check_takes(where: str, function: Callable[..., Any], names: Iterable[str]) -> None:
+    """Refuse what cannot be called with all arguments of a family by keyword."""
+    try:
+        inspect.signature(function).bind(**dict.fromkeys(names))
+    except (TypeError, ValueError) as error:
+        given = ", ".join(names)
+        msg = f"{where} must be a function of all arguments of the family, called by name: {given} ({error})"
+        raise BadInput(msg) from error
 
 
 def _file(function: Callable[..., Any]) -> str:
@@ -406,7 +420,7 @@ def parse(spec: str) -> Any:
     BadFile
         For a file that cannot be read.
     """
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.digraph import Instance, Topology
 
     load_families()
     if len(spec) > 4096:
@@ -445,7 +459,7 @@ def parse(spec: str) -> Any:
         values = _arguments(parameters, base, f"instance {spec!r}")
         text = _printed(parameters, values)
         canonical = f"{name}:{text}" if text else name
-    instance = _named(known.build(**values), canonical, _complete(parameters, values))
+    instance = _named(_built(known.build, Instance, **values), canonical, _complete(parameters, values))
     for key, text in changes:
         change = _named_in(MODIFIERS, key)
         if change is None:
@@ -463,8 +477,19 @@ def parse(spec: str) -> Any:
         times = sum(k.partition(".")[0].partition("#")[0] == key for k in earlier) // max(len(complete), 1)
         prefix = key if not times else f"{key}#{times + 1}"  # +fail=1+fail=2: record both
         merged = {**earlier, **{f"{prefix}.{k}": v for k, v in complete.items()}}
-        instance = _named(change.apply(instance, **settings), canonical, merged)
+        instance = _named(_built(change.apply, Topology, instance, **settings), canonical, merged)
     return instance
+
+
+def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:
+    """What a family or modifier returns."""
+    with plugins.blaming(function):
+        found = function(*arguments, **settings)
+    if not isinstance(found, wanted):
+        what = f"{plugins.place_of(function)}{function.__name__} returned {type(found).__name__}"
+        msg = f"{what}; return oc.Topology(n, tail, head, capacity)"
+        raise BadInput(msg)
+    return found
 
 
 def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:

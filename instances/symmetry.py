@@ -29,13 +29,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.instances import plugins
 from opticoll.instances.families import line
 from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opticoll.instances.digraph import I64, Topology
+    from opticoll.instances.readers import Json
 
 #: At most this many proposals of a family are verified.
 MOST_GENERATORS = 64
@@ -234,7 +236,14 @@ def _of_family(topology: Topology, _orbit: I64) -> Iterator[I64]:
     if is_line and times.isdecimal():
         yield from _of_line_digraph(parse(base), int(times))
     elif known is not None and known[0].automorphisms is not None:
-        yield from _in_every_block(topology, islice(known[0].automorphisms(**known[1]), MOST_GENERATORS))
+        yield from _in_every_block(topology, _declared(known[0].automorphisms, known[1]))
+
+
+def _declared(automorphisms: Callable[..., Iterable[I64]], arguments: Mapping[str, Json]) -> Iterator[I64]:
+    """The permutations that the function of a family yields, the first ones of very many."""
+    with plugins.blaming(automorphisms):
+        for image in islice(automorphisms(**arguments), MOST_GENERATORS):
+            yield np.asarray(image, dtype=np.int64)
 
 
 def _of_line_digraph(base: Topology, times: int) -> Iterator[I64]:

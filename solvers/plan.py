@@ -7,9 +7,16 @@ way.
 from __future__ import annotations
 
 import pickle
+import re
+import sys
 import time
-from dataclasses import dataclass, field, fields
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from dis import get_instructions
+from functools import cache, partial
+from hashlib import sha256
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +39,7 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, Termination, digest, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -289,7 +296,72 @@ def plugins_of(plan: Plan) -> dict[str, str]:
     basis = None if model.needs is None else formulation(model.needs)
     objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
     found = plugins.involved(objects, modules_behind(plan.instance.spec))
-    return found if named(model) else {**found, model.name: plugins.code_digest(model)}
+    return found if named(model) else {**found, model.name: code_digest(model)}
+
+
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")
+
+
+def code_digest(value: object) -> str:
+    """SHA-256 of an object defined in a main script or a notebook, the same in every process.
+
+    Of its functions it holds the bytecode, the constants, and the values that they refer to; of functions of other
+    modules the source file. Objects that are neither functions nor plain data count by their text.
+    """
+    content, seen = sha256(), set[int]()
+
+    def add(*items: object) -> None:
+        for item in items:
+            if isinstance(item, (FunctionType, type)):
+                if id(item) not in seen:
+                    seen.add(id(item))
+                    (add_function if isinstance(item, FunctionType) else add_class)(item)
+            elif isinstance(item, CodeType):
+                content.update(item.co_code)
+                add(item.co_names, item.co_consts)
+            elif isinstance(item, Mapping):
+                add(*(part for pair in item.items() for part in pair))
+            elif isinstance(item, (tuple, list)):
+                add(f"{len(item)} items", *item)
+            elif isinstance(item, (set, frozenset)):
+                add(*sorted(map(repr, item)))
+            elif is_dataclass(item):
+                add(type(item).__qualname__, *(getattr(item, field.name) for field in fields(item)))
+            elif isinstance(item, partial):
+                add(item.func, item.args, item.keywords)
+            elif hasattr(item, "tobytes"):
+                content.update(item.tobytes())
+            elif isinstance(item, ModuleType):
+                add(item.__name__)
+            else:
+                content.update(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(item)).encode() + b"\0")
+
+    def add_function(function: Any) -> None:
+        file = getattr(sys.modules.get(function.__module__), "__file__", None)
+        if function.__module__ != "__main__" and file is not None and Path(file).is_file():
+            add(function.__qualname__)
+            content.update(Path(file).read_bytes())
+            return
+        add(function.__code__, function.__defaults__, function.__kwdefaults__)
+        add(*(cell.cell_contents for cell in function.__closure__ or ()))
+        add(*(function.__globals__[name] for name in _names_in(function.__code__) if name in function.__globals__))
+
+    def add_class(kind: Any) -> None:
+        add(kind.__module__, kind.__qualname__)
+        if kind.__module__ == "__main__":
+            for name, member in sorted(vars(kind).items()):
+                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                if isinstance(function, FunctionType):
+                    add(name, function)
+
+    add(value)
+    return content.hexdigest()
+
+
+def _names_in(code: CodeType) -> list[str]:
+    """Names of the globals that a function reads; attributes of the same names are not among them."""
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part)]
+    return sorted({*(step.argval for step in get_instructions(code) if step.opname in _READS), *inner})
 
 
 def rehearse_options(plan: Plan) -> None:

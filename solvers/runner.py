@@ -446,13 +446,10 @@ class _Work:
                     f"{needed.task.formulation} that is proven {needed.proof} only: no more is proven here"
                 )
         self.times["verify_s"] = time.monotonic() - start
-        if formulation.metrics is not None:
-            self.metrics = {
-                **formulation.metrics(self.plan.data, objective if verified else None),
-                **self.metrics,
-            }
-        if formulation.describe is not None and verified and self.values is not None:
-            self.metrics |= formulation.describe(self.plan.data, self.values)
+        stated = verify.properties(formulation, "metrics", self.plan.data, objective if verified else None)
+        self.metrics = {**stated, **self.metrics}
+        if verified and self.values is not None:
+            self.metrics |= verify.properties(formulation, "describe", self.plan.data, self.values)
         if formulation.restriction is not None:
             free = self.metrics.get("unrestricted_proven") is True
             self.metrics["conditional_on"] = None if free else formulation.restriction(self.plan.data)

@@ -17,18 +17,20 @@ Where the rows do not imply one, the objective does: for any number v the optimu
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from numbers import Number, Real
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.outward import TINY, UNIT
-from opticoll.solvers.task import PROVEN, Proof
+from opticoll.instances.plugins import place_of
+from opticoll.solvers.task import PROVEN, Fields, Proof
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
+    from opticoll.instances.readers import Json
     from opticoll.solvers.standard_form import StandardForm
 
     F64 = NDArray[np.float64]
@@ -266,7 +269,7 @@ def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     """
     found = formulation.residuals(data, values)
     if not isinstance(found, Mapping) or not found or not all(np.ndim(v) == 0 for v in found.values()):
-        what = f"formulation {formulation.name!r}: residuals returned {str(found)[:60]}"
+        what = f"{_hook(formulation, 'residuals')} returned {str(found)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
     return {str(block): float(worst) for block, worst in found.items()}
@@ -282,9 +285,41 @@ def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     """
     found = formulation.objective(data, values)
     if np.ndim(found) != 0 or not isinstance(found, (Real, np.ndarray)):
-        msg = f"formulation {formulation.name!r}: objective returned {str(found)[:60]}; return a number"
+        msg = f"{_hook(formulation, 'objective')} returned {str(found)[:60]}; return a number"
         raise BadInput(msg)
     return float(found)
+
+
+def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *arguments: Any) -> dict[str, Json]:
+    """What the formulation's own function ``metrics`` or ``describe`` says of a solution; empty without one.
+
+    Raises
+    ------
+    BadInput
+        If it does not return a mapping of names to what JSON can hold.
+    """
+    function = getattr(formulation, hook)
+    found = {} if function is None else function(*arguments)
+    try:
+        if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):
+            raise TypeError(found)
+        json.dumps(dict(found), default=_held, skipkeys=True)
+    except (TypeError, ValueError, AttributeError) as error:
+        what = f"{_hook(formulation, hook)} returned {str(found)[:60]}"
+        msg = f"{what}; return a mapping of names to numbers, texts or lists of these"
+        raise BadInput(msg) from error
+    return dict(found)
+
+
+def _held(value: Any) -> Any:
+    """A value that :func:`~opticoll.solvers.task.plain` converts, for the ``json`` module."""
+    if isinstance(value, Mapping | Fields):
+        return dict(value.items())
+    return str(value) if isinstance(value, (set, frozenset, Number)) else value.tolist()
+
+
+def _hook(formulation: Formulation, hook: str) -> str:
+    return f"{place_of(getattr(formulation, hook))}formulation {formulation.name!r}: {hook}"
 
 
 def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, float]:

@@ -224,10 +224,12 @@ def _states(row: Row, claim: Claim) -> bool:
     )
 
 
-def _measured(claim: Claim, store: Store | None, seed: int) -> Row:
+def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | None = None) -> Row:
+    """Measure a claim; ``crash`` is what happened to the process that did."""
     started = time.monotonic()
+    tried = claim if crash is None else replace(claim, measure=partial(_raise, crash))
     row = msgspec.structs.replace(
-        claim.examine(Laboratory(store, seed=seed)), plugins=dict(plugins.involved([claim]))
+        tried.examine(Laboratory(store, seed=seed)), plugins=dict(plugins.involved([claim]))
     )  # fmt: skip
     return row if store is None or seed else keep(store, row, time.monotonic() - started)
 
@@ -241,7 +243,7 @@ def _in_processes(
         tasks = [(claim.id, store, seed) for claim in missing]
         for index, result in executor.map_unordered(_measured_by_id, tasks):
             if isinstance(result, JobCrashed):  # costs its own claim only
-                yield _measured(replace(missing[index], measure=partial(_raise, result)), store, seed)
+                yield _measured(missing[index], store, seed, result)
             elif isinstance(result, Exception):
                 raise result
             else:

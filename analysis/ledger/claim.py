@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from opticoll.errors import BadInput
 from opticoll.instances import plugins
 from opticoll.solvers.task import PROVEN, Environment, Fields, Json, plain
 
@@ -201,6 +202,11 @@ class Measurement:
     choices: tuple[Choice, ...] = ()
     records: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.verdict, Verdict):
+            msg = f"measurement: verdict must be a Verdict such as Verdict.REPRODUCED, not {self.verdict!r}"
+            raise BadInput(msg)
+
 
 class Scope:
     """The qualifiers of a claim by name, as the paper states them, and a record of those that were used.
@@ -337,6 +343,11 @@ class Row(Fields, frozen=True, kw_only=True):
     seconds: float | None = None
     environment: Environment | None = None
 
+    @property
+    def outcome(self) -> str:
+        """The verdict, or "failed" where the measurement failed and there is none."""
+        return "failed" if self.failed else str(self.verdict)
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -381,6 +392,14 @@ class Claim:
     procedure: str = ""
     lost: str = ""
 
+    def __post_init__(self) -> None:
+        if self.measure is not None and not callable(self.measure):
+            msg = f"claim {self.id!r}: measure must be a function of the laboratory, not {self.measure!r}"
+            raise BadInput(msg)
+        if self.measure is None and not self.reason.strip():
+            msg = f"claim {self.id!r}: has no measure; add one, or a reason why it cannot be tested"
+            raise BadInput(msg)
+
     def examine(self, laboratory: Laboratory) -> Row:
         """Test the claim and return its row of the ledger.
 
@@ -400,12 +419,16 @@ class Claim:
             except Exception as error:  # one failure must not stop the other claims
                 if os.environ.get("OPTICOLL_DEBUG"):
                     raise
-                message = " ".join(f"{type(error).__name__}: {error}".split())
-                result = Measurement(None, Verdict.NOT_TESTABLE, reason=f"measurement failed: {message}")
+                where = plugins.blame(error)
+                message = " ".join(f"{where + ': ' if where else ''}{type(error).__name__}: {error}".split())
+                result = Measurement(None, Verdict.NOT_TESTABLE, reason=message)
                 failed = True
         return self._row(result, laboratory, failed)
 
     def _refuse_incomplete(self, result: Measurement, scope: Scope) -> None:
+        if not isinstance(result, Measurement):
+            msg = f"{plugins.place_of(self.measure)}measure returned {type(result).__name__}; return a Measurement"
+            raise TypeError(msg)
         if scope.unused:
             msg = f"{self.id}: the measurement does not use the qualifier {', '.join(scope.unused)} of the claim"
             raise ValueError(msg)
@@ -431,7 +454,7 @@ class Claim:
                 "records": result.records or tuple(dict.fromkeys(laboratory.used)),
                 "rerun": f"opticoll claims {self.id}"
                 + (f" --seed {laboratory.seed}" if laboratory.seed else "")
-                + plugins.options_for(self.measure),
+                + ("" if self.id not in {one.id for one in plugins.contributed("CLAIM")} else plugins.options()),
             }
         )
 
@@ -465,12 +488,13 @@ MEANING = {
     Verdict.NOT_TESTABLE: "Not testable with what is available.",
 }
 #: What is said of a number of claims with a verdict.
-_COUNTED = {
+_COUNTED: Mapping[str, str] = {
     Verdict.REPRODUCED: "reproduced",
     Verdict.DEPENDS: "depend on an open choice",
     Verdict.NOT_REPRODUCED: "not reproduced",
     Verdict.SELF_CONTRADICTED: "contradicted by the paper itself",
     Verdict.NOT_TESTABLE: "not testable here",
+    "failed": "failed",
 }
 #: Most instances listed with a claim.
 MOST_INSTANCES = 6
@@ -478,11 +502,11 @@ MOST_INSTANCES = 6
 
 def counted(rows: Sequence[Row]) -> str:
     """Number of claims with every verdict, such as `3 reproduced, 1 depends on an open choice`."""
-    counts = Counter(row.verdict for row in rows)
+    counts = Counter(row.outcome for row in rows)
     return ", ".join(
-        f"{counts[verdict]} {words if counts[verdict] > 1 else words.replace('depend ', 'depends ')}"
-        for verdict, words in _COUNTED.items()
-        if counts[verdict]
+        f"{counts[outcome]} {words if counts[outcome] > 1 else words.replace('depend ', 'depends ')}"
+        for outcome, words in _COUNTED.items()
+        if counts[outcome]
     )
 
 
@@ -511,9 +535,7 @@ def explanation(row: Row, *, level: int = 1) -> str:
     if row.measured is not None:
         listed = row.measured == {choice.tried: choice.measured for choice in row.choices}
         lines.append(f"**Measured.** {'See the table' if listed else in_words(row.measured)}{_cases(row)}.")
-    lines.append(
-        f"**Verdict.** {'The measurement failed.' if row.failed else MEANING[row.verdict]} {row.reason}".rstrip()
-    )
+    lines.append(f"**Verdict.** {'Failed.' if row.failed else MEANING[row.verdict]} {row.reason}".rstrip())
     if row.witness:
         lines.append(f"**Witness.** {row.witness}")
     text = "\n".join(f"{line}\n" if line.startswith("**") else line for line in lines)
@@ -566,7 +588,7 @@ def page(title: str, rows: Sequence[Row]) -> str:
     """All claims of one paper as a Markdown page, the headline results first."""
     ordered = sorted(rows, key=lambda row: (row.weight, row.id))
     table = ["| claim | verdict |", "|---|---|"]
-    table += [f"| [{row.claim.rstrip('.').replace('|', '/')}](#{anchor(row)}) | {row.verdict} |" for row in ordered]
+    table += [f"| [{row.claim.rstrip('.').replace('|', '/')}](#{anchor(row)}) | {row.outcome} |" for row in ordered]
     parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", *table, ""]
     parts += [f"({anchor(row)})=\n{explanation(row, level=2)}" for row in ordered]
     return "\n".join(parts)

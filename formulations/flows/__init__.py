@@ -31,13 +31,17 @@ path:n                   T = floor(n/2) ceil(n/2)
 
 from __future__ import annotations
 
+from fractions import Fraction
+from numbers import Rational
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import BadInput
 from opticoll.formulations import outward
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand
 from opticoll.formulations.model import Bound
+from opticoll.instances import plugins
 from opticoll.instances.digraph import Topology
 from opticoll.instances.spec import family_of, parse
 
@@ -49,16 +53,27 @@ def closed_form(topology: Topology) -> Bound | None:
     """The optimum that the topology's family declares, or None.
 
     A spec is only a name: the topology must equal the instance that the spec describes.
+
+    Raises
+    ------
+    BadInput
+        If the family's function returns something else than a positive fraction, or None.
     """
     if "+" in topology.spec or topology.n < 2 or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
         return None
     declared = family_of(topology)
     if declared is None or declared[0].closed_form is None:
         return None
-    time = declared[0].closed_form(**declared[1])
+    function = declared[0].closed_form
+    with plugins.blaming(function):
+        time = function(**declared[1])
     if time is None or parse(topology.spec) != topology:
         return None
-    value = outward.fraction_up(1 / time)
+    if not isinstance(time, Rational) or time <= 0:
+        what = f"{plugins.place_of(function)}closed_form of {topology.spec} returned {time!r}"
+        msg = f"{what}; return a positive Fraction, or None"
+        raise BadInput(msg)
+    value = outward.fraction_up(1 / Fraction(time))
     return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
 
 

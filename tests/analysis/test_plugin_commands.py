@@ -129,7 +129,8 @@ def test_everything_is_listed_from_outside(folder, capfd):
     (claim,) = json.loads(capfd.readouterr().out)
     assert claim["verdict"] == "reproduced"
     assert list(claim["plugins"]) == ["even_rings.py"]
-    assert shlex.split(claim["rerun"])[-1].endswith("even_rings.py")
+    loaded = [Path(word).name for word in shlex.split(claim["rerun"]) if word.endswith(".py")]
+    assert sorted(loaded) == sorted(f"{name.replace('-', '_')}.py" for name in NAMES.values())
     assert main(["describe", "own.broadcast", "--json", *options]) == 0
     (described,) = json.loads(capfd.readouterr().out)
     assert "balance[u,v]" in described["text"]

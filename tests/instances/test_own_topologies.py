@@ -275,5 +275,5 @@ def test_damaged_files_of_numpy_are_refused(tmp_path):
     data = (tmp_path / "net.npy").read_bytes()
     for damaged in (data[:7], data[:30], data[:-8], data + b"x" * 8, data[:6] + b"\x09" + data[7:]):
         (tmp_path / "net.npy").write_bytes(damaged)
-        with pytest.raises(BadInput, match="no complete NumPy file"):
+        with pytest.raises(BadInput, match="not a complete NumPy file"):
             parse(f"file:{tmp_path / 'net.npy'}")

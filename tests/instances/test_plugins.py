@@ -17,6 +17,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import formulation, formulations
 from opticoll.instances import plugins
 from opticoll.instances.spec import FAMILIES, parse
+from opticoll.instances.symmetry import automorphisms
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import methods
 from opticoll.solvers.plan import resume_key
@@ -146,7 +147,7 @@ BAD = {
     "raises": ("raise ValueError('no\\nway')", "line 1: ValueError: no way; correct the file"),
     "exits": ("import sys; sys.exit(3)", "SystemExit"),
     "nothing": ("x = 1", "contributes nothing: define one of FORMULATION"),
-    "old path": ("from formulations.model import Formulation", "import opticoll.formulations"),
+    "old path": ("from formulations.model import Formulation", "import opticoll.formulations instead"),
     "missing package": ("import no_such_package", "install the package"),
     "type": ("FORMULATION = 3", "FORMULATION is of type int; it must be a Formulation"),
     "class": (
@@ -180,6 +181,43 @@ BAD = {
         "METHOD = Method(name='mine', title='', summary='', applies=bool)",
         "one of run and reformulate",
     ),
+    "automorphisms of some arguments": (
+        FAMILY.format(name="cycle", step=1).replace('"own"', '"own", automorphisms=lambda n: []'),
+        r"line 5: family 'cycle': automorphisms must be a function of all arguments .*: n, back \(",
+    ),
+    "closed form no function": (
+        FAMILY.format(name="cycle", step=1).replace('"own"', '"own", closed_form=3'),
+        "family 'cycle': closed_form must be a function of all arguments",
+    ),
+    "module of ours": ("\nfrom opticoll.solvers.plann import x", "line 2: .*opticoll.solvers has no .*mean 'plan'"),
+    "package of ours": ("import opticoll.solver", "opticoll has no module 'solver'; did you mean 'solvers'"),
+    "inside a module": ("import opticoll.errors.x", "opticoll.errors has no module 'x'; correct its name"),
+    "parameter kind": (
+        "import opticoll as oc\nk = oc.Parameter('k', 'int', 1, 'number')",
+        "line 2: parameter 'k': kind must be a type such as int, .*, not 'int'",
+    ),
+    "parameter name": (
+        "import opticoll as oc\noc.Parameter('a=b', int, 1, 'number')",
+        "line 2: parameter 'a=b': the name",
+    ),
+    "parameter help": (
+        "import opticoll as oc\noc.Parameter('k', int, 1, '')",
+        "line 2: parameter 'k': help must be a text",
+    ),
+    "parameter choices": ("import opticoll as oc\noc.Parameter('k', str, 'a', 'k', 'ab')", "choices must be a tuple"),
+    "parameter default": (
+        "import opticoll as oc\noc.Parameter('k', int, 'many', 'k')",
+        "the default: .*a whole number",
+    ),
+    "bounds of three arguments": (
+        "def mine(topology, data, more): pass\nBOUNDS = {'alltoall.master': mine}",
+        r"line 1: BOUNDS\['alltoall.master'\]: mine must take the instance, or the instance and the data",
+    ),
+    "bounds without arguments": ("BOUNDS = {'alltoall.master': lambda: 1}", "line 1: .*must take the instance"),
+    "claim without reason": (
+        "from opticoll.analysis.ledger import Claim\nCLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0)",
+        "line 2: claim 'own.a': has no measure; add one, or a reason",
+    ),
     "bounds of nothing": ("BOUNDS = {'own.nothing': len}", "own.nothing"),
     "bounds no mapping": ("BOUNDS = len", "write BOUNDS ="),
     "bounds no function": ("BOUNDS = {'alltoall.master': [3]}", "contains 3"),
@@ -194,6 +232,55 @@ def test_a_bad_file_is_refused_in_one_line(case, tmp_path):
     assert str(tmp_path / "mine.py") in str(refused.value)
     assert "\n" not in str(refused.value)
     assert not plugins.digests()
+
+
+@pytest.mark.parametrize("name", ["helpers", "analysis", "solvers"])
+def test_a_module_beside_a_plug_in_is_not_on_the_import_path(name, tmp_path):
+    path = write(tmp_path, "mine.py", f"import {name}")
+    with pytest.raises(BadInput) as missing:
+        oc.load_plugin(path)
+    (tmp_path / f"{name}.py").write_text("")
+    with pytest.raises(BadInput, match="not on the import path; set PYTHONPATH, or install the module"):
+        oc.load_plugin(path)
+    assert ("install the package" if name == "helpers" else f"import opticoll.{name} instead") in str(missing.value)
+
+
+FAULTS = {
+    "tuple": ("return oc.Topology(n", "return (n", r"line 5: cycle returned tuple; return oc\.Topology"),
+    "lengths": ("i, (i + 1)", "i[1:], (i + 1)", "line 9: .*arrays of equal length"),
+    "exception": ("np.arange(n)", "n / 0", "line 8: ZeroDivisionError"),
+    "automorphisms raise": ('"own"', '"own", automorphisms=lambda n, back: [n / 0]', "line 5: ZeroDivisionError"),
+    "automorphisms are nothing": ('"own"', '"own", automorphisms=lambda n, back: 3', "line 5: TypeError"),
+    "closed form raises": ('"own"', '"own", closed_form=lambda n, back: 1 / (n - 4)', "line 5: ZeroDivisionError"),
+    "closed form is a float": (
+        '"own"',
+        '"own", closed_form=lambda n, back: 6.0',
+        "line 5: closed_form .* returned 6.0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_fault_of_a_family_is_one_line_with_its_place(case, tmp_path, capfd):
+    old, new, message = FAULTS[case]
+    text = FAMILY.format(name="cycle", step=1)
+    assert text.count(old) == 1
+    path = write(tmp_path, "mine.py", text.replace(old, new))
+    if case.startswith("automorphisms"):
+        oc.load_plugin(path)
+        with pytest.raises(BadInput, match=f"{path}, {message}"):
+            automorphisms(parse("cycle:4"))
+    else:
+        assert main(["bounds", "cycle:4", "--plugin", str(path)]) == 2
+        (line,) = capfd.readouterr().err.strip().splitlines()
+        assert re.search(f"plug-in {path}, {message}", line), line
+
+
+def test_a_refusal_by_a_family_is_about_its_arguments(tmp_path):
+    refusal = '    if n > 9: raise oc.NotApplicable("cycle: n must be at most 9")\n    return'
+    oc.load_plugin(write(tmp_path, "mine.py", FAMILY.format(name="cycle", step=1).replace("    return", refusal)))
+    with pytest.raises(oc.NotApplicable, match=r"^cycle: n must be at most 9$"):
+        parse("cycle:10")
 
 
 def test_two_plug_ins_cannot_use_one_name(tmp_path):
@@ -219,10 +306,13 @@ WRONG = {
     "integer": ('bounds=[0, 1]', "boolean=True", "problem='MILP'", "own.model"),
     "sense": ('cp.Maximize', "cp.Minimize", "its build has 'min'", "own.model"),
     "not linear": ("cp.sum(x)), ", "cp.sum(cp.sqrt(x))), ", "own.model", "linear|SCIPY|compile"),
-    "residuals": ('{"sum": max(0.0, float(values["x"].sum()) - 2)}', "{}", "residuals returned", "own.model"),
+    "residuals": ('{"sum": max(0.0, float(values["x"].sum()) - 2)}', "{}", "residuals returned", r"line \d+"),
     "objective": ('objective=lambda data, values: float(values["x"].sum())', 'objective=lambda data, values: "2"',
                   "objective returned 2", "own.model"),
     "bounds": ("sense=", "bounds=lambda data: [2.0], sense=", "bounds returned", "own.model"),
+    "metrics": ("sense=", "metrics=lambda data, value: 2.5, sense=", "metrics returned 2.5", r"line \d+"),
+    "metrics of objects": ("sense=", "metrics=lambda data, value: {'T': sum}, sense=", "metrics returned", r"line \d+"),
+    "description": ("sense=", "describe=lambda data, values: {1: 2}, sense=", "describe returned {1: 2}", r"line \d+"),
     "key": ('float(values["x"]', 'float(values["y"]', "KeyError: 'y'", r"line \d+"),
 }  # fmt: skip
 

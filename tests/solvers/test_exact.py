@@ -412,7 +412,7 @@ def test_times_of_parallelization_are_exact():
 
 
 def test_computed_coefficients_without_a_fraction_are_refused():
-    with pytest.raises(BadInput, match="no decimal of at most 12 digits"):
+    with pytest.raises(BadInput, match="not a decimal of at most 12 digits"):
         problem("alltoall.master", oc.topology([(0, 1, 1 / 3), (1, 0, 1.0)]))
 
 

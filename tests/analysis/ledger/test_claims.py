@@ -179,12 +179,61 @@ def test_a_measurement_that_raises_is_a_row(monkeypatch):
     monkeypatch.delenv("OPTICOLL_DEBUG", raising=False)
     row = one(measure=broken).examine(Laboratory())
     assert (row["verdict"], row["failed"], row["measured"]) == ("not-testable", True, None)
-    assert row["reason"] == "measurement failed: ArithmeticError: no solution"
+    assert row["reason"] == "ArithmeticError: no solution"
+    assert "**Verdict.** Failed. ArithmeticError: no solution\n" in explain.explanation(row)
+    assert explain.counted([row]) == "1 failed"
     assert not one(measure=good).examine(Laboratory())["failed"]
     assert not one(reason="no hardware").examine(Laboratory())["failed"]
     monkeypatch.setenv("OPTICOLL_DEBUG", "1")
     with pytest.raises(ArithmeticError):
         one(measure=broken).examine(Laboratory())
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise ValueError('boom')", "ValueError: boom"),
+        (
+            "return Measurement(1.0, 'reproduced')",
+            "verdict must be a Verdict such as Verdict.REPRODUCED, not 'reproduced'",
+        ),
+        ("return {'measured': 1.0}", "measure returned dict; return a Measurement"),
+    ],
+)
+def test_a_failed_measurement_of_a_plug_in_is_shown_with_its_place(body, message, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text(
+        "from opticoll.analysis.ledger import Claim, Measurement\n"
+        f"def measure(laboratory): {body}\n"
+        "CLAIM = Claim('own.broken', 'own', 'section 1', 'one is one', 1.0, measure=measure)\n"
+    )
+    (tmp_path / "needed.py").write_text("BOUNDS = {'alltoall.master': lambda topology: 1.0}\n")
+    ask = ["claims", "own.broken", "--no-store", "--plugin", "needed.py", "--plugin", "broken.py"]
+    try:
+        assert main([*ask, "--explain"]) == 1
+        explained = capfd.readouterr().out
+        assert main(ask) == 1
+        table = capfd.readouterr().out
+    finally:
+        for plugin in list(plugins._known.values()):
+            plugins._drop(plugin)
+    verdict = next(line for line in explained.splitlines() if line.startswith("**Verdict."))
+    assert verdict.startswith("**Verdict.** Failed. ")
+    assert message in verdict
+    assert f"plug-in {tmp_path / 'broken.py'}, line 2: " in verdict
+    assert "Run again: `opticoll claims own.broken --plugin needed.py --plugin broken.py`" in explained
+    assert "failed" in table
+    assert "not-testable" not in table
+
+
+def test_a_plug_in_of_the_environment_is_not_named_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "_known", {})
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}.py"
+        path.write_text("")
+        plugins.load_plugin(path, contributes=False)
+    monkeypatch.setenv(plugins.VARIABLE, str(tmp_path / "one.py"))
+    assert plugins.options() == f" --plugin {tmp_path / 'two.py'}"
 
 
 def test_interruption_is_no_failure():
@@ -457,7 +506,9 @@ def test_a_measurement_that_kills_its_process_costs_its_own_claim(tmp_path):
         plugins._drop(plugins._known[str(plugin)])
     assert sorted(rows) == ["deadly.a", "deadly.b", "deadly.c"]
     assert [rows[name].failed for name in sorted(rows)] == [False, True, False]
-    assert "measurement failed: JobCrashed" in rows["deadly.b"].reason
+    assert rows["deadly.b"].reason.startswith("JobCrashed")
+    assert rows["deadly.b"].rerun == f"opticoll claims deadly.b --plugin {plugin}"
+    assert list(rows["deadly.b"].plugins) == ["deadly.py"]
 
 
 def test_rows_of_another_version_are_measured_again(ledger_of, store, monkeypatch):
@@ -597,7 +648,7 @@ def test_files_that_are_no_rows_are_refused(ledger_of, store, change):
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, "1" + " " * (journal.LARGEST_BYTES + 1)])
 def test_text_that_is_no_row_is_refused(ledger_of, store, text):
-    ledger_of(one())
+    ledger_of(one(measure=good))
     journal.folder(store).mkdir(parents=True)
     (journal.folder(store) / "paper.one~20260101T000000.000000-00.json").write_text(text, encoding="utf-8")
     with pytest.raises(BadFile, match="not a valid row of the ledger"):

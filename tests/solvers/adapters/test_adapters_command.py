@@ -286,7 +286,7 @@ def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):
         ('[a]\ncommand = "a {mps} {sol}"\nmipp = true', "did you mean 'mip'"),
         ('[a]\ncommand = "a {mps} {sol}"\nmip = 1', "true or false"),
         ('[a]\ncommand = "a {mps} {sol}"\nlp = false', "both false"),
-        ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimal = "("', "no regular expression"),
+        ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimal = "("', "not a regular expression"),
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimum = "x"', "did you mean 'optimal'"),
         ('[A]\ncommand = "a {mps} {sol}"', "a name has lower-case letters"),
         ('[highs]\ncommand = "a {mps} {sol}"', "has the name of one that opticoll has"),
