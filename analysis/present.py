@@ -155,7 +155,7 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
         proof += f" {condition}"
         if (free := metrics.get("unrestricted_bound")) is not None:
             proof += f"; without that at {'least' if record.sense == 'min' else 'most'} {free:g}"
-    worst = max((abs(v) for v in (record.violations or {}).values() if v is not None), default=None)
+    worst = max((v for v in (record.violations or {}).values() if v is not None), default=None)
     memory = record.peak_memory_mb
     lines = {
         "instance": str(record.instance) + _extent(record),

@@ -433,8 +433,7 @@ class _Work:
         if contradiction is not None:
             # One of our own results is wrong: no bound is reported, and the value does not count as verified.
             self.outcome.message += f" {contradiction}; nothing is proven"
-            proof, gap, bound = (Proof.FEASIBLE if verified else Proof.NONE), None, None
-            verified = False
+            proof, gap, bound, verified = Proof.NONE, None, None, False
         if needed is not None:
             own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record.gap)
             infeasible = None
@@ -446,11 +445,7 @@ class _Work:
                     f"{needed.task.formulation} that is proven {needed.proof} only: no more is proven here"
                 )
         self.times["verify_s"] = time.monotonic() - start
-        if formulation.metrics is not None:
-            self.metrics = {
-                **formulation.metrics(self.plan.data, objective if verified else None),
-                **self.metrics,
-            }
+        self.metrics = {**formulation.metrics_at(self.plan.data, objective if verified else None), **self.metrics}
         if formulation.describe is not None and verified and self.values is not None:
             self.metrics |= formulation.describe(self.plan.data, self.values)
         if formulation.restriction is not None:

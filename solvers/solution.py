@@ -171,7 +171,7 @@ def check(
     if bound is not None:
         found |= {"bound": bound.value, "bound_source": bound.name}
     if model.metrics:
-        found["metrics"] = model.metrics(data, None if reason else objective)
+        found["metrics"] = model.metrics_at(data, None if reason else objective)
     return found
 
 

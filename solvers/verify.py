@@ -257,7 +257,7 @@ PAST = 1e-9
 
 
 def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """The worst violation of every block of constraints, by the formulation's own checker.
+    """The worst violation of every block of constraints, by the formulation's own checker; 0 where it has slack.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
         what = f"formulation {formulation.name!r}: residuals returned {str(found)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
-    return {str(block): float(worst) for block, worst in found.items()}
+    return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in found.items()}
 
 
 def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> float:
