@@ -213,6 +213,8 @@ def test_a_topology_made_in_python_needs_no_spec():
     ({"form": "gams"}, BadInput, "cvxpy"),
     ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
     ({"settings": {"simplex_strategy": "fast"}}, BadOption, "simplex_strategy"),
+    ({"formulation": "alltoall.path-mcf", "settings": {"K": "2"}, "method": "highs"}, BadOption,
+     "parameters of alltoall.path-mcf: paths, k, lmax, demand; did you mean 'k'"),
     ({"formulation": "alltoall.link-mcf", "settings": {"printd": True}}, BadOption, "printed"),
     ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "must be true or false"),
     ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
