@@ -197,6 +197,10 @@ class ParameterRow(Fields, frozen=True, kw_only=True):
     help: str = ""
 
 
+#: Largest instance on which a formulation without an estimate of its size is built for it.
+BUILT_VERTICES = 32
+
+
 class BoundValue(Fields, frozen=True, kw_only=True):
     """An analytic bound on an instance."""
 
@@ -274,7 +278,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
         raise BadInput(msg)
     from opticoll.formulations import formulation
 
-    sizes = _sizes(formulation(name), instance or _example_of(name), settings or {})
+    sizes = _sizes(formulation(name), instance or _example_of(name), settings or {}, build=True)
     return [type(found[0])(**{**dict(found[0].items()), "sizes": sizes}), *found[1:]]
 
 
@@ -324,11 +328,13 @@ def _formulation(name: str) -> Description | None:
     )
 
 
-def _sizes(model: Formulation, spec: str, settings: Mapping[str, object]) -> Sizes:
+def _sizes(model: Formulation, spec: str, settings: Mapping[str, object], *, build: bool = False) -> Sizes:
+    """Sizes and bounds; where there is no estimate and ``build`` is true, the model of a small instance is built."""
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
     from opticoll.solvers.choice import choose
     from opticoll.solvers.methods import prepared
+    from opticoll.solvers.standard_form import compile_built
     from opticoll.solvers.task import Task
 
     if model.needs is not None:
@@ -338,6 +344,8 @@ def _sizes(model: Formulation, spec: str, settings: Mapping[str, object]) -> Siz
     parameters = read_parameters(model.parameters, settings, model.name)
     data = prepared(model, value, parameters)
     known = {} if model.estimate is None else model.estimate(data)
+    if build and model.estimate is None and value.n <= BUILT_VERTICES:
+        known = compile_built(model, model.build[model.forms[0]](data)).size
     rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in model.bounds(data)]
     return Sizes(
         instance=value.spec,

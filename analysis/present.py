@@ -45,6 +45,8 @@ LISTED = {
 
 #: Loss of a schedule above which a remedy is suggested.
 LOSSY = 0.01
+#: Largest relative distance of a time from its bound that is rounding, and printed as 0.
+ROUND_OFF = 1e-9
 
 #: Most cases of a sweep in its table.
 MOST_CASES = 40
@@ -161,7 +163,7 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
         proof += f" {condition}"
         if (free := metrics.get("unrestricted_bound")) is not None:
             proof += f"; without that at {'least' if record.sense == 'min' else 'most'} {free:g}"
-    worst = max((abs(v) for v in (record.violations or {}).values() if v is not None), default=None)
+    worst = max((v for v in (record.violations or {}).values() if v is not None), default=None)
     memory = record.peak_memory_mb
     lines = {
         "instance": str(record.instance) + _extent(record),
@@ -233,7 +235,8 @@ def show_executed(found: Mapping[str, object]) -> None:
     if metrics.get("redundant"):
         lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of what the receiver has already)"
     if metrics.get("over_bound"):
-        above = 100 * (metrics["over_bound"] - 1)
+        over = metrics["over_bound"] - 1
+        above = 0.0 if abs(over) <= ROUND_OFF else 100 * over
         lines["least T"] = f"{number(metrics['T_bound'], 8)}   (of any schedule; this one is {above:.3g} % above)"
     if "fits_runtime" in metrics:
         lines |= _accepted(metrics)

@@ -81,7 +81,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         instance_hash=own.hash, n=own.n, arcs=getattr(own, "arcs", None), proof=proof, sense=model.sense,
         objective=found.objective, bound=None if best is None else best.value,
         bound_source=None if best is None else best.name, gap=gap, verified=verified, violations=found.violations,
-        metrics=dict(model.metrics(found.data, found.objective if verified else None)) if model.metrics else {},
+        metrics=verify.properties(model, "metrics", found.data, found.objective if verified else None),
         settings=texts(parameters),
     )  # fmt: skip
     needed = None

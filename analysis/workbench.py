@@ -218,7 +218,7 @@ class Result(Run):
         if name and name != record.method:
             lines["solver"] = name
         lines["model"] = _model_words(record)
-        worst = max(((abs(v), block) for block, v in (record.violations or {}).items() if v is not None), default=None)
+        worst = max(((v, block) for block, v in (record.violations or {}).items() if v is not None), default=None)
         state = {True: "passed", False: "failed", None: "not run"}[record.verified]
         if self.values is None:
             state, worst = "not run: there is no solution", None

@@ -241,7 +241,7 @@ class Formulation(Generic[Data]):
         as in the model, and Pyomo's indices are numbers from 0.
     residuals
         ``(data, values) -> {constraint block: worst violation}``, computed with numpy alone. Violations are relative
-        to the natural size of the block; a satisfied block has 0.
+        to the natural size of the block; a block with 0 or less is satisfied.
     objective
         ``(data, values) -> float``, computed with numpy alone.
     bounds
@@ -258,7 +258,8 @@ class Formulation(Generic[Data]):
     repair
         ``(data, values) -> values | None``, an exactly feasible solution near an approximate one.
     metrics
-        ``(data, objective) -> {name: number}``.
+        ``(data, objective) -> {name: number}``. ``objective`` is the verified value. Without one, a formulation of the
+        package gets None, to give what does not depend on a value; one from outside the package is not called.
     describe
         ``(data, values) -> {name: number or list}``, properties of a verified solution, added to the metrics.
     restriction
@@ -384,3 +385,9 @@ class Formulation(Generic[Data]):
     def forms(self) -> tuple[Form, ...]:
         """Forms in which the model can be built, the default first."""
         return tuple(self.build)
+
+    def metrics_at(self, data: Data, objective: float | None) -> Mapping[str, Json]:
+        """What ``metrics`` gives at a verified value, or None without one; empty where it is not called."""
+        if self.metrics is None or (objective is None and self.own):
+            return {}
+        return self.metrics(data, objective)

@@ -69,6 +69,11 @@ def split_rate(text: object) -> tuple[float, str] | None:
     return float(match["number"]), match.string[match.end("number") :].strip()
 
 
+def is_size(text: object) -> bool:
+    """Whether a text is a number with a unit of size, such as ``3GB``."""
+    return isinstance(text, str) and not text[-1:].isdigit() and _SIZE.fullmatch(text.strip()) is not None
+
+
 def parse_size(text: str | float, where: str = "size") -> float:
     """Bytes that ``text`` stands for; a number is one of bytes.
 

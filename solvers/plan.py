@@ -6,11 +6,13 @@ way.
 
 from __future__ import annotations
 
+import difflib
 import pickle
 import re
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from dis import get_instructions
 from functools import cache, partial
@@ -39,7 +41,7 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, Termination, digest, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -239,8 +241,6 @@ def _refuse_unknown_settings(
     left: Mapping[str, Any], model: Formulation, method: Method | None, solver: Adapter | None
 ) -> None:
     """Settings left over are options of the solver that gets the matrix; misspelt parameters are named in the error."""
-    import difflib
-
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
     for name in left:
         if name == "demand":
@@ -253,6 +253,23 @@ def _refuse_unknown_settings(
             raise BadOption(msg)
     if solver is not None:
         solver.refuse_options(left)
+
+
+@contextmanager
+def parameters_named(plan: Plan) -> Iterator[None]:
+    """Name the parameters in the error for an option that the solver does not have: one of them may be meant."""
+    try:
+        yield
+    except BadOption as error:
+        text = str(error)
+        unknown = next((name for name in plan.options if f"has no option {name!r}" in text), None)
+        known = {name.lower(): name for name in (*plan.parameters, *plan.method_parameters)}
+        if unknown is None or not known:
+            raise
+        meant = difflib.get_close_matches(unknown.lower(), list(known), n=1)
+        closest = f"; did you mean {known[meant[0]]!r}?" if meant else ""
+        msg = f"{text}; parameters of {plan.formulation.name}: {', '.join(known.values())}{closest}"
+        raise BadOption(msg) from None
 
 
 def resume_key(task: Task) -> str:
@@ -374,7 +391,8 @@ def rehearse_options(plan: Plan) -> None:
     """
     if plan.adapter is not None and plan.options:
         options = tuple(sorted((name, str(value)) for name, value in plan.options.items()))
-        _try(plan.adapter.name, options, integer=plan.formulation.problem == "MILP")
+        with parameters_named(plan):
+            _try(plan.adapter.name, options, integer=plan.formulation.problem == "MILP")
 
 
 @cache

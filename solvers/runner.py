@@ -31,6 +31,7 @@ from opticoll.solvers.plan import (
     Plan,
     instance_of,
     make_plan,
+    parameters_named,
     plan_key,
     plugins_of,
     receive,
@@ -339,10 +340,11 @@ class _Work:
             self.outcome = Outcome(Termination.TIME_LIMIT, message="the limit was spent on building the model")
             return
         request = SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options))
-        self.outcome = solve_scaled(
-            self.form, plan.adapter.name, request, steps=steps,
-            memory_limit_gib=self.budget.memory_left_gib(), on_progress=self._progress, stop=self.stop,
-        )  # fmt: skip
+        with parameters_named(plan):
+            self.outcome = solve_scaled(
+                self.form, plan.adapter.name, request, steps=steps,
+                memory_limit_gib=self.budget.memory_left_gib(), on_progress=self._progress, stop=self.stop,
+            )  # fmt: skip
         self.times["solve_s"] = time.monotonic() - compiled
         self.times["solver_s"], self.times["solver_cpu_s"] = self.outcome.solve_s, self.outcome.cpu_s
         out = self.outcome
@@ -433,8 +435,7 @@ class _Work:
         if contradiction is not None:
             # One of our own results is wrong: no bound is reported, and the value does not count as verified.
             self.outcome.message += f" {contradiction}; nothing is proven"
-            proof, gap, bound = (Proof.FEASIBLE if verified else Proof.NONE), None, None
-            verified = False
+            proof, gap, bound, verified = Proof.NONE, None, None, False
         if needed is not None:
             own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record.gap)
             infeasible = None

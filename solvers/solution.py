@@ -141,6 +141,7 @@ def check(
         if document.get("kind") == "rounds":
             return check_rounds(model, instance, path, parameters, document)
         return check_schedule(model, instance, path, given, document)
+    _refuse_other_problem(model, instance, document, path)
     _refuse_other_settings(model, parameters, document.get("settings"), path, instance)
     stated = read_solution(model, instance, parameters, document, path)
     data, violations, objective, bound = stated.data, stated.violations, stated.objective, stated.bound
@@ -224,10 +225,7 @@ def read_solution(
     BadFile
         If the document is for another formulation or instance, or its arrays are not those of the formulation.
     """
-    for key, wanted in (("formulation", model.name), ("instance_hash", instance.hash)):
-        if document.get(key) != wanted:
-            msg = f"{path}: {key} is {document.get(key)!r}, expected {wanted!r}; name what the file is a solution of"
-            raise BadFile(msg)
+    _refuse_other_problem(model, instance, document, path)
     needed = None
     if model.needs is not None:
         basis = formulation(model.needs)
@@ -273,6 +271,32 @@ def shared_parameters(model: Formulation, parameters: Settings) -> dict[str, Set
         return {}
     known = {parameter.name for parameter in formulation(model.needs).parameters}
     return {"demand": parameters["demand"]} if "demand" in known else {}
+
+
+def _refuse_other_problem(model: Formulation, instance: Instance, document: Mapping[str, Any], path: Path) -> None:
+    """Refuse a file for another formulation or instance.
+
+    Raises
+    ------
+    BadFile
+        With both names of it.
+    """
+    theirs = document.get("formulation")
+    if theirs != model.name:
+        stated = f"is a solution of {theirs[:80]}" if isinstance(theirs, str) else "states no formulation"
+        msg = f"{path}: {stated}, not of {model.name}; name the formulation that the file is a solution of"
+        raise BadFile(msg)
+    if document.get("instance_hash") == instance.hash:
+        return
+    spec, ours = document.get("instance"), instance.spec[:80]
+    if not isinstance(spec, str) or not isinstance(document.get("instance_hash"), str):
+        msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --solution`"
+        raise BadFile(msg)
+    if spec == instance.spec:
+        msg = f"{path}: is a solution for other data that were called {ours} too; solve the instance again"
+        raise BadFile(msg)
+    msg = f"{path}: is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for"
+    raise BadFile(msg)
 
 
 def _refuse_other_settings(

@@ -260,7 +260,7 @@ PAST = 1e-9
 
 
 def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """The worst violation of every block of constraints, by the formulation's own checker.
+    """The worst violation of every block of constraints, by the formulation's own checker; 0 where it has slack.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
         what = f"{_hook(formulation, 'residuals')} returned {str(found)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
-    return {str(block): float(worst) for block, worst in found.items()}
+    return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in found.items()}
 
 
 def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> float:
@@ -298,7 +298,7 @@ def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *
     BadInput
         If it does not return a mapping of names to what JSON can hold.
     """
-    function = getattr(formulation, hook)
+    function = formulation.metrics_at if hook == "metrics" else formulation.describe
     found = {} if function is None else function(*arguments)
     try:
         if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):

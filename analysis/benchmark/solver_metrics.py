@@ -70,7 +70,8 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
 
         ``wrong``: reported as optimal, but the values violate a constraint, or the value is worse than the best known
         or better than the best bound, by more than ``allowed``; or reported as infeasible despite a verified value, or
-        as unbounded despite a bound. ``inexact``: ended, not wrong, but not to the accuracy.
+        as unbounded despite a bound. ``inexact``: ended by itself, not wrong, but not to the accuracy; or without
+        claiming an optimum, as heuristics do, and its value is not proven optimal by any known bound.
         ``limit``: stopped by the time limit. ``memory``: stopped by the memory limit, or refused because the problem
         does not fit. ``unavailable``: never tried. A proof of infeasibility of our own counts as solved.
 
@@ -127,7 +128,10 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     elif np.isfinite(refuting.get(word, np.nan)):
         verdict = "wrong"
     elif word in _ENDED:
-        verdict = "solved" if linear and error <= accuracy and not missed else "inexact"
+        good = linear and error <= accuracy
+        if not linear or row.get("by_gap"):  # a heuristic's value, at the optimum by a bound of any run
+            good = good or (verified and abs(_relative(objective - bound, bound)) <= min(accuracy, 1e-6))
+        verdict = "solved" if good and not missed else "inexact"
     elif word == "infeasible" and isinstance(row.get("infeasible_by"), str):
         verdict = "solved"
     elif word != "optimal":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,11 @@ from opticoll.analysis import ledger as journal
 from opticoll.analysis.ledger import claims
 from opticoll.analysis.report import Kind, missing, written
 from opticoll.analysis.store.schema import environment
+from opticoll.errors import BadInput
 from opticoll.solvers.task import PROVEN, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable, Mapping
     from pathlib import Path
 
     from rich.console import Console
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger import Row
     from opticoll.analysis.store import Store
     from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Parameter
     from opticoll.instances.readers import Json
 
 
@@ -54,7 +57,7 @@ class Findings:
     results
         The view ``latest``, the best run of every key, with the columns ``ranks``, ``seconds`` (build, compile,
         solve and verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with the
-        formulation's own parameters where a run set some).
+        formulation's own parameters where they are not at their defaults).
     bounds
         One row per instance and analytic bound, columns :data:`BOUND_COLUMNS`; ``ratio`` is the best verified
         objective over the bound (inverted for minimisation), 1 where the bound is met.
@@ -122,9 +125,7 @@ def _completed(results: pd.DataFrame) -> pd.DataFrame:
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]
     results["seconds"] = pd.concat(parts, axis=1).sum(axis=1, min_count=1)
     results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
-    words = {one: _own_settings(*one) for one in set(zip(*_stated(results), strict=True))}
-    told = zip(results["instance"], *_stated(results), strict=True)
-    results["problem"] = [f"{instance}{words[one, settings]}" for instance, one, settings in told]
+    results["problem"] = results["instance"].astype(str) + _changed_settings(results)
     results["_best"] = results["proof"].map({name: place for place, name in enumerate(_PROOFS)})
     results = results.sort_values(["formulation", "n", "instance", "method", "_best", "id"], kind="stable")
     return results.drop(columns="_best").reset_index(drop=True)
@@ -165,18 +166,43 @@ def _best(cell: pd.DataFrame) -> Any:
     return cell.loc[place if proven.empty else proven.index[0]]
 
 
-def _stated(results: pd.DataFrame) -> tuple[pd.Series[str], pd.Series[str]]:
-    return results["formulation"], results["requested_settings"]
+def _changed_settings(results: pd.DataFrame) -> pd.Series[str]:
+    """What follows the instance of every run: the formulation's own parameters that are not at their default.
 
-
-def _own_settings(formulation: str, requested: str) -> str:
-    """The formulation's own parameters that a run set, as they follow the name of its instance."""
+    A formulation that is not known here, such as one of a plug-in that is not loaded, has the effective settings of
+    its runs that differ from one run to another.
+    """
     from opticoll.formulations import formulations
 
-    model = formulations().get(formulation)
-    named = {p.name for p in model.parameters} if model else set()
-    words = " ".join(f"{name}={value}" for name, value in sorted(json.loads(requested).items()) if name in named)
-    return f" [{words}]" if words else ""
+    models = formulations()
+    words: dict[Hashable, str] = {}
+    for name, here in results.groupby("formulation"):
+        model = models.get(str(name))
+        requested = [json.loads(text) for text in here["settings" if model is None else "requested_settings"]]
+        if model is None:
+            seen = {(setting, str(value)) for one in requested for setting, value in one.items()}
+            counts = Counter(setting for setting, _ in seen)
+            stated = [{setting: value for setting, value in one.items() if counts[setting] > 1} for one in requested]
+        else:
+            stated = [_changed(model.parameters, one) for one in requested]
+        for place, one in zip(here.index, stated, strict=True):
+            pairs = " ".join(f"{setting}={value}" for setting, value in sorted(one.items()))
+            words[place] = f" [{pairs}]" if one else ""
+    return pd.Series([words[place] for place in results.index], index=results.index, dtype=object)
+
+
+def _changed(parameters: Iterable[Parameter], requested: Mapping[str, object]) -> dict[str, object]:
+    """The requested values of parameters that are not their defaults."""
+    found = {}
+    for one in parameters:
+        if one.name in requested and str(requested[one.name]) != str(one.default):
+            try:
+                default = one.kind in (int, float, bool) and one.read(requested[one.name], "settings") == one.default
+            except BadInput:  # of another version of the formulation
+                default = False
+            if not default:
+                found[one.name] = requested[one.name]
+    return found
 
 
 def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology, parse_rate, split_rate
+from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, split_rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -425,6 +425,9 @@ class Draft:
             Unless it is positive and finite, and all or no capacities have a unit.
         """
         rate = split_rate(value)
+        if rate is None and is_size(value):
+            msg = f"{where}: capacity {_short(value)} is a size, not a rate; write it per second, such as 400Gb/s"
+            raise BadFile(msg)
         if self._rated not in (None, rate is not None):
             msg = f"{where}: capacity {_short(value)} has {'a' if rate else 'no'} unit, unlike those before; "
             raise BadFile(msg + "give all capacities a unit, or none")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from opticoll.analysis import present
 from opticoll.analysis.cli import main
 from opticoll.analysis.store import Store
 from opticoll.solvers import shared_files
@@ -376,3 +377,11 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     assert record["verified"]
     assert process.returncode == 0
     assert record["bound"] >= record["objective"]
+
+
+@pytest.mark.parametrize(("over", "said"), [(1 + 4.44e-16, "0 % above"), (1.25, "25 % above"), (0.5, "-50 % above")])
+def test_round_off_is_not_printed_as_a_distance_from_the_bound(
+    over: float, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    present.show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
+    assert f"this one is {said}" in " ".join(capfd.readouterr().out.split())

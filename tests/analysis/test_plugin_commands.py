@@ -285,3 +285,8 @@ FORMULATION = oc.Formulation(
     assert main(["describe", "own.largest", "--json", "--plugin", str(tmp_path / "largest.py")]) == 0
     (described,) = json.loads(capfd.readouterr().out)
     assert described["text"].startswith("Largest capacity.")
+    for instance, variables in (("ring:4", 1), ("ring:64", None)):  # without an estimate, small ones are built
+        command = ["describe", "own.largest", "--instance", instance, "--json", "--plugin"]
+        assert main([*command, str(tmp_path / "largest.py")]) == 0
+        (described,) = json.loads(capfd.readouterr().out)
+        assert described["sizes"]["variables"] == variables

@@ -7,8 +7,11 @@ stands for lines that are left out.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,18 @@ def test_a_page_that_is_wrong_is_noticed(tmp_path, monkeypatch, capfd):
 def test_tutorial(page, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     assert follow(page.read_text(encoding="utf-8"), lambda: capfd.readouterr().out) > 0
+
+
+@pytest.mark.slow
+def test_the_solver_of_the_tutorial_passes_the_contract(tmp_path):
+    for language, block in BLOCK.findall((ROOT / "docs" / "extend" / "solver.md").read_text(encoding="utf-8")):
+        if language == "python" and (file := FILE.match(block)):
+            (tmp_path / file[1]).write_text(block, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_linprog.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
 
 
 @pytest.mark.slow

@@ -270,6 +270,7 @@ REFUSED = [
     ("0 1\n1 0\n", "txt", ",first=1", "numbers from 1"),
     ("0 1\n1 0\n", "txt", ",directed=false", "line 1: the link between '0' and '1' is listed in both directions"),
     ("a b 4Gb/s\nb a 5\n", "txt", "", "line 2: capacity '5' has no unit, unlike those before"),
+    ("a b 4Gb/s\nb a 3GB\n", "txt", "", "line 2: capacity '3GB' is a size, not a rate"),
     ("a b\nb a 5Gb/s\n", "txt", "", "line 2: capacity '5Gb/s' has a unit, unlike those before"),
     ("a;b\nb;a\n", "csv", "", "separated by ';'"),
     ("0 1 {'capacity': 2}\n", "txt", "", "line 1: an edge list with {...} does not say whether its edges are directed"),

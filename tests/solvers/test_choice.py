@@ -13,12 +13,11 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
-from opticoll.solvers import runner
+from opticoll.solvers import runner, verify
 from opticoll.solvers.choice import LARGEST, fastest_form
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
-from opticoll.solvers.verify import whole
 from opticoll.solvers.worker import interpreter
 
 GAP_GRAPH = "genkautz:n=8,d=3"
@@ -247,11 +246,11 @@ def test_integer_columns_are_whole():
     x = runner.solve(Task("optree.tree", "wdm-ring:n=8,wavelengths=4")).values["y"]
     assert np.isin(x, (0.0, 1.0)).all()
     near = np.where(x > 0, 1 - 1e-7, 1e-8)
-    assert np.array_equal(whole(form, near), x)
+    assert np.array_equal(verify.whole(form, near), x)
     far = np.where(x > 0, 0.6, 0.4)  # rounding it violates no less
-    assert np.array_equal(whole(form, 1 - far), 1 - far)
+    assert np.array_equal(verify.whole(form, 1 - far), 1 - far)
     broken = np.full(x.size, np.nan)
-    assert whole(form, broken) is broken
+    assert verify.whole(form, broken) is broken
 
 
 def test_pyomo_is_imported_without_the_statistics_of_scipy():
@@ -297,6 +296,23 @@ def test_an_integer_program_from_outside_is_proven_by_branching(monkeypatch):
 
 
 def test_a_build_and_an_objective_that_differ_prove_nothing():
-    run = oc.solve(packing(0.5), "complete:5")  # 0.5 is within the relaxation's 2.5
-    assert (run.proof, run.verified, run.bound) == (Proof.FEASIBLE, False, None)
+    own = replace(packing(0.5), metrics=lambda topology, value: {"inverse": 1 / value})
+    run = oc.solve(own, "complete:5")  # 0.5 is within the relaxation's 2.5
+    assert (run.proof, run.verified, run.bound) == (Proof.NONE, False, None)
     assert "that of the build is 1 at this solution, but objective() returns 0.5" in run.record.message
+    assert "inverse" not in run.metrics  # of a value that is not verified
+
+
+def test_metrics_of_a_formulation_from_outside_get_a_verified_value_only():
+    own = replace(packing(1.0), metrics=lambda topology, value: {"inverse": 1 / value})
+    assert own.metrics_at(oc.parse("ring:4"), 2.0) == {"inverse": 0.5}
+    assert own.metrics_at(oc.parse("ring:4"), None) == {}
+    ours = make_plan(Task("alltoall.master", "ring:4"))
+    assert ours.formulation.metrics_at(ours.data, None)["ranks"] == 4
+
+
+def test_slack_is_no_violation():
+    slack = replace(packing(1.0), residuals=lambda topology, values: {"apart": -1.0, "whole": np.nan, "sum": 0.5})
+    found = verify.residuals(slack, oc.parse("ring:4"), {})
+    assert (found["apart"], found["sum"]) == (0.0, 0.5)
+    assert np.isnan(found["whole"])

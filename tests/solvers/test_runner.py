@@ -213,6 +213,8 @@ def test_a_topology_made_in_python_needs_no_spec():
     ({"form": "gams"}, BadInput, "cvxpy"),
     ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
     ({"settings": {"simplex_strategy": "fast"}}, BadOption, "simplex_strategy"),
+    ({"formulation": "alltoall.path-mcf", "settings": {"K": "2"}, "method": "highs"}, BadOption,
+     "parameters of alltoall.path-mcf: paths, k, lmax, demand; did you mean 'k'"),
     ({"formulation": "alltoall.link-mcf", "settings": {"printd": True}}, BadOption, "printed"),
     ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "must be true or false"),
     ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
@@ -546,7 +548,7 @@ def test_a_bound_beyond_an_exact_one_is_an_error_that_is_shown(monkeypatch):
 
     planted(monkeypatch, "alltoall.master", certify=wrong)
     run = runner.solve(Task("alltoall.master", "ring:8", method="highs"))
-    assert run.proof == Proof.FEASIBLE
+    assert run.proof == Proof.NONE
     assert not run.verified
     assert run.exit_status != 0
     assert run.bound is None
@@ -562,7 +564,7 @@ def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
         certify=lambda data, duals: Bound("sweep-cut", 0.0, "wrong"),
     )  # fmt: skip
     run = runner.solve(Task("alltoall.master", "ring:8", method="highs"))
-    assert run.proof == Proof.FEASIBLE
+    assert (run.proof, run.verified) == (Proof.NONE, False)
     assert run.exit_status != 0
     for part in ("value and bound contradict each other", "0.125", "sweep-cut says 0"):
         assert part in run.record["message"]

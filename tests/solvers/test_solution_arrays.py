@@ -274,3 +274,17 @@ def test_wrong_numbers_in_schedules_are_refused(tmp_path, capsys):
         for text in (str(2**63), "nan", "0.5", "-2", str(2**40)):
             assert ends("algo.xml", xml.format(**{**right, key: text})) == 2, (key, text)
     assert ends("algo.xml", xml.format(**{**right, "offset": "3"})) == 3
+
+
+@pytest.mark.parametrize(("name", "spec", "said"), [
+    ("alltoall.master", "ring:3", "is a solution of alltoall.link-mcf, not of alltoall.master"),
+    ("alltoall.link-mcf", "path:3", "is a solution for ring:3, not for path:3"),
+])  # fmt: skip
+def test_a_file_for_another_problem_is_refused_by_the_names_of_both(name, spec, said, tmp_path):
+    document = {
+        "format": "opticoll-solution/1", "formulation": "alltoall.link-mcf", "instance": "ring:3",
+        "instance_hash": parse("ring:3").hash, "settings": {"printed": False}, "values": {},
+    }  # fmt: skip
+    (tmp_path / "flows.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(BadFile, match=said):
+        runner.check(name, spec, tmp_path / "flows.json")

@@ -68,6 +68,10 @@ def verdict(**changes):
         ({"termination": "memory-limit", "objective": None, "verified": False}, "memory"),
         ({"termination": "refused", "objective": None, "verified": False}, "memory"),
         ({"termination": "iteration-limit", "objective": 12.0}, "inexact"),
+        ({"termination": "iteration-limit"}, "solved"),  # a heuristic at the proven optimum
+        ({"termination": "iteration-limit", "linear": True, "by_gap": True, "gap": 0.3}, "solved"),
+        ({"termination": "iteration-limit", "linear": True, "by_gap": True, "gap": 0.3, "verified": False}, "inexact"),
+        ({"termination": "iteration-limit", "linear": True}, "inexact"),  # its residuals are unknown
         ({"termination": "crashed", "objective": None, "verified": None, "violations": None}, "failed"),
         ({"termination": "error", "objective": None, "verified": False, "violations": None}, "failed"),
         ({"termination": "unavailable", "objective": None, "verified": None}, "unavailable"),
@@ -90,6 +94,13 @@ def test_without_a_proven_value_the_best_of_the_runs_stands_in():
             verified=False, violations='{"rows": 1.0}')]  # fmt: skip
     told = table_of(*[{**row, "bound": None} for row in rows]).set_index("solver")["verdict"]
     assert told.to_dict() == {"a": "solved", "b": "wrong", "c": "wrong"}
+
+
+def test_a_heuristic_at_the_best_known_value_has_solved_nothing_that_no_bound_proves():
+    rows = [run(solver=name, objective=10.0, bound=bound, termination="iteration-limit")
+            for name, bound in (("a", 9.0), ("b", None))]  # fmt: skip
+    assert table_of(*rows)["verdict"].tolist() == ["inexact", "inexact"]
+    assert table_of(*rows, run(solver="c", bound=10.0))["verdict"].tolist() == ["solved"] * 3
 
 
 @pytest.mark.parametrize(("accuracy", "expected"), [(1e-4, "solved"), (1e-6, "inexact"), (1e-9, "inexact")])

@@ -249,6 +249,24 @@ def test_values_link_to_their_runs(source):
     assert "hypercube:3 [printed=true]" in results, "the formulation's own parameters tell runs apart"
 
 
+def test_settings_tell_the_runs_of_a_formulation_apart_whether_or_not_it_is_known(tmp_path):
+    asked = record("ring:5")["requested"]
+    store = fill(Store(tmp_path / "store"), *(
+        record("ring:5", value, formulation=name, settings={**parameters, "option": "1"},
+               requested={**asked, "settings": parameters if set_here else {}})
+        for name, parameters, value, set_here in (
+            ("own.barmilp", {"k": "1"}, 1.0, False), ("own.barmilp", {"k": "2"}, 0.75, True),
+            ("own.alone", {"k": "2"}, 0.5, True),
+            ("alltoall.path-mcf", {"k": "4"}, 0.25, True), ("alltoall.path-mcf", {"k": "3"}, 0.2, True),
+        )
+    ))  # fmt: skip
+    problems = {(row.formulation, row.objective): row.problem for row in collect(store).results.itertuples()}
+    assert problems == {
+        ("own.barmilp", 1.0): "ring:5 [k=1]", ("own.barmilp", 0.75): "ring:5 [k=2]", ("own.alone", 0.5): "ring:5",
+        ("alltoall.path-mcf", 0.25): "ring:5", ("alltoall.path-mcf", 0.2): "ring:5 [k=3]",
+    }  # fmt: skip
+
+
 def test_bounds_stand_beside_the_best_value(store):
     bounds = collect(store).bounds
     ring = bounds[(bounds["instance"] == "ring:8") & (bounds["bound"] == "closed-form")]

@@ -13,6 +13,7 @@ import pytest
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers.adapters import adapter, own_adapters
+from opticoll.solvers.adapters.interface import unknown_option
 from opticoll.solvers.contract import AdapterContract, random_lp, results, two_rows
 from opticoll.solvers.isolation import probe, solve_isolated
 from opticoll.solvers.task import PrimalStatus, SolveRequest
@@ -89,6 +90,19 @@ def contract_of(name: str) -> type[Started]:
 
 
 globals().update({f"Test_{name.replace('-', '_')}": contract_of(name) for name in NAMES})
+
+
+def test_an_adapter_without_options_needs_no_wrong_ones() -> None:
+    class Plain(AdapterContract):
+        name = "plain"
+
+        @classmethod
+        def outcomes(cls) -> dict[str, dict[str, Any]]:
+            return {"misspelt": {"error": "BadOption", "text": str(unknown_option("plain", cls.misspelt[0], {}))}}
+
+    Plain().test_misspelt_option_suggests_the_closest()
+    with pytest.raises(pytest.skip.Exception, match="no option"):
+        Plain().test_invalid_option_value_is_rejected()
 
 
 def test_random_lps_are_of_every_kind() -> None:
