@@ -358,19 +358,19 @@ def _bound_function(bound: str | BoundFunction) -> tuple[BoundFunction | None, s
 def _quantity(model: Formulation, on: str, sense: Sense | None, *, named: bool) -> _Quantity:
     natural: Sense = "upper" if model.sense == "max" else "lower"
     if on == "objective" or (on == "F" and model.concurrent is not None):
-        found = _Quantity(on, sense or natural)
+        result = _Quantity(on, sense or natural)
     elif on == "T" and model.concurrent is not None:
         natural = "lower"
-        found = _Quantity("T", sense or natural, inverse=True)
+        result = _Quantity("T", sense or natural, inverse=True)
     elif sense is None or named:
         msg = f"--on {on}: a bound on a metric is a function FILE.py:FUNCTION and needs --sense lower or --sense upper"
         raise BadInput(msg)
     else:
         return _Quantity(on, sense, metric=True)
-    if named and found.sense != natural:
+    if named and result.sense != natural:
         msg = f"--sense {sense}: the bounds of {model.name} are {natural} bounds; leave --sense out"
         raise BadInput(msg)
-    return found
+    return result
 
 
 def _check_metric(quantity: _Quantity, records: Sequence[Record]) -> None:
@@ -489,16 +489,16 @@ def _named(model: Formulation, bound: str, one: _Class, data: object, names: set
     """The bound called ``bound`` of the formulation or of a plug-in; adds the names that exist to ``names``."""
     from opticoll.formulations import bounds_of, plugin_bounds
 
-    found = {b.name: float(b.value) for b in bounds_of(model, data)}
+    result = {b.name: float(b.value) for b in bounds_of(model, data)}
     error: Exception | None = None
-    if bound not in found:
+    if bound not in result:
         try:
-            found |= {b.name: float(b.value) for b in plugin_bounds(model, one.instance, data)}
+            result |= {b.name: float(b.value) for b in plugin_bounds(model, one.instance, data)}
         except Exception as raised:  # noqa: BLE001  the user's own code
             error = ValueError(_one_line(raised))
             names.add(bound)
-    names.update(found)
-    return found.get(bound, error)
+    names.update(result)
+    return result.get(bound, error)
 
 
 def _takes_data(function: BoundFunction) -> bool:

@@ -178,9 +178,9 @@ def solvers() -> list[SolverRow]:
     from opticoll.solvers.adapters import adapters
 
     load_installed()
-    found = list(adapters().values())
-    with ThreadPoolExecutor(max_workers=max(len(found), 1)) as pool:
-        states = list(pool.map(_licence, found))
+    results = list(adapters().values())
+    with ThreadPoolExecutor(max_workers=max(len(results), 1)) as pool:
+        states = list(pool.map(_licence, results))
     return [
         {
             "name": adapter.name,
@@ -192,7 +192,7 @@ def solvers() -> list[SolverRow]:
             "capabilities": asdict(adapter.capabilities),
             "install": adapter.install or f"pip install {adapter.distribution}",
         }
-        for adapter, state in zip(found, states, strict=True)
+        for adapter, state in zip(results, states, strict=True)
     ]
 
 

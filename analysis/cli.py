@@ -256,22 +256,22 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     with present.diverted_stdout():
         from opticoll.solvers import runner
 
-        found = runner.check(formulation, instance, file, settings_of(settings))
+        result = runner.check(formulation, instance, file, settings_of(settings))
     if as_json:
-        present.emit_json(found)
+        present.emit_json(result)
     else:
         columns = ["formulation", "instance", "verified", "objective"]
         present.show_table(
-            [found], [*columns, *(["bound", "bound_source"] if found["bound"] is not None else []), "reason"]
+            [result], [*columns, *(["bound", "bound_source"] if result["bound"] is not None else []), "reason"]
         )
-        if "schedule" in found and found["verified"]:
-            present.show_executed(found["metrics"])
-        for note in found["notes"]:
+        if "schedule" in result and result["verified"]:
+            present.show_executed(result["metrics"])
+        for note in result["notes"]:
             click.echo(f"note: {note}")
-    if not found["verified"]:
+    if not result["verified"]:
         words = {"schedule": "schedule", "certificate": "certificate of this problem"}
-        kind = next((word for key, word in words.items() if key in found), "solution")
-        complain(f"{file}: is not a valid {kind}: {found.get('reason') or 'a constraint is violated'}")
+        kind = next((word for key, word in words.items() if key in result), "solution")
+        complain(f"{file}: is not a valid {kind}: {result.get('reason') or 'a constraint is violated'}")
         return 3
     return 0
 

@@ -178,15 +178,15 @@ def design(
     with present.diverted_stdout():
         from opticoll.analysis import topology_design
 
-        found = topology_design.design(
+        result = topology_design.design(
             int(given["n"]), int(given["degree"]), directed=directed, table=not search, compare=others,
             failed_links=failed_links, starts=starts, time_limit=time_limit, seed=seed, rack=rack, cables=cables,
             uplinks=uplinks,
         )  # fmt: skip
     if as_json:
-        present.emit_json(topology_design.as_json(found))
+        present.emit_json(topology_design.as_json(result))
     else:
-        present.show_design(found)
+        present.show_design(result)
     return 0
 
 
@@ -221,11 +221,11 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     with present.diverted_stdout():
         from opticoll.analysis import iteration_times
 
-        found = iteration_times.iteration(model, network, **settings)
+        result = iteration_times.iteration(model, network, **settings)
     if as_json:
-        present.emit_json(found)
+        present.emit_json(result)
     else:
-        present.show_iteration(found)
+        present.show_iteration(result)
     return 0
 
 
@@ -252,11 +252,11 @@ def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json
     with present.diverted_stdout():
         from opticoll.analysis import describe as reference
 
-        found = reference.describe(name, instance, settings_of(settings))
+        result = reference.describe(name, instance, settings_of(settings))
     if as_json:
-        present.emit_json(found)
+        present.emit_json(result)
     else:
-        for one in found:
+        for one in result:
             present.show_description(one)
     return 0
 
@@ -536,8 +536,8 @@ def _refuse_name(name: str) -> None:
         raise BadInput(msg)
     hidden = stem in sys.stdlib_module_names
     with suppress(ImportError, ValueError):
-        found = find_spec(stem)
-        hidden |= found is not None and Path(str(found.origin)).resolve() != Path(f"{stem}.py").resolve()
+        module = find_spec(stem)
+        hidden |= module is not None and Path(str(module.origin)).resolve() != Path(f"{stem}.py").resolve()
     if hidden:
         msg = f"new: a file {stem}.py would hide the installed module {stem!r}; choose another name"
         raise BadInput(msg)

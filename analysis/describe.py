@@ -88,11 +88,11 @@ def bounds(
         name = FLOW
     if not (isinstance(instance, str) and "{" in instance):
         return _of_instance(as_instance(instance), name, given)
-    found: list[BoundRow] = []
+    result: list[BoundRow] = []
     for spec in expand(instance):
         value = as_instance(spec)
-        found += [{**row, "instance": value.spec} for row in _of_instance(value, name, given)]
-    return found
+        result += [{**row, "instance": value.spec} for row in _of_instance(value, name, given)]
+    return result
 
 
 def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, Any]) -> list[BoundRow]:
@@ -110,19 +110,19 @@ def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, An
 def _of_every_formulation(spec: str, instance: Instance) -> list[BoundRow]:
     from opticoll.formulations import formulations
 
-    found: list[BoundRow] = []
+    result: list[BoundRow] = []
     taken = False
     for model in formulations().values():
         if model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
-                found += _rows(model, instance)
+                result += _rows(model, instance)
             except BadInput:
                 continue
             taken = True
     if not taken:
         msg = f"instance {spec!r}: no formulation takes it; `opticoll list formulations` shows what they take"
         raise BadInput(msg)
-    return found
+    return result
 
 
 def _rows(model: Formulation, instance: Instance, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
@@ -265,21 +265,21 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     BadInput
         For an unknown name, or sizes of something that is not a formulation.
     """
-    found = [one for describe_kind in _KINDS if (one := describe_kind(name)) is not None]
-    if not found:
+    results = [one for describe_kind in _KINDS if (one := describe_kind(name)) is not None]
+    if not results:
         from opticoll.analysis.catalog import names
 
         msg = f"describe: nothing is called {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}"
         raise BadInput(msg)
     if instance is None and not settings:
-        return found
-    if found[0].kind != "formulation":
-        msg = f"describe: --instance and --set are for formulations; {name!r} is a {found[0].kind}"
+        return results
+    if results[0].kind != "formulation":
+        msg = f"describe: --instance and --set are for formulations; {name!r} is a {results[0].kind}"
         raise BadInput(msg)
     from opticoll.formulations import formulation
 
     sizes = _sizes(formulation(name), instance or _example_of(name), settings or {}, build=True)
-    return [type(found[0])(**{**dict(found[0].items()), "sizes": sizes}), *found[1:]]
+    return [type(results[0])(**{**dict(results[0].items()), "sizes": sizes}), *results[1:]]
 
 
 def _example_of(name: str) -> str:

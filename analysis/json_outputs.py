@@ -226,8 +226,8 @@ def _stored_run() -> type[msgspec.Struct]:
     for name, kind in columns().items():
         parts = {"": kind} if isinstance(kind, str) else kind
         for part, of in parts.items():
-            found = list[Any] if of.endswith("[]") else kinds.get(of, Any)
-            types |= dict.fromkeys((name if not part else f"{name}_{part}", part), found)
+            result = list[Any] if of.endswith("[]") else kinds.get(of, Any)
+            types |= dict.fromkeys((name if not part else f"{name}_{part}", part), result)
     return msgspec.defstruct("StoredRun", [(name, types[name] | None) for name, _ in flat_columns()], kw_only=True)
 
 
@@ -272,9 +272,9 @@ def schema(command: str) -> dict[str, Json]:
     if command not in known:
         msg = f"schema: no JSON output of {command!r}; {nearest(command, list(known))}"
         raise BadInput(msg)
-    found: dict[str, Any] = msgspec.json.schema(known[command])
+    result: dict[str, Any] = msgspec.json.schema(known[command])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"opticoll {command} --json",
-        **found,
+        **result,
     }

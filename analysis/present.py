@@ -138,12 +138,12 @@ def show_claims(rows: Sequence[Row]) -> None:
 
 def gathered(rows: Iterable[Row], what: str) -> list[Row]:
     """Collect the rows of a slow source, counting them on the terminal as they arrive."""
-    found: list[Row] = []
+    results: list[Row] = []
     with console().status(what) as status:
         for row in rows:
-            found.append(row)
-            status.update(f"{what}: {len(found)}, last {row.get('id', '')}")
-    return found
+            results.append(row)
+            status.update(f"{what}: {len(results)}, last {row.get('id', '')}")
+    return results
 
 
 def _cell(value: Any) -> str:
@@ -228,9 +228,9 @@ def _accepted(facts: Mapping[str, Any]) -> dict[str, str]:
     return {"fits": fits, **{f"not for {name}": excess for name, excess in facts.get("exceeds", {}).items()}}
 
 
-def show_executed(found: Mapping[str, object]) -> None:
+def show_executed(result: Mapping[str, object]) -> None:
     """Print what a checked schedule moves, how far it lies above the bound, and which runtimes accept it."""
-    metrics: dict[str, Any] = dict(found)
+    metrics: dict[str, Any] = dict(result)
     lines = {name: number(metrics.get(name)) for name in ("ranks", "chunks", "steps", "transfers")}
     if metrics.get("redundant"):
         lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of what the receiver has already)"
@@ -284,8 +284,8 @@ def show_summary(summary: Summary) -> None:
     """Print the summary of a study, one line per formulation and method."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for cell in summary.study.cells:
-        found = summary.results.get(cell.key)
-        groups.setdefault((str(cell.task.formulation), cell.task.method), []).append(found)
+        outcome = summary.results.get(cell.key)
+        groups.setdefault((str(cell.task.formulation), cell.task.method), []).append(outcome)
     rows = []
     for (formulation, method), results in groups.items():
         there = [r for r in results if r is not None]
@@ -361,48 +361,48 @@ def show_description(one: Description) -> None:
     click.echo()
 
 
-def show_iteration(found: IterationTime) -> None:
+def show_iteration(result: IterationTime) -> None:
     """Print the simulated time of an iteration, and the bounds on it."""
     fields = {
-        "model": f"{found.model}, {found.servers} servers",
-        "network": f"{found.network}, {found.link}, routing {found.routing}",
-        "time": f"{1e3 * found.seconds:.6g} ms",
-        "computing": f"{1e3 * found.computing_s:.6g} ms on the busiest server",
-        "bound": f"{1e3 * found.bound_s:.6g} ms   ({found.bound})",
-        "traffic": f"{found.all_reduce_bytes:.4g} bytes all-reduced, {found.transfer_bytes:.4g} bytes transferred",
-        "simulated": f"{found.tasks} tasks, {found.events} events, {found.changes} changes of circuits",
+        "model": f"{result.model}, {result.servers} servers",
+        "network": f"{result.network}, {result.link}, routing {result.routing}",
+        "time": f"{1e3 * result.seconds:.6g} ms",
+        "computing": f"{1e3 * result.computing_s:.6g} ms on the busiest server",
+        "bound": f"{1e3 * result.bound_s:.6g} ms   ({result.bound})",
+        "traffic": f"{result.all_reduce_bytes:.4g} bytes all-reduced, {result.transfer_bytes:.4g} bytes transferred",
+        "simulated": f"{result.tasks} tasks, {result.events} events, {result.changes} changes of circuits",
     }
-    if found.violation is not None:
-        fields["check"] = f"worst violation {found.violation:.2g}"
+    if result.violation is not None:
+        fields["check"] = f"worst violation {result.violation:.2g}"
     show_fields(fields, "iteration")
 
 
-def _racks(found: TopologyDesign) -> str:
-    limits = [f"of {found.rack} nodes"]
-    if found.cables:
-        limits.append(f"at most {found.cables} cables from one to another")
-    if found.uplinks:
-        limits.append(f"at most {found.uplinks} from one to all others")
+def _racks(design: TopologyDesign) -> str:
+    limits = [f"of {design.rack} nodes"]
+    if design.cables:
+        limits.append(f"at most {design.cables} cables from one to another")
+    if design.uplinks:
+        limits.append(f"at most {design.uplinks} from one to all others")
     return ", ".join(limits)
 
 
-def show_design(found: TopologyDesign) -> None:
+def show_design(design: TopologyDesign) -> None:
     """Print a topology, its time, and the bound on all topologies of its degree."""
     fields = {
-        "nodes": f"{found.n}, degree {found.degree}, links {'one way' if found.directed else 'both ways'}",
-        **({"racks": _racks(found)} if found.rack else {}),
-        "topology": f"{found.topology}   (from the {found.source})",
-        "T": f"{number(found.T)}   ({found.proof} for this topology)",
-        "least T": f"{number(found.bound)}   of any topology: {found.reason}",
-        "gap": "none: best possible" if found.best_possible else f"{100 * found.gap:.2f} %",
+        "nodes": f"{design.n}, degree {design.degree}, links {'one way' if design.directed else 'both ways'}",
+        **({"racks": _racks(design)} if design.rack else {}),
+        "topology": f"{design.topology}   (from the {design.source})",
+        "T": f"{number(design.T)}   ({design.proof} for this topology)",
+        "least T": f"{number(design.bound)}   of any topology: {design.reason}",
+        "gap": "none: best possible" if design.best_possible else f"{100 * design.gap:.2f} %",
     }
-    if found.T_failed is not None and found.failed_link is not None:
-        tail, head = found.failed_link
-        grown = f"+{100 * (found.T_failed / found.T - 1):.2f} %, without {tail} to {head}"
-        fields["T, one failed"] = f"{number(found.T_failed)}   ({grown})"
+    if design.T_failed is not None and design.failed_link is not None:
+        tail, head = design.failed_link
+        grown = f"+{100 * (design.T_failed / design.T - 1):.2f} %, without {tail} to {head}"
+        fields["T, one failed"] = f"{number(design.T_failed)}   ({grown})"
     show_fields(fields, "design")
-    if found.others:
-        rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in found.others]
+    if design.others:
+        rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in design.others]
         show_table(rows, ["topology", "T", "proof"], "for comparison")
 
 

@@ -62,36 +62,38 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
     if "demand" in document:
         given["demand"] = _matrix_in(document["demand"], file)
     parameters = read_parameters(model.parameters, given, str(file))
-    found = solution.read_solution(model, own, parameters, document, file)
-    worst = max(found.violations.values(), default=0.0)
+    result = solution.read_solution(model, own, parameters, document, file)
+    worst = max(result.violations.values(), default=0.0)
     verified = worst <= verify.FEASIBLE
     bounds = [
-        one for one in ([found.bound] if found.bound else []) + list(model.bounds(found.data)) if np.isfinite(one.value)
+        one
+        for one in ([result.bound] if result.bound else []) + list(model.bounds(result.data))
+        if np.isfinite(one.value)
     ]
     best = (min if model.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
     task = Task(model.name, own, settings=parameters)
     proof, gap = verify.prove(
-        verified=verified, objective=found.objective, bound=None if best is None else best.value, sense=model.sense,
+        verified=verified, objective=result.objective, bound=None if best is None else best.value, sense=model.sense,
         tol=task.tol,
     )  # fmt: skip
-    if found.needed is not None:  # whose feasibility alone is checked
+    if result.needed is not None:  # whose feasibility alone is checked
         proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
     record = Record(
         **_described(document.get("record"), file), formulation=model.name, paper=model.paper, instance=own.spec,
         instance_hash=own.hash, n=own.n, arcs=getattr(own, "arcs", None), proof=proof, sense=model.sense,
-        objective=found.objective, bound=None if best is None else best.value,
-        bound_source=None if best is None else best.name, gap=gap, verified=verified, violations=found.violations,
-        metrics=verify.properties(model, "metrics", found.data, found.objective if verified else None),
+        objective=result.objective, bound=None if best is None else best.value,
+        bound_source=None if best is None else best.name, gap=gap, verified=verified, violations=result.violations,
+        metrics=verify.properties(model, "metrics", result.data, result.objective if verified else None),
         settings=texts(parameters),
     )  # fmt: skip
     needed = None
-    if found.needed is not None and model.needs is not None:
-        needed = Run(Task(model.needs, own), Record(formulation=model.needs, verified=verified), found.needed)
+    if result.needed is not None and model.needs is not None:
+        needed = Run(Task(model.needs, own), Record(formulation=model.needs, verified=verified), result.needed)
     plan = Plan(
-        model, own, found.data, model.forms[0], record.method or "auto", None, None, None, parameters, {}, {},
-        found.needed or {},
+        model, own, result.data, model.forms[0], record.method or "auto", None, None, None, parameters, {}, {},
+        result.needed or {},
     )  # fmt: skip
-    run = Run(task, record, found.values, found.duals, plan, None, needed)
+    run = Run(task, record, result.values, result.duals, plan, None, needed)
     return Result.of(run, Scale.of(model, own, _shard_in(document, file) if shard is None else shard))
 
 
@@ -135,12 +137,12 @@ def _instance_in(document: Mapping[str, Any], file: Path) -> Instance:
     """The instance of a solution document: that of its spec, or the topology of its arcs."""
     spec = document.get("instance")
     try:
-        found: Instance = parse(str(spec))
+        result: Instance = parse(str(spec))
     except BadInput:
-        found = _topology_in(document, file)
-    if found.hash != document.get("instance_hash") and "arcs" in document:
-        found = _topology_in(document, file)
-    return found
+        result = _topology_in(document, file)
+    if result.hash != document.get("instance_hash") and "arcs" in document:
+        result = _topology_in(document, file)
+    return result
 
 
 def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:

@@ -77,12 +77,12 @@ def write_paths(path: Path, run: Run) -> dict[str, Json]:
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
-    found = weighted_paths.violations(data, weighted_paths.read(path, data))
-    worst = max(found, key=lambda name: found[name])
-    if found[worst] > weighted_paths.EXACT:
-        msg = f"{path}: the paths violate {worst} by {found[worst]:.3g}; solve to a smaller --tol"
+    result = weighted_paths.violations(data, weighted_paths.read(path, data))
+    worst = max(result, key=lambda name: result[name])
+    if result[worst] > weighted_paths.EXACT:
+        msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve to a smaller --tol"
         raise BadInput(msg)
-    return {"file": str(path), **paths.summary, "F": paths.F, "violation": found[worst]}
+    return {"file": str(path), **paths.summary, "F": paths.F, "violation": result[worst]}
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,9 @@ def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     assert isinstance(plan.instance, Topology)
     schedule = plan.formulation.rounds(plan.data, run.values)
     _write(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
-    found = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
+    result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
     size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
-    return {"file": str(path), **size, "delivers": found["verified"], "violation": found["reason"] or None}
+    return {"file": str(path), **size, "delivers": result["verified"], "violation": result["reason"] or None}
 
 
 def _write(path: Path, text: str) -> None:
@@ -300,9 +300,11 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
         path, topology, collective, traffic=traffic_of(plan.parameters, topology),
         root=int(plan.parameters.get("root", 0)), alpha=alpha, beta=beta,
     )  # fmt: skip
-    found: dict[str, Any] = {key: verdict.metrics[key] for key in ("fits_runtime", "exceeds") if key in verdict.metrics}
+    result: dict[str, Any] = {
+        key: verdict.metrics[key] for key in ("fits_runtime", "exceeds") if key in verdict.metrics
+    }
     return {
-        "file": str(path), **facts, **found, "simulated_time": verdict.time, "delivers": verdict.valid,
+        "file": str(path), **facts, **result, "simulated_time": verdict.time, "delivers": verdict.valid,
         "violation": verdict.message or None,
     }  # fmt: skip
 
@@ -346,9 +348,9 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
         proof = combinatorial.write(path, run)
         written = time.perf_counter()
         assert run.plan is not None
-        found = combinatorial.check(run.plan.formulation, run.plan.instance, path, run.plan.parameters)
-        if not found["verified"]:
-            msg = f"{path}: the certificate does not hold: {found['reason']}"
+        result = combinatorial.check(run.plan.formulation, run.plan.instance, path, run.plan.parameters)
+        if not result["verified"]:
+            msg = f"{path}: the certificate does not hold: {result['reason']}"
             raise BadInput(msg)
         return {"file": str(path), **proof, "write_s": written - began, "check_s": time.perf_counter() - written}
     if run.exact is None or not vipr_file.is_certificate(path):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opticoll.instances.readers import Json
-    from opticoll.solvers.methods.topology.symmetric_search import Found
+    from opticoll.solvers.methods.topology.symmetric_search import SearchResult
 
 #: Most nodes of a design.
 MOST_NODES = 4096
@@ -108,14 +108,14 @@ class RecordRow:
 def records() -> dict[tuple[int, int, bool], RecordRow]:
     """The table of records, by nodes, degree and whether links may run one way only."""
     text = files("opticoll.analysis").joinpath(TABLE).read_text(encoding="utf-8")
-    found = {}
+    result = {}
     for row in csv.DictReader(text.splitlines()):
         directed = row["directed"] == "yes"
         kautz, failed = (float(row[name]) if row[name] else None for name in ("genkautz", "one_failure"))
-        found[int(row["nodes"]), int(row["degree"]), directed] = RecordRow(
+        result[int(row["nodes"]), int(row["degree"]), directed] = RecordRow(
             directed, row["topology"], float(row["time"]), Fraction(row["bound"]), kautz, failed
         )
-    return found
+    return result
 
 
 def design(
@@ -197,17 +197,17 @@ def design(
         )
         raise BadInput(msg)
     if record is None:
-        found = _search(data, starts, None if deadline is None else deadline - last_s, seed)
-        if not found.spec:
+        best = _search(data, starts, None if deadline is None else deadline - last_s, seed)
+        if not best.spec:
             limits = ", or allow more --cables and --uplinks" if rack else ""
             msg = f"design: no topology of {n} nodes and degree {degree} was found; raise --starts{limits}"
             raise BadInput(msg)
-        specs = [found.spec]
+        specs = [best.spec]
         if directed and not rack:
             from opticoll.instances import parse
 
             kautz = f"genkautz:n={n},d={degree}"  # one of degree 1 may be disconnected
-            specs = [*([kautz] if parse(kautz).connected else []), *line_specs(n, degree), found.spec]
+            specs = [*([kautz] if parse(kautz).connected else []), *line_specs(n, degree), best.spec]
         timed = _fastest(specs, None if deadline is None else deadline - last_s)
     else:
         timed = solved(record.topology)
@@ -247,7 +247,7 @@ def _fastest(specs: Iterable[str], deadline: float | None) -> Timed:
     return best
 
 
-def _search(data: Design, starts: int, deadline: float | None, seed: int) -> Found:
+def _search(data: Design, starts: int, deadline: float | None, seed: int) -> SearchResult:
     from opticoll.formulations import formulation
     from opticoll.solvers import runner
     from opticoll.solvers.methods.method import Context
@@ -266,16 +266,16 @@ def line_specs(n: int, degree: int) -> list[str]:
     The digraphs are the records of n / d^k nodes, and, for n / d^k of at most d nodes, the complete digraph with every
     arc as often as needed: its line digraphs have the least sums of distances where the degree permits it.
     """
-    found = []
+    results = []
     base, times = n, 0
     while degree > 1 and base % degree == 0 and base // degree > 1:
         base, times = base // degree, times + 1
         if base <= degree + 1:
-            found.append(f"{complete_multigraph(base, degree)}+line={times}")
+            results.append(f"{complete_multigraph(base, degree)}+line={times}")
         record = records().get((base, degree, True))
         if record is not None and base <= MOST_LINED and "+" not in record.topology:
-            found.append(f"{record.topology}+line={times}")
-    return found
+            results.append(f"{record.topology}+line={times}")
+    return results
 
 
 def complete_multigraph(n: int, degree: int) -> str:
@@ -366,7 +366,7 @@ def _sides(n: int, dimensions: int, least: int = 3) -> tuple[int, ...] | None:
     return best
 
 
-def as_json(found: TopologyDesign) -> dict[str, Json]:
+def as_json(design: TopologyDesign) -> dict[str, Json]:
     """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
-    known = found.T_failed is not None and np.isfinite(found.T_failed)
-    return asdict(found) | {"T_failed": found.T_failed if known else None, "best_possible": found.best_possible}
+    known = design.T_failed is not None and np.isfinite(design.T_failed)
+    return asdict(design) | {"T_failed": design.T_failed if known else None, "best_possible": design.best_possible}

@@ -305,12 +305,12 @@ class Result(Run):
         declare = plan.formulation.arrays
         declared = declare(plan.data, values.keys()).get(name) if declare is not None else None
         array = np.asarray(values[name])
-        found = table(name, array, declared, self._names if array.ndim else {}, zeros=zeros)
+        result = table(name, array, declared, self._names if array.ndim else {}, zeros=zeros)
         unit = "" if declared is None else declared.unit
         if (absolute := self.scale.converted(unit)) is not None:
-            found[absolute[0]] = found[name] * absolute[1]
-        found.attrs["unit"] = unit
-        return found
+            result[absolute[0]] = result[name] * absolute[1]
+        result.attrs["unit"] = unit
+        return result
 
     @property
     def frames(self) -> dict[str, pd.DataFrame]:
@@ -345,7 +345,7 @@ class Result(Run):
         links = self.links
         topology, units = links.topology, {"capacity": links.capacity_unit, "load": links.load_unit}
         names = np.array(topology.labels, dtype=object)
-        found = pd.DataFrame(
+        result = pd.DataFrame(
             {
                 "src": names[topology.tail], "dst": names[topology.head], "capacity": links.capacity,
                 "load": links.load, "utilisation": links.utilisation,
@@ -354,9 +354,9 @@ class Result(Run):
         )  # fmt: skip
         for column, unit in list(units.items()):
             if (absolute := self.scale.converted(unit)) is not None:
-                found[f"{column} [{absolute[0]}]"] = found[column] * absolute[1]
-        found.attrs["units"] = units
-        return found
+                result[f"{column} [{absolute[0]}]"] = result[column] * absolute[1]
+        result.attrs["units"] = units
+        return result
 
     def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Moves | Rounds:
         """The solution as a schedule: transfers in steps, moves along trees, or circuits and transfers in rounds.

@@ -32,7 +32,7 @@ def stated(text: str) -> tuple[set[str], set[str]]:
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     variables = [re.findall(r"`(\w+)", line.split("|")[1]) for line in sections["Variables"].splitlines()
                  if VARIABLE.match(line)]  # fmt: skip
-    constraints = [found[1] for line in sections["Constraints"].splitlines() if (found := CONSTRAINT.match(line))]
+    constraints = [result[1] for line in sections["Constraints"].splitlines() if (result := CONSTRAINT.match(line))]
     return {name for names in variables for name in names}, set(constraints)
 
 

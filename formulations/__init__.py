@@ -62,8 +62,8 @@ def formulation(name: str | Formulation) -> Formulation:
             msg = f"formulation {name.name!r}: opticoll or a plug-in has another one of this name; choose another name"
             raise BadInput(msg)
         return name
-    found = _found(name)
-    if found is None:
+    result = _found(name)
+    if result is None:
         plugins.load_installed()
         known_names = formulations()
         if name not in known_names:
@@ -72,7 +72,7 @@ def formulation(name: str | Formulation) -> Formulation:
             msg = f"unknown formulation {name!r}; {hint}{own}"
             raise BadInput(msg)
         return known_names[name]
-    return found
+    return result
 
 
 def _found(name: str) -> Formulation | None:
@@ -99,12 +99,12 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     BadInput
         If its function returns something else than a list of bounds.
     """
-    found = model.bounds(data)
-    if not isinstance(found, list) or not all(isinstance(bound, Bound) for bound in found):
+    result = model.bounds(data)
+    if not isinstance(result, list) or not all(isinstance(bound, Bound) for bound in result):
         where = f"{plugins.place_of(model.bounds)}formulation {model.name!r}"
-        msg = f"{where}: bounds returned {str(found)[:60]}; return a list of Bound objects"
+        msg = f"{where}: bounds returned {str(result)[:60]}; return a list of Bound objects"
         raise BadInput(msg)
-    return found
+    return result
 
 
 def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bound]:
@@ -118,20 +118,20 @@ def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bo
     BadInput
         If one returns something else.
     """
-    found = []
+    results = []
     for function in plugins.own_bounds(model.name):
         name = getattr(function, "__name__", "bound")
         value = function(instance, data) if len(signature(function).parameters) > 1 else function(instance)
         if isinstance(value, Bound):
-            found.append(replace(value, paper=value.paper or "own"))
+            results.append(replace(value, paper=value.paper or "own"))
         elif isinstance(value, Real) and not math.isnan(float(value)):
             summary = (getdoc(function) or "a bound of a plug-in").split("\n")[0].rstrip(".")
-            found.append(Bound(name, float(value), summary, "own"))
+            results.append(Bound(name, float(value), summary, "own"))
         elif value is not None:
             where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
             msg = f"{where}: returned {value!r}; return a number, a Bound or None"
             raise BadInput(msg)
-    return found
+    return results
 
 
 __all__ = [

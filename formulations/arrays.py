@@ -267,11 +267,11 @@ def pair_labels(topology: Topology, sources: I64, targets: I64) -> list[str]:
 def arc_labels(topology: Topology) -> list[str]:
     """``u -> v`` for every arc; parallel arcs are numbered in their order."""
     seen: dict[str, int] = {}
-    found = []
+    results = []
     for name in pair_labels(topology, topology.tail, topology.head):
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+        results.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return results
 
 
 def path_names(paths: PathSet) -> dict[str, list[str]]:
@@ -345,14 +345,14 @@ def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
     if not all(s is not None and 0 <= s <= MAX_ENTRIES for s in sizes):
         msg = f"{where}: 'shape' must be a list of at most {MAX_AXES} sizes"
         raise BadFile(msg)
-    found = tuple(s for s in sizes if s is not None)
-    if math.prod(found) > MAX_ENTRIES:
-        msg = f"{where}: {math.prod(found)} entries are more than the {MAX_ENTRIES} that are read"
+    result = tuple(s for s in sizes if s is not None)
+    if math.prod(result) > MAX_ENTRIES:
+        msg = f"{where}: {math.prod(result)} entries are more than the {MAX_ENTRIES} that are read"
         raise BadFile(msg)
     if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
         msg = f"{where}: 'index' and 'value' must be lists of one length"
         raise BadFile(msg)
-    return found
+    return result
 
 
 def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> F64:

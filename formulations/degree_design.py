@@ -243,11 +243,11 @@ def _moore_diameter(data: Design) -> int:
 def bounds(data: Design) -> list[Bound]:
     """Distances in any topology of the degree, and cuts between racks."""
     time, reason = _moore_time(data)
-    found = [Bound("moore", outward.fraction_up(1 / time), reason, "topology")]
+    result = [Bound("moore", outward.fraction_up(1 / time), reason, "topology")]
     if data.rack:
         time, reason = _cut_time(data)
-        found.append(Bound("rack-cut", outward.fraction_up(1 / time), reason, "topology"))
-    return found
+        result.append(Bound("rack-cut", outward.fraction_up(1 / time), reason, "topology"))
+    return result
 
 
 # builds ---------------------------------------------------------------------------------------------------------------
@@ -403,13 +403,13 @@ def rack_excess(data: Design, links: F64) -> dict[str, float]:
     member = np.eye(data.racks)[data.rack_of]
     between = member.T @ links @ member
     np.fill_diagonal(between, 0.0)
-    found = {}
+    result = {}
     if data.cables:
-        found["cables"] = float(max((between - data.cables).max(), 0.0))
+        result["cables"] = float(max((between - data.cables).max(), 0.0))
     if data.uplinks:
-        found["uplinks_out"] = float(max((between.sum(axis=1) - data.uplinks).max(), 0.0))
-        found["uplinks_in"] = float(max((between.sum(axis=0) - data.uplinks).max(), 0.0))
-    return found
+        result["uplinks_out"] = float(max((between.sum(axis=1) - data.uplinks).max(), 0.0))
+        result["uplinks_in"] = float(max((between.sum(axis=0) - data.uplinks).max(), 0.0))
+    return result
 
 
 def objective(data: Design, values: Mapping[str, F64]) -> float:

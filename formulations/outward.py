@@ -176,8 +176,8 @@ def scaled_up(values: ArrayLike, power: int) -> NDArray[Any]:
     """At least ``values * 2^power``; exact except for overflow and underflow."""
     values = np.asarray(values, dtype=float)
     with np.errstate(all="ignore"):
-        found = np.ldexp(values, power)
-        return np.where(np.ldexp(found, -power) < values, np.nextafter(found, np.inf), found)
+        result = np.ldexp(values, power)
+        return np.where(np.ldexp(result, -power) < values, np.nextafter(result, np.inf), result)
 
 
 def scaled_down(values: ArrayLike, power: int) -> NDArray[Any]:
@@ -188,10 +188,10 @@ def scaled_down(values: ArrayLike, power: int) -> NDArray[Any]:
 def fraction_up(value: Fraction) -> float:
     """The least float that is at least ``value``."""
     try:
-        found = float(value)
+        result = float(value)
     except OverflowError:
-        found = np.inf if value > 0 else -float(np.finfo(float).max)
-    return found if np.isinf(found) or Fraction(found) >= value else float(np.nextafter(found, np.inf))
+        result = np.inf if value > 0 else -float(np.finfo(float).max)
+    return result if np.isinf(result) or Fraction(result) >= value else float(np.nextafter(result, np.inf))
 
 
 def fraction_down(value: Fraction) -> float:

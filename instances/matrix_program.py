@@ -181,9 +181,9 @@ _READ: dict[tuple[str, str], dict[str, Any]] = {}
 def _read_once(content: bytes, suffix: str, where: str) -> dict[str, Any]:
     key = (hashlib.sha256(content).hexdigest(), suffix)
     if key not in _READ:
-        found = _read_apart(content, suffix, where)
+        result = _read_apart(content, suffix, where)
         _READ.clear()
-        _READ[key] = found
+        _READ[key] = result
     return _READ[key]
 
 
@@ -212,8 +212,8 @@ def _read_apart(content: bytes, suffix: str, where: str) -> dict[str, Any]:
             msg = f"{where}: the reader of HiGHS failed ({last[0][:200]}); check the file with another reader"
             raise BadFile(msg)
         with np.load(folder / "arrays.npz", allow_pickle=False) as saved:
-            found: dict[str, Any] = {key: saved[key] for key in saved.files}
-        return found | json.loads((folder / "names.json").read_text(encoding="utf-8"))
+            result: dict[str, Any] = {key: saved[key] for key in saved.files}
+        return result | json.loads((folder / "names.json").read_text(encoding="utf-8"))
 
 
 def _limit_memory() -> None:
@@ -226,9 +226,9 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _program(found: dict[str, Any], where: str) -> MatrixProgram:
+def _program(result: dict[str, Any], where: str) -> MatrixProgram:
     names = {
-        kind: tuple(text or f"{letter}{position}" for position, text in enumerate(found[kind]))
+        kind: tuple(text or f"{letter}{position}" for position, text in enumerate(result[kind]))
         for kind, letter in (("columns", "x"), ("rows", "r"))
     }
     for kind, given in names.items():
@@ -240,13 +240,13 @@ def _program(found: dict[str, Any], where: str) -> MatrixProgram:
         msg = f"{where} has no columns; {_REMEDY}"
         raise BadFile(msg)
     bounds = {
-        name: np.where(np.abs(found[name]) >= INFINITE, np.copysign(np.inf, found[name]), found[name])
+        name: np.where(np.abs(result[name]) >= INFINITE, np.copysign(np.inf, result[name]), result[name])
         for name in ("row_lower", "row_upper", "col_lower", "col_upper")
     }
-    indptr, indices, data = _canonical(found["indptr"], found["indices"], found["data"], len(names["rows"]))
+    indptr, indices, data = _canonical(result["indptr"], result["indices"], result["data"], len(names["rows"]))
     return MatrixProgram(
-        indptr=indptr, indices=indices, data=data, **bounds, cost=found["cost"], offset=float(found["offset"]),
-        integer=found["integer"], sense="max" if found["maximise"] else "min", column_names=names["columns"],
+        indptr=indptr, indices=indices, data=data, **bounds, cost=result["cost"], offset=float(result["offset"]),
+        integer=result["integer"], sense="max" if result["maximise"] else "min", column_names=names["columns"],
         row_names=names["rows"],
     )  # fmt: skip
 
@@ -315,29 +315,29 @@ def parse_sol(text: str, where: str) -> SolFile:
         return _highs(lines, where)
     if lines[0].strip().lower() == "columns":
         return _tables(lines, where)
-    found = SolFile()
+    solution = SolFile()
     cbc = False
     for number, raw in enumerate(lines, start=1):
         line = raw.strip()
         stated = _CBC.match(line)
         if stated:
-            found.status, found.objective, cbc = stated["status"].lower(), _objective(stated["value"]), True
+            solution.status, solution.objective, cbc = stated["status"].lower(), _objective(stated["value"]), True
         elif line.lower().startswith("solution status:"):
-            found.status = line.partition(":")[2].strip().lower()
+            solution.status = line.partition(":")[2].strip().lower()
         elif line.lower().startswith(("objective value:", "# objective value =", "=obj=")):
-            found.objective = _objective(re.split(r"[:=]", line)[-1])
+            solution.objective = _objective(re.split(r"[:=]", line)[-1])
         elif line.lower() in _NO_SOLUTION:
-            found.solved = False
-            found.status = found.status or {"=infeas=": "infeasible", "=unbd=": "unbounded"}.get(line.lower(), "")
+            solution.solved = False
+            solution.status = solution.status or {"=infeas=": "infeasible", "=unbd=": "unbounded"}.get(line.lower(), "")
         elif line and not line.startswith("#"):
             words = line.removeprefix("**").split()
-            _store(found.values, words[1:3] if cbc and len(words) == 4 else words[:2], where, number)
-    return found
+            _store(solution.values, words[1:3] if cbc and len(words) == 4 else words[:2], where, number)
+    return solution
 
 
 def _highs(lines: list[str], where: str) -> SolFile:
     """HiGHS: sections under headings that start with ``#``; the first one that has columns is the primal solution."""
-    found = SolFile(status=lines[1].strip().lower() if len(lines) > 1 else "", solved=False)
+    solution = SolFile(status=lines[1].strip().lower() if len(lines) > 1 else "", solved=False)
     part, target = "", None
     for number, raw in enumerate(lines[2:], start=3):
         line = raw.strip()
@@ -347,22 +347,22 @@ def _highs(lines: list[str], where: str) -> SolFile:
         if heading.startswith(("# primal", "# dual")):
             part, target = heading.split()[1], None
         elif heading.startswith("# columns"):
-            target = found.values if part == "primal" else {}
-            found.solved = found.solved or part == "primal"
+            target = solution.values if part == "primal" else {}
+            solution.solved = solution.solved or part == "primal"
         elif heading.startswith("# rows"):
             target = {}
             if part == "dual":
-                found.duals = target
+                solution.duals = target
         elif heading.startswith("objective "):
-            found.objective = _objective(line.split()[1])
+            solution.objective = _objective(line.split()[1])
         elif line and not line.startswith("#") and target is not None:
             _store(target, line.split()[:2], where, number)
-    return found
+    return solution
 
 
 def _tables(lines: list[str], where: str) -> SolFile:
     """HiGHS, pretty: a table of columns and one of rows, each under headings; then status and objective."""
-    found = SolFile(solved=False)
+    solution = SolFile(solved=False)
     part = ""
     heading: list[str] = []
     for number, raw in enumerate(lines, start=1):
@@ -373,9 +373,9 @@ def _tables(lines: list[str], where: str) -> SolFile:
         elif not line:
             part = ""
         elif line.startswith("model status:"):
-            found.status = line.partition(":")[2].strip()
+            solution.status = line.partition(":")[2].strip()
         elif line.startswith("objective value:"):
-            found.objective = _objective(line.partition(":")[2])
+            solution.objective = _objective(line.partition(":")[2])
         elif part and not heading:
             heading = line.split()
         elif len(words) != len(heading) or not {"name", "index"} <= set(heading):
@@ -384,12 +384,12 @@ def _tables(lines: list[str], where: str) -> SolFile:
         else:
             row = dict(zip(heading, words, strict=True))
             if part == "columns" and "primal" in row:
-                found.solved = True
-                _store(found.values, [row["name"], row["primal"]], where, number)
+                solution.solved = True
+                _store(solution.values, [row["name"], row["primal"]], where, number)
             elif part == "rows" and "dual" in row:
-                found.duals = found.duals if found.duals is not None else {}
-                _store(found.duals, [row["name"], row["dual"]], where, number)
-    return found
+                solution.duals = solution.duals if solution.duals is not None else {}
+                _store(solution.duals, [row["name"], row["dual"]], where, number)
+    return solution
 
 
 def _objective(text: str) -> float | None:
@@ -425,10 +425,10 @@ def positions(given: Iterable[str], names: Iterable[str], where: str, what: str 
         If one of them is unknown.
     """
     place = {name: position for position, name in enumerate(names)}
-    found = []
+    results = []
     for name in given:
         if name not in place:
             msg = f"{where}: the program has no {what} {name[:60]!r}; name the program that the file is a solution of"
             raise BadFile(msg)
-        found.append(place[name])
-    return found
+        results.append(place[name])
+    return results

@@ -320,13 +320,13 @@ def options_for(*items: object) -> str:
 def options() -> str:
     """The options that load all plug-ins of this process but those that every process finds by itself."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
-    found = {*_entry_points(), *named, *(str(Path(place).expanduser().absolute()) for place in named)}
-    return _options(plugin.place for plugin in _known.values() if plugin.place not in found)
+    files = {*_entry_points(), *named, *(str(Path(place).expanduser().absolute()) for place in named)}
+    return _options(plugin.place for plugin in _known.values() if plugin.place not in files)
 
 
 def _options(places: Iterable[str]) -> str:
-    here = Path.cwd()
-    shown = [Path(place).relative_to(here) if Path(place).is_relative_to(here) else place for place in places]
+    folder = Path.cwd()
+    shown = [Path(place).relative_to(folder) if Path(place).is_relative_to(folder) else place for place in places]
     return "".join(f" --plugin {shlex.quote(str(place))}" for place in dict.fromkeys(shown))
 
 
@@ -409,17 +409,17 @@ def load_known() -> list[tuple[Plugin, ModuleType]]:
 
 
 def _items(module: ModuleType, attribute: str) -> list[Any]:
-    found: list[Any] = []
+    results: list[Any] = []
     for name in (attribute, f"{attribute}S"):
         value = getattr(module, name, None)
-        found += value if isinstance(value, (tuple, list)) else [] if value is None else [value]
-    return found
+        results += value if isinstance(value, (tuple, list)) else [] if value is None else [value]
+    return results
 
 
 def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> dict[str, str]:
     """Name and digest of the plug-ins that contributed any of ``objects``, or whose module is among ``modules``."""
     wanted, names = {id(item) for item in objects if item is not None}, set(modules)
-    found = {
+    result = {
         plugin.name: plugin.digest
         for plugin in _known.values()
         if plugin.module in names
@@ -428,7 +428,7 @@ def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> dict[str
             and any(id(item) in wanted for kind in KINDS for item in _items(sys.modules[plugin.module], kind))
         )
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(result.items()))
 
 
 def everywhere(modules: Iterable[str]) -> bool:

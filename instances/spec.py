@@ -484,12 +484,12 @@ def parse(spec: str) -> Any:
 def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:
     """What a family or modifier returns."""
     with plugins.blaming(function):
-        found = function(*arguments, **settings)
-    if not isinstance(found, wanted):
-        what = f"{plugins.place_of(function)}{function.__name__} returned {type(found).__name__}"
+        result = function(*arguments, **settings)
+    if not isinstance(result, wanted):
+        what = f"{plugins.place_of(function)}{function.__name__} returned {type(result).__name__}"
         msg = f"{what}; return oc.Topology(n, tail, head, capacity)"
         raise BadInput(msg)
-    return found
+    return result
 
 
 def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:

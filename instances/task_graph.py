@@ -75,10 +75,10 @@ class TaskGraph:
     waits: I64
 
     def __post_init__(self) -> None:
-        here, there = self.server, self.target
-        ends = (here >= -1) & (here < self.servers) & (there >= -1) & (there < self.servers)
+        source, there = self.server, self.target
+        ends = (source >= -1) & (source < self.servers) & (there >= -1) & (there < self.servers)
         moved = self.kind == TRANSFER
-        bad = ~ends | (moved & ((here < 0) | (there < 0) | (here == there)))
+        bad = ~ends | (moved & ((source < 0) | (there < 0) | (source == there)))
         bad |= ~(np.isfinite(self.amount) & (self.amount >= 0))
         bad |= (self.kind == ALL_REDUCE) & ((self.group < 0) | (self.group >= len(self.groups)))
         if bad.any():
@@ -121,11 +121,11 @@ class TaskGraph:
     @property
     def reduced(self) -> dict[tuple[int, ...], float]:
         """Bytes of the buffers of every group."""
-        found: dict[tuple[int, ...], float] = {}
+        result: dict[tuple[int, ...], float] = {}
         for task in np.flatnonzero(self.kind == ALL_REDUCE):
             members = self.groups[self.group[task]]
-            found[members] = found.get(members, 0.0) + float(self.amount[task])
-        return found
+            result[members] = result.get(members, 0.0) + float(self.amount[task])
+        return result
 
 
 class TaskGraphDraft:

@@ -454,15 +454,15 @@ def _split() -> dict[tuple[str, int, int], tuple[SplitOperator, ...]]:
     """Operators by model, samples per GPU and servers."""
     with SPLIT_TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    found: dict[tuple[str, int, int], dict[str, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    result: dict[tuple[str, int, int], dict[str, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        found[row["model"], int(row["samples_per_gpu"]), int(row["servers"])][row["operator"]].append(row)
+        result[row["model"], int(row["samples_per_gpu"]), int(row["servers"])][row["operator"]].append(row)
     return {
         key: tuple(
-            SplitOperator(name, int(here[0]["occurrences"]), {
-                int(row["parts"]): (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0 for row in here
-            }) for name, here in models.items()
-        ) for key, models in found.items()
+            SplitOperator(name, int(group[0]["occurrences"]), {
+                int(row["parts"]): (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0 for row in group
+            }) for name, group in models.items()
+        ) for key, models in result.items()
     }  # fmt: skip
 
 

@@ -192,7 +192,7 @@ def choose(
 def largest_of(name: str, parameters: Settings) -> Largest | None:
     """The entry of :data:`LARGEST` for a formulation with these parameters; None if there is none."""
     special = (LARGEST.get(f"{name} {key}={value}") for key, value in parameters.items())
-    return next((found for found in special if found is not None), LARGEST.get(name))
+    return next((result for result in special if result is not None), LARGEST.get(name))
 
 
 def kind_of(instance: object) -> str:

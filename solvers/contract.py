@@ -221,8 +221,8 @@ def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[s
     elif capabilities.lp:
         run("slow", slow_lp(), SolveRequest(threads=1, time_limit_s=0.05))
     if capabilities.lp:
-        found = (_disagreement(name, random_lp(seed), seed) for seed in range(RANDOM_LPS))
-        outcomes["disagreement"] = {"text": next(filter(None, found), "")}
+        result = (_disagreement(name, random_lp(seed), seed) for seed in range(RANDOM_LPS))
+        outcomes["disagreement"] = {"text": next(filter(None, result), "")}
     return outcomes, {key: array for key, array in vectors.items() if array is not None}
 
 
@@ -295,11 +295,11 @@ def results(name: str, misspelt: str, bad_value: tuple[str, Any] | None) -> Resu
     answer = call_isolated("opticoll.solvers.contract:battery", arguments, wall_limit_s=900, threads=1)
     if not answer.finished:
         return {"broken": {"reason": f"{name}: {answer.message}"}}
-    found = dict(answer.values)
+    result = dict(answer.values)
     for key, array in answer.arrays.items():
         case, which = key.rsplit(" ", 1)
-        found[case][which] = array
-    return found
+        result[case][which] = array
+    return result
 
 
 class AdapterContract:
@@ -320,14 +320,14 @@ class AdapterContract:
 
     def result(self, case: str) -> dict[str, Any]:
         """The result of one problem; skips the test where there is none."""
-        found = self.outcomes()
-        if "skip" in found:
-            pytest.skip(found["skip"]["reason"])
-        if "broken" in found:
-            pytest.fail(found["broken"]["reason"])
-        if case not in found:
+        outcome = self.outcomes()
+        if "skip" in outcome:
+            pytest.skip(outcome["skip"]["reason"])
+        if "broken" in outcome:
+            pytest.fail(outcome["broken"]["reason"])
+        if case not in outcome:
             pytest.skip(f"{self.name} does not take this class of problems")
-        return found[case]
+        return outcome[case]
 
     def needs(self, capability: str) -> None:
         """Skip the test of a capability that the adapter does not declare."""

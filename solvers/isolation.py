@@ -339,8 +339,8 @@ def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, 
     if "error" in answer:
         raise _typed(answer["error"])
     if "values" in answer:
-        found = read_arrays(folder, answer["places"])
-        return Answer(None, answer["values"], found, wall_s=wall_s, peak_memory_mb=peak or None)
+        result = read_arrays(folder, answer["places"])
+        return Answer(None, answer["values"], result, wall_s=wall_s, peak_memory_mb=peak or None)
     if ending is None:
         ending, message = _diagnose(folder, job.returncode or 0, answer, limited=watch.memory_limit_mb is not None)
     state = read_progress(folder)
@@ -433,9 +433,9 @@ def solve_isolated(
         arrays["warm_start"] = request.warm_start
     asked = asdict(replace(request, warm_start=None))
 
-    def relay(values: dict[str, Any], found: dict[str, NDArray[Any]]) -> None:
+    def relay(values: dict[str, Any], result: dict[str, NDArray[Any]]) -> None:
         if on_progress is not None:
-            on_progress(values.get("objective"), values.get("bound"), found.get("x"))
+            on_progress(values.get("objective"), values.get("bound"), result.get("x"))
 
     answer = call_isolated(
         "opticoll.solvers.isolation:solve_in_worker", {"adapter": adapter_name, "request": asked}, arrays,
@@ -491,8 +491,8 @@ def solve_in_worker(
 
     outcome = solve_here(form, arguments["adapter"], request, progress)
     values = {name: value for name, value in vars(outcome).items() if name not in ("x", "row_duals")}
-    found = {"x": outcome.x, "row_duals": outcome.row_duals}
-    return values, {name: array for name, array in found.items() if array is not None}
+    result = {"x": outcome.x, "row_duals": outcome.row_duals}
+    return values, {name: array for name, array in result.items() if array is not None}
 
 
 def solve_here(

@@ -190,8 +190,8 @@ def _refuse_too_large(
         if task.form is None and served and (most is None or size["variables"] <= most):
             return
         method = solver = "highs-ipx"
-    elif (found := method_named(method)) is not None:
-        known = {parameter.name: parameter.default for parameter in found.parameters}
+    elif (result := method_named(method)) is not None:
+        known = {parameter.name: parameter.default for parameter in result.parameters}
         solver = str(task.settings.get("solver", known.get("solver")))
     memory.refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
 
@@ -203,11 +203,11 @@ def _refuse_unknown_method(name: str, model: Formulation) -> None:
         plugins.load_installed()
         if name in adapters():
             return
-    found = method_named(name)
-    if found is not None and found.applies(model):
+    result = method_named(name)
+    if result is not None and result.applies(model):
         return
     fitting = methods_for(model)
-    if found is not None:
+    if result is not None:
         options = ", ".join([*fitting, *(a for a in adapters())])
         msg = f"method {name!r} does not take {model.name}; it can be solved by {options}"
         raise MethodMismatch(msg)
@@ -222,19 +222,19 @@ def _solver(
     wanted = name if method is None else method_parameters.get("solver")
     if wanted is None:
         return None
-    found = adapter(str(wanted))
-    can = found.capabilities
+    result = adapter(str(wanted))
+    can = result.capabilities
     if model.problem == "MILP" and not can.mip and (method is None or method.run is None):
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip)
-        msg = f"{found.name} solves no integer problems and {model.name} is one; use one of {able}"
+        msg = f"{result.name} solves no integer problems and {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if model.problem == "LP" and not can.lp:
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
-        msg = f"{found.name} solves no continuous LPs and {model.name} is one; use one of {able}"
+        msg = f"{result.name} solves no continuous LPs and {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
-    if not found.installed():
-        raise SolverUnavailable(found.missing())
-    return found
+    if not result.installed():
+        raise SolverUnavailable(result.missing())
+    return result
 
 
 def _refuse_unknown_settings(
@@ -312,8 +312,8 @@ def plugins_of(plan: Plan) -> dict[str, str]:
     data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
     basis = None if model.needs is None else formulation(model.needs)
     objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
-    found = plugins.involved(objects, modules_behind(plan.instance.spec))
-    return found if named(model) else {**found, model.name: code_digest(model)}
+    result = plugins.involved(objects, modules_behind(plan.instance.spec))
+    return result if named(model) else {**result, model.name: code_digest(model)}
 
 
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")

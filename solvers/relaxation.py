@@ -66,13 +66,13 @@ def solve_scaled(
     memory_limit_gib: float | None = None,
     on_progress: Callable[[float | None, float | None], None] | None = None,
     stop: threading.Event | None = None,
-    here: bool = False,
+    in_process: bool = False,
 ) -> Outcome:
     """Solve a problem through its reformulations; outcome and progress are of ``form`` itself.
 
-    ``steps`` are by default :func:`scaling_steps`. ``here`` solves in this process, without limit on memory. The other
-    parameters, and what is raised, are those of :func:`opticoll.solvers.isolation.solve_isolated`. A warm start cannot
-    be converted.
+    ``steps`` are by default :func:`scaling_steps`. ``in_process`` solves in this process, without limit on memory. The
+    other parameters, and what is raised, are those of :func:`opticoll.solvers.isolation.solve_isolated`. A warm start
+    cannot be converted.
     """
     assert request.warm_start is None
     chain = scaling_steps(form) if steps is None else steps
@@ -85,7 +85,7 @@ def solve_scaled(
             on_progress(objective, bound)
 
     target, report = chain[-1].form if chain else form, None if on_progress is None else relay
-    if here:
+    if in_process:
         outcome = solve_here(target, adapter, request, report)
     else:
         outcome = solve_isolated(

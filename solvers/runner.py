@@ -179,11 +179,11 @@ def _continued(
         return first
     own = {name: value for name, value in task.settings.items() if name in plan.parameters}
     other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
-    found = method_named(method)
-    assert found is not None
+    result = method_named(method)
+    assert result is not None
     next_plan = replace(
-        plan, method=method, reformulation=None, procedure=found, adapter=None, choice=None, options={},
-        method_parameters=read_parameters(found.parameters, {}, method),
+        plan, method=method, reformulation=None, procedure=result, adapter=None, choice=None, options={},
+        method_parameters=read_parameters(result.parameters, {}, method),
     )  # fmt: skip
     try:
         work = _Work(other, next_plan, deadline, on_progress, stop, budget)
@@ -419,13 +419,13 @@ class _Work:
         start = time.monotonic()
         objective, verified = self._verify()
         formulation, task = self.plan.formulation, self.task
-        found = self._all_bounds(objective)
-        bound = verify.tightest(found, formulation.sense)
+        bounds = self._all_bounds(objective)
+        bound = verify.tightest(bounds, formulation.sense)
         if self.analytic is None and formulation.closed_forms is not None:  # else among the bounds already
             exact = formulation.closed_forms(self.plan.data)
         else:
             exact = []
-        contradiction = verify.contradiction([*found, *exact], objective if verified else None, formulation.sense)
+        contradiction = verify.contradiction([*bounds, *exact], objective if verified else None, formulation.sense)
         if verified and objective is not None and self.values is not None and self.outcome.termination in ENDED:
             contradiction = verify.misstated(formulation, self.form, self.values, objective) or contradiction
         proof, gap = verify.prove(
@@ -491,7 +491,7 @@ class _Work:
     def _all_bounds(self, objective: float | None) -> list[Bound]:
         """All recomputed bounds: from duals first, analytic ones where those leave a gap."""
         formulation, data = self.plan.formulation, self.plan.data
-        found = list(self.bounds)
+        result = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:
             try:
                 certified = formulation.certify(data, self.duals)
@@ -499,20 +499,20 @@ class _Work:
                 certified = None
                 self.outcome.message += f" duals were refused: {error}"
             if certified is not None:
-                found.append(certified)
+                result.append(certified)
         out = self.outcome
         if self.form is not None and out.row_duals is not None and not self.form.is_mip:
             value = verify.dual_bound(self.form, out.row_duals)
             if np.isfinite(value):
-                found.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
-        if not self._closed(objective, found):
-            found += self._analytic_bounds()
+                result.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
+        if not self._closed(objective, result):
+            result += self._analytic_bounds()
         adapter = self.plan.adapter
         unproven = self.form is not None and (self.form.is_mip or (adapter and not adapter.capabilities.duals))
-        if unproven and out.x is not None and not self._closed(objective, found):
+        if unproven and out.x is not None and not self._closed(objective, result):
             relaxed = self._relaxation()
-            found += [] if relaxed is None else [relaxed]
-        return found
+            result += [] if relaxed is None else [relaxed]
+        return result
 
     def _analytic_bounds(self) -> list[Bound]:
         """The analytic bounds, unless they take longer than the limit and a few seconds."""
@@ -547,9 +547,9 @@ class _Work:
         if left is not None and left <= 0:
             return None
         request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
-        found = relaxation_bound(self.form, request, self.budget.memory_left_gib())
+        bound = relaxation_bound(self.form, request, self.budget.memory_left_gib())
         self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
-        return found
+        return bound
 
     def _record(
         self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool,

@@ -167,13 +167,13 @@ def check(
         notes.append("the file's bound was ignored: it has no duals from which this formulation's can be recomputed")
     if document.get("proof") is not None:
         notes.append("the file's proof was ignored")
-    found = check_record(model, instance, parameters, reason, violations, objective)
-    found |= {"claimed": claimed, "notes": notes}
+    record = check_record(model, instance, parameters, reason, violations, objective)
+    record |= {"claimed": claimed, "notes": notes}
     if bound is not None:
-        found |= {"bound": bound.value, "bound_source": bound.name}
+        record |= {"bound": bound.value, "bound_source": bound.name}
     if model.metrics:
-        found["metrics"] = verify.properties(model, "metrics", data, None if reason else objective)
-    return found
+        record["metrics"] = verify.properties(model, "metrics", data, None if reason else objective)
+    return record
 
 
 @dataclass(frozen=True)
@@ -210,9 +210,9 @@ def _check_certificate(model: Formulation, instance: Instance, path: Path, param
     if worst > FEASIBLE:
         msg = f"certificate {path}: its solution of {basis.name} has a violation of {worst:.3g}"
         raise BadFile(msg)
-    found = check_certificate(model, instance, path, parameters, needed)
-    found["notes"].append(f"the data are the file's own solution of {basis.name}, which was checked as well")
-    return found
+    result = check_certificate(model, instance, path, parameters, needed)
+    result["notes"].append(f"the data are the file's own solution of {basis.name}, which was checked as well")
+    return result
 
 
 def read_solution(
@@ -317,13 +317,13 @@ def _refuse_other_settings(
     theirs = read_parameters(model.parameters, stated, str(path))
     other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
     if other:
-        there, here, remedy = (
+        there, requested, remedy = (
             separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
             for separator, prefix, values in ((", ", "", theirs), (", ", "", parameters), (" ", "--set ", theirs))
         )
         if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the text only names
             remedy = "the same demand, as data or as a file"
-        msg = f"{path}: is a solution for {there}, and {here} is asked for; to check it as that, give {remedy}"
+        msg = f"{path}: is a solution for {there}, and {requested} is asked for; to check it as that, give {remedy}"
         raise BadFile(msg)
 
 
@@ -358,8 +358,8 @@ def _recomputed_bound(model: Formulation, data: Any, duals: Mapping[str, NDArray
     """The bound that duals prove, None if they prove nothing."""
     assert model.certify is not None
     with np.errstate(all="ignore"):
-        found = model.certify(data, duals)
-    return found if found is not None and math.isfinite(found.value) else None
+        value = model.certify(data, duals)
+    return value if value is not None and math.isfinite(value.value) else None
 
 
 def check_paths(model: Formulation, instance: Any, path: Path, parameters: Settings) -> CheckRecord:
@@ -385,9 +385,9 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
     reason = ""
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)"
-    found = check_record(model, instance, parameters, reason, violations, paths.F)
-    found |= {"claimed": paths.F, "metrics": {**paths.summary, "demand": paths.demand}}
-    return found
+    record = check_record(model, instance, parameters, reason, violations, paths.F)
+    record |= {"claimed": paths.F, "metrics": {**paths.summary, "demand": paths.demand}}
+    return record
 
 
 def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
@@ -413,9 +413,9 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
     where = f"solution file {path}"
     model = model if model.of_instance is None else model.of_instance(instance)
     data = prepared(model, instance, parameters)
-    found = read_sol(path)
-    if not found.solved:
-        msg = f"{where} holds no solution (status {found.status or 'unknown'}); name one with values"
+    result = read_sol(path)
+    if not result.solved:
+        msg = f"{where} holds no solution (status {result.status or 'unknown'}); name one with values"
         raise BadFile(msg)
     program = instance if isinstance(instance, MatrixProgram) else None
     form = compile_built(model, model.build["matrix" if program is not None else model.forms[0]](data))
@@ -424,7 +424,7 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
     else:
         columns, rows = plain_names(form.column_names(), "x"), plain_names(form.row_names(), "r")
     x = np.zeros(len(columns))
-    x[positions(found.values, columns, where)] = list(found.values.values())
+    x[positions(result.values, columns, where)] = list(result.values.values())
     values = {"x": x} if program is not None else form.values(x)
     if program is None and model.unfold is not None:
         values = model.unfold(data, values)
@@ -436,22 +436,22 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
         if program is not None and worst in {"row", "column", "integrality"}:
             reason += f", most at {most_violated(program, values, worst)}"
-    elif found.objective is not None:
-        scale = max(abs(objective), abs(found.objective), 1.0)
-        if abs(objective - found.objective) > FEASIBLE * scale:
-            reason = f"the file claims objective {found.objective}, its values have {objective!r}"
+    elif result.objective is not None:
+        scale = max(abs(objective), abs(result.objective), 1.0)
+        if abs(objective - result.objective) > FEASIBLE * scale:
+            reason = f"the file claims objective {result.objective}, its values have {objective!r}"
     bound = None
-    if found.duals is not None and not form.is_mip:
+    if result.duals is not None and not form.is_mip:
         y = np.zeros(len(rows))
-        y[positions(found.duals, rows, where, "row")] = list(found.duals.values())
+        y[positions(result.duals, rows, where, "row")] = list(result.duals.values())
         bound = dual_bound(form, y)
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if bound is None or not math.isfinite(bound):
         bound = None
-    if found.status:
-        notes.append(f"the file's status {found.status!r} was ignored")
+    if result.status:
+        notes.append(f"the file's status {result.status!r} was ignored")
     record = check_record(model, instance, parameters, reason, violations, objective)
-    record |= {"claimed": found.objective, "bound": bound, "notes": notes}
+    record |= {"claimed": result.objective, "bound": bound, "notes": notes}
     record["bound_source"] = None if bound is None else "lp-dual"
     return record
 
@@ -477,12 +477,12 @@ def check_rounds(
         }
     worst = max(violations, key=lambda block: violations[block])
     reason = "" if violations[worst] <= FEASIBLE else f"{worst} is violated {violations[worst]:g} times"
-    found = check_record(model, instance, parameters, reason, violations, float(schedule.rounds))
-    found |= {
+    record = check_record(model, instance, parameters, reason, violations, float(schedule.rounds))
+    record |= {
         "metrics": {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers},
         "schedule": {"violation": worst if reason else None, "rank": None, "chunk": None, "step": None},
     }
-    return found
+    return record
 
 
 def check_schedule(
@@ -532,21 +532,21 @@ def check_schedule(
         msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
         raise BadFile(msg)
     violations = {} if verdict.valid else {verdict.reason: None}
-    found = check_record(model, instance, None, verdict.message, violations, verdict.time)
-    found |= {
+    record = check_record(model, instance, None, verdict.message, violations, verdict.time)
+    record |= {
         "verified": verdict.valid, "metrics": verdict.metrics,
         "schedule": {
             "collective": collective, "violation": verdict.reason or None, "rank": verdict.rank,
             "chunk": verdict.chunk, "step": verdict.step,
         },
     }  # fmt: skip
-    return found
+    return record
 
 
 def _residuals(model: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     with np.errstate(all="ignore"):  # what overflows is a violation
-        found = verify.residuals(model, data, values)
-    return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in found.items()}
+        result = verify.residuals(model, data, values)
+    return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in result.items()}
 
 
 def _is_json(path: Path) -> bool:

@@ -240,9 +240,9 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.ValidationError
             If a field has the wrong type; nothing is converted.
         """
-        found = plain(values)
+        result = plain(values)
         with _READING:
-            return msgspec.convert(found, cls)
+            return msgspec.convert(result, cls)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.__struct_fields__:
@@ -486,15 +486,15 @@ def check_record(
 
     ``parameters`` are None for a schedule, which has no settings.
     """
-    found: CheckRecord = {
+    result: CheckRecord = {
         "formulation": model.name, "instance": instance.spec, "instance_hash": instance.hash,
         "settings": texts(parameters or {}), "verified": not reason, "violations": violations or {},
         "objective": objective, "claimed": None, "bound": None, "bound_source": None, "metrics": {}, "reason": reason,
         "notes": [],
     }  # fmt: skip
     if parameters is None:
-        del found["settings"]
-    return found
+        del result["settings"]
+    return result
 
 
 @overload

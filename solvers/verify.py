@@ -267,12 +267,12 @@ def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     BadInput
         If the checker does not return a number for each block.
     """
-    found = formulation.residuals(data, values)
-    if not isinstance(found, Mapping) or not found or not all(np.ndim(v) == 0 for v in found.values()):
-        what = f"{_hook(formulation, 'residuals')} returned {str(found)[:60]}"
+    result = formulation.residuals(data, values)
+    if not isinstance(result, Mapping) or not result or not all(np.ndim(v) == 0 for v in result.values()):
+        what = f"{_hook(formulation, 'residuals')} returned {str(result)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
-    return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in found.items()}
+    return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in result.items()}
 
 
 def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> float:
@@ -283,11 +283,11 @@ def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     BadInput
         If it does not return a number.
     """
-    found = formulation.objective(data, values)
-    if np.ndim(found) != 0 or not isinstance(found, (Real, np.ndarray)):
-        msg = f"{_hook(formulation, 'objective')} returned {str(found)[:60]}; return a number"
+    result = formulation.objective(data, values)
+    if np.ndim(result) != 0 or not isinstance(result, (Real, np.ndarray)):
+        msg = f"{_hook(formulation, 'objective')} returned {str(result)[:60]}; return a number"
         raise BadInput(msg)
-    return float(found)
+    return float(result)
 
 
 def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *arguments: Any) -> dict[str, Json]:
@@ -299,16 +299,16 @@ def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *
         If it does not return a mapping of names to what JSON can hold.
     """
     function = formulation.metrics_at if hook == "metrics" else formulation.describe
-    found = {} if function is None else function(*arguments)
+    result = {} if function is None else function(*arguments)
     try:
-        if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):
-            raise TypeError(found)
-        json.dumps(dict(found), default=_held, skipkeys=True)
+        if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
+            raise TypeError(result)
+        json.dumps(dict(result), default=_held, skipkeys=True)
     except (TypeError, ValueError, AttributeError) as error:
-        what = f"{_hook(formulation, hook)} returned {str(found)[:60]}"
+        what = f"{_hook(formulation, hook)} returned {str(result)[:60]}"
         msg = f"{what}; return a mapping of names to numbers, texts or lists of these"
         raise BadInput(msg) from error
-    return dict(found)
+    return dict(result)
 
 
 def _held(value: Any) -> Any:
@@ -477,8 +477,8 @@ def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
     """The column vector of named arrays; None if some column has no name."""
     x = np.full(form.A.shape[1], np.nan)
     for name, block in form.columns.items():
-        here = block.index >= 0
-        x[block.index[here]] = np.asarray(values[name], dtype=float).ravel()[here]
+        mask = block.index >= 0
+        x[block.index[mask]] = np.asarray(values[name], dtype=float).ravel()[mask]
     return None if np.isnan(x).any() else x
 
 

@@ -84,14 +84,14 @@ def descendants(root: int) -> list[int]:
 
     if not _LISTED.exists():
         return [child.pid for child in psutil.Process(root).children(recursive=True)]
-    found, todo = [], [root]
+    result, todo = [], [root]
     while todo:
         with suppress(OSError):  # it has ended
             for thread in Path(f"/proc/{todo.pop()}/task").iterdir():
                 children = [int(pid) for pid in (thread / "children").read_bytes().split()]
-                found += children
+                result += children
                 todo += children
-    return found
+    return result
 
 
 class Job:
@@ -166,14 +166,14 @@ class Worker:
         return None
 
 
-class _Here(threading.local):
+class _WaitingRoom(threading.local):
     """The waiting workers of each thread, by what they serve; the system kills workers when their thread ends."""
 
     def __init__(self) -> None:
         self.waiting: dict[tuple[object, ...], Worker] = {}
 
 
-here = _Here()
+waiting_room = _WaitingRoom()
 
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
@@ -187,7 +187,7 @@ def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
     The next calls of this thread with the same modules and threads take it. It ends with this process.
     """
     serves = _served(modules, threads)
-    if serves not in here.waiting:
+    if serves not in waiting_room.waiting:
         _keep(_start(serves, threads))
 
 
@@ -203,21 +203,21 @@ def _start(serves: tuple[object, ...], threads: int | None) -> Worker:
 
 def _keep(worker: Worker) -> None:
     """Let a worker wait; beyond :data:`MOST_WAITING`, the one that has waited longest ends."""
-    here.waiting[worker.serves] = worker
-    for serves in list(here.waiting)[:-MOST_WAITING]:
-        here.waiting.pop(serves).end()
+    waiting_room.waiting[worker.serves] = worker
+    for serves in list(waiting_room.waiting)[:-MOST_WAITING]:
+        waiting_room.waiting.pop(serves).end()
 
 
 def end_waiting() -> None:
     """End the workers of this thread that wait for jobs."""
-    while here.waiting:
-        here.waiting.popitem()[1].end()
+    while waiting_room.waiting:
+        waiting_room.waiting.popitem()[1].end()
 
 
 def start_job(folder: Path, modules: tuple[str, ...], threads: int | None) -> Job:
     """Give the job in a folder to a worker with these modules: a waiting one or a new one."""
     serves = _served(modules, threads)
-    waiting = here.waiting.pop(serves, None)
+    waiting = waiting_room.waiting.pop(serves, None)
     job = None if waiting is None else waiting.take(folder)
     while job is None:
         job = _start(serves, threads).take(folder)
@@ -286,14 +286,14 @@ def main() -> NoReturn:
             pid, named = fork_ahead(ours, answering)
             os.write(named, os.fsencode(folder))
         os.close(named)
-        told = answers_alone(pid, answered)
-        if told:  # the system takes milliseconds to end the process, which nobody has to wait for
+        answered_all = answers_alone(pid, answered)
+        if answered_all:  # the system takes milliseconds to end the process, which nobody has to wait for
             os.write(1, b"0\n")
         ended, status = os.waitpid(-1, 0)
         while ended != pid:  # an orphan of the job
             ended, status = os.waitpid(-1, 0)
         kill_orphans()
-        if not told:
+        if not answered_all:
             with suppress(BlockingIOError):
                 os.read(answered, 1)
             os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))

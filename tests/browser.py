@@ -35,16 +35,16 @@ def main(path: str, width: str, scheme: str, picture: str) -> int:
     from PySide6.QtWebEngineWidgets import QWebEngineView
     from PySide6.QtWidgets import QApplication
 
-    told: dict[str, object] = {"console": [], "requests": []}
+    result: dict[str, object] = {"console": [], "requests": []}
 
     class Page(QWebEnginePage):
         def javaScriptConsoleMessage(self, level, message, line, source):
-            told["console"].append(message)
+            result["console"].append(message)
 
     class Requests(QWebEngineUrlRequestInterceptor):
         def interceptRequest(self, info):
             if info.requestUrl().scheme() not in ("file", "data"):
-                told["requests"].append(info.requestUrl().toString())
+                result["requests"].append(info.requestUrl().toString())
 
     application = QApplication([sys.argv[0]])
     view = QWebEngineView()
@@ -55,9 +55,9 @@ def main(path: str, width: str, scheme: str, picture: str) -> int:
     view.show()
 
     def finish(answer):
-        told.update(json.loads(answer))
+        result.update(json.loads(answer))
         view.grab().save(picture)
-        print(json.dumps(told))
+        print(json.dumps(result))
         application.quit()
 
     view.loadFinished.connect(

@@ -91,11 +91,11 @@ def needed_arrays(model: Formulation, instance: Any) -> dict[str, np.ndarray[Any
     assert model.needs is not None
     basis = formulation(model.needs)
     data = basis.prepare(instance, read_parameters(basis.parameters, {}, basis.name))
-    found = {key: np.ones(array.shape) for key, array in basis.arrays(data, ()).items()}  # type: ignore[arg-type]
+    result = {key: np.ones(array.shape) for key, array in basis.arrays(data, ()).items()}  # type: ignore[arg-type]
     if basis.name == "alltoall.min-congestion":
-        found["x"] = np.zeros(data.paths.paths)
-        found["x"][data.paths.first[:-1]] = 1.0
-    return found
+        result["x"] = np.zeros(data.paths.paths)
+        result["x"][data.paths.first[:-1]] = 1.0
+    return result
 
 
 def entries(array: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -121,20 +121,20 @@ def mutations(array: Array) -> dict[str, dict[str, Any]]:
     """The array with a wrong entry or shape, by what is wrong."""
     shape = sizes(array)
     right = np.full(shape, float(array.low or 0))
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     if right.size:
         wrong: dict[str, Any] = {"nan": float("nan"), "infinity": 1e999, "digits": 10**400, "text": "1"}
         if array.high is not None:
             assert array.low is not None
             wrong |= {"2^63": 2**63, "below": array.low - 1, "one past": limit(array), "1e9 and a half": 1e9 + 0.5}
         for what, value in wrong.items():
-            found[what] = entries(right)
-            found[what]["value"][-1] = value
-    found["another axis"] = entries(np.zeros((*shape, 2)))
-    found["200 million entries"] = {"shape": [200_000_000, *shape[1:]], "index": [], "value": []}
+            result[what] = entries(right)
+            result[what]["value"][-1] = value
+    result["another axis"] = entries(np.zeros((*shape, 2)))
+    result["200 million entries"] = {"shape": [200_000_000, *shape[1:]], "index": [], "value": []}
     if shape and isinstance(array.shape[0], int):
-        found["one more"] = entries(np.zeros((shape[0] + 1, *shape[1:])))
-    return found
+        result["one more"] = entries(np.zeros((shape[0] + 1, *shape[1:])))
+    return result
 
 
 def run(
@@ -149,8 +149,8 @@ def run(
     return status, err.getvalue().splitlines()
 
 
-def told(array: Array) -> list[str]:
-    """The sizes that it names."""
+def named_sizes(array: Array) -> list[str]:
+    """The names of the sizes of its axes."""
     return [size.name for size in array.shape if isinstance(size, Size)]
 
 
@@ -162,8 +162,8 @@ def drawn(key: str, array: Array, rng: np.random.Generator) -> np.ndarray[Any, A
     if top is None:
         return rng.uniform(-1, 2, shape)
     high = array.high if isinstance(array.high, tuple) else top
-    found = rng.integers(array.low or 0, high, shape).astype(float)
-    return np.sort(found) if key == "path_pair" else found
+    result = rng.integers(array.low or 0, high, shape).astype(float)
+    return np.sort(result) if key == "path_pair" else result
 
 
 def everything(folder: Path) -> None:
@@ -176,7 +176,7 @@ def everything(folder: Path) -> None:
         for key, array in arrays.items():
             wrong = mutations(array)
             first = array.shape[0] if array.shape else None
-            if isinstance(first, Size) and sum(first.name in told(other) for other in arrays.values()) > 1:
+            if isinstance(first, Size) and sum(first.name in named_sizes(other) for other in arrays.values()) > 1:
                 wrong["unequal sizes"] = entries(np.zeros((sizes(array)[0] + 1, *sizes(array)[1:])))
             for what, entry in wrong.items():
                 tell(name, f"{key}: {what}")

@@ -39,8 +39,8 @@ def ring(collective, n, inplace=False):
             start = ("i", (r - 1) % n)
             put(step("s", start, start))
             for k in range(2, n):
-                here = ("i", (r - k) % n)
-                put(step("rrs", here, here))
+                current = ("i", (r - k) % n)
+                put(step("rrs", current, current))
             if collective == "reducescatter":
                 put(step("rrc", ("i", r), ("o", 0)))
             else:
@@ -86,8 +86,8 @@ def naive_outcome(program, random):
         return program.located(v, Place(place.buffer, place.offset + c))
 
     def read(v, place, c):
-        found = at(v, place, c)
-        return memory[v].get(found, program.initial(v, found) or ("nothing",))
+        result = at(v, place, c)
+        return memory[v].get(result, program.initial(v, result) or ("nothing",))
 
     def passed(v, b, s):
         instructions = program.ranks[v].blocks[b].instructions
@@ -109,8 +109,8 @@ def naive_outcome(program, random):
         one = b.instructions[done[v, b.number]]
         values = queues[b.receive, v, b.channel].pop(0) if one.kind in RECEIVES else []
         if one.kind in READS:
-            here = [read(v, one.source, c) for c in range(one.count)]
-            values = [tuple(sorted(x + y)) for x, y in zip(values, here, strict=True)] if values else here
+            current = [read(v, one.source, c) for c in range(one.count)]
+            values = [tuple(sorted(x + y)) for x, y in zip(values, current, strict=True)] if values else current
         if one.kind == "re":
             there = [read(v, one.target, c) for c in range(one.count)]
             values = [tuple(sorted(x + y)) for x, y in zip(there, values, strict=True)]

@@ -102,17 +102,17 @@ def solve_many(arguments, arrays, report):
     from opticoll.solvers.standard_form import assemble
     from opticoll.solvers.task import SolveRequest
 
-    values, found = {}, {}
+    values, result = {}, {}
     for i in range(arguments["count"]):
         prefix = f"{i}:"
         form = assemble({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
         outcome = solve_here(form, arguments["adapter"], SolveRequest(rel_tol=arguments.get("rel_tol", 1e-7)))
         values[str(i)] = [str(outcome.termination), outcome.objective, outcome.message]
         if outcome.x is not None:
-            found[f"x{i}"] = outcome.x
+            result[f"x{i}"] = outcome.x
         if outcome.row_duals is not None:
-            found[f"y{i}"] = outcome.row_duals
-    return values, found
+            result[f"y{i}"] = outcome.row_duals
+    return values, result
 
 
 def assert_one_matrix(first, *others):

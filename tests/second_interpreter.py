@@ -254,8 +254,10 @@ class Execution:
                     for key in ("source", "target")
                 ]
                 if kind in FROM_SOURCE:
-                    here = [look(i, place) for place in places[0]]
-                    values = here if values is None else [sum_of(i, a, b) for a, b in zip(values, here, strict=True)]
+                    current = [look(i, place) for place in places[0]]
+                    values = (
+                        current if values is None else [sum_of(i, a, b) for a, b in zip(values, current, strict=True)]
+                    )
                 if kind in FROM_TARGET:
                     there = [look(i, place) for place in places[1]]
                     values = [sum_of(i, a, b) for a, b in zip(there, values, strict=True)]

@@ -82,7 +82,7 @@ class Part:
     def case(self, seed: str) -> None:
         """Run a case."""
         folder = Path(tempfile.mkdtemp(prefix="opticoll-soak-"))
-        here = Path.cwd()
+        selected = Path.cwd()
         try:
             os.chdir(folder)
             ending = self.run(random.Random(f"{self.name} {seed}"), folder)
@@ -90,7 +90,7 @@ class Part:
             ending = "missed"
             self.misses.append(f"{self.name}, case {seed}: {type(error).__name__}: {str(error)[:300]}")
         finally:
-            os.chdir(here)
+            os.chdir(selected)
             shutil.rmtree(folder, ignore_errors=True)
         self.counts[ending] += 1
 
@@ -414,12 +414,12 @@ def working(pid: int) -> bool:
 
 
 def _marked(mark: str) -> list[str]:
-    found = []
+    results = []
     for place in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if mark.encode() in place.read_bytes():
-                found.append(place.parent.name)
-    return found
+                results.append(place.parent.name)
+    return results
 
 
 # answers --------------------------------------------------------------------------------------------------------------
@@ -460,20 +460,22 @@ def lies(draw: random.Random, folder: Path) -> str:
 
     with mock.patch.object(relaxation, "solve_isolated", liar), np.errstate(all="ignore"):
         try:
-            found = runner.solve(Task(name, spec, "highs"))
+            result = runner.solve(Task(name, spec, "highs"))
         except OpticollError:
             return CAUGHT
-    Store(folder / "store").save(found)
-    wrong = found.objective is not None and abs(found.objective - run.objective) > 1e-5 * max(abs(run.objective), 1e-9)
-    if found.proof is Proof.OPTIMAL and wrong:
-        missed(f"{name}: {found.objective} is called optimal, {run.objective} is")
-    if found.record.infeasible_by is not None:
-        missed(f"{name}: called infeasible by {found.record.infeasible_by}")
-    if found.bound is not None and not wrong:
-        flip = 1.0 if found.record.sense == "max" else -1.0
-        if flip * (found.bound - run.objective) < -1e-6 * abs(run.objective):
-            missed(f"{name}: the bound {found.bound} excludes the optimum {run.objective}")
-    return HARMLESS if found.proof is Proof.OPTIMAL else CAUGHT
+    Store(folder / "store").save(result)
+    wrong = result.objective is not None and abs(result.objective - run.objective) > 1e-5 * max(
+        abs(run.objective), 1e-9
+    )
+    if result.proof is Proof.OPTIMAL and wrong:
+        missed(f"{name}: {result.objective} is called optimal, {run.objective} is")
+    if result.record.infeasible_by is not None:
+        missed(f"{name}: called infeasible by {result.record.infeasible_by}")
+    if result.bound is not None and not wrong:
+        flip = 1.0 if result.record.sense == "max" else -1.0
+        if flip * (result.bound - run.objective) < -1e-6 * abs(run.objective):
+            missed(f"{name}: the bound {result.bound} excludes the optimum {run.objective}")
+    return HARMLESS if result.proof is Proof.OPTIMAL else CAUGHT
 
 
 def _lie(true: Outcome, draw: random.Random, noise: np.random.Generator) -> Any:
@@ -513,13 +515,13 @@ def solutions(draw: random.Random, folder: Path) -> str:
         _change(document, draw)
     path = folder / "solution.json"
     path.write_text(json.dumps(document))
-    found: dict[str, Any] = {}
-    if refused(lambda: found.update(runner.check(name, spec, path))):
+    result: dict[str, Any] = {}
+    if refused(lambda: result.update(runner.check(name, spec, path))):
         return CAUGHT
     flip = 1.0 if run.record.sense == "max" else -1.0
-    if found["verified"] and flip * (found["objective"] - run.objective) > 1e-5 * abs(run.objective):
-        missed(f"{name}: {found['objective']} is accepted, {run.objective} is the optimum")
-    return HARMLESS if found["verified"] else CAUGHT
+    if result["verified"] and flip * (result["objective"] - run.objective) > 1e-5 * abs(run.objective):
+        missed(f"{name}: {result['objective']} is accepted, {run.objective} is the optimum")
+    return HARMLESS if result["verified"] else CAUGHT
 
 
 def schedules(draw: random.Random, folder: Path) -> str:
@@ -541,13 +543,13 @@ def schedules(draw: random.Random, folder: Path) -> str:
         chosen = draw.choice(numbers)
         other = draw.choice(['"-1"', '"0"', '"1"', '"7"', '"99999999999999999999"', '"x"', '""'])
         path.write_text(cached[: chosen.start()] + other + cached[chosen.end() :])
-    found: dict[str, Any] = {}
-    if refused(lambda: found.update(runner.check("alltoall.master", "ring:4", path))):
+    result: dict[str, Any] = {}
+    if refused(lambda: result.update(runner.check("alltoall.master", "ring:4", path))):
         return CAUGHT
     optimum = 2.0  # T of ring:4
-    if found["verified"] and found["objective"] is not None and found["objective"] < optimum * (1 - 1e-6):
-        missed(f"a schedule of T = {found['objective']} is accepted, {optimum} is the optimum")
-    return HARMLESS if found["verified"] else CAUGHT
+    if result["verified"] and result["objective"] is not None and result["objective"] < optimum * (1 - 1e-6):
+        missed(f"a schedule of T = {result['objective']} is accepted, {optimum} is the optimum")
+    return HARMLESS if result["verified"] else CAUGHT
 
 
 _schedules: dict[str, str] = {}

@@ -132,7 +132,7 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
     """The distinct problems of a benchmark study, in the order of the file."""
     from opticoll.instances import parse
 
-    found: dict[tuple[Any, ...], Problem] = {}
+    result: dict[tuple[Any, ...], Problem] = {}
     for task in tasks(path):
         spec = parse(str(task.instance)).spec
         settings = tuple(sorted((name, word(value)) for name, value in task.settings.items()))
@@ -142,13 +142,13 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
             str(task.formulation), spec, settings, task.time_limit_s, (task.tol,), task.threads,
             task.memory_limit_gib,
         )  # fmt: skip
-        known = found.setdefault(one.key, one)
-        found[one.key] = replace(known, tols=tuple(sorted({*known.tols, task.tol})))
-    names = [one.name for one in found.values()]
+        known = result.setdefault(one.key, one)
+        result[one.key] = replace(known, tols=tuple(sorted({*known.tols, task.tol})))
+    names = [one.name for one in result.values()]
     if len(set(names)) < len(names):
         msg = f"study {path}: two problems have the name {max(names, key=names.count)!r}"
         raise BadFile(msg)
-    return tuple(found.values())
+    return tuple(result.values())
 
 
 def word(value: Any) -> str:
@@ -198,11 +198,11 @@ def select(
     asked = [
         "formulation", "instance", "requested_settings", "requested_tol", "requested_time_limit_s", "requested_threads",
     ]  # fmt: skip
-    here = results[fitting]
-    kinds = here.groupby(asked, dropna=False, sort=False).ngroup().to_numpy()  # of many runs, few are different
+    selected = results[fitting]
+    kinds = selected.groupby(asked, dropna=False, sort=False).ngroup().to_numpy()  # of many runs, few are different
     _, firsts = np.unique(kinds, return_index=True)
     names: list[str | None] = []
-    for row in here[asked].iloc[firsts].to_dict("records"):
+    for row in selected[asked].iloc[firsts].to_dict("records"):
         one = known.get(_key(row))
         same = (
             one is not None
@@ -210,12 +210,12 @@ def select(
             and (row["requested_time_limit_s"], row["requested_threads"]) == (one.limit_s, one.threads)
         )
         names.append(one.name if one is not None and same else None)
-    found = np.array([*names, None], dtype=object)[kinds]
-    here = here[found != None].copy()  # noqa: E711  elementwise
-    here["problem_name"] = found[found != None]  # noqa: E711
+    values = np.array([*names, None], dtype=object)[kinds]
+    selected = selected[values != None].copy()  # noqa: E711  elementwise
+    selected["problem_name"] = values[values != None]  # noqa: E711
     models = formulations()
-    here["linear"] = [name in models and models[name].problem == "LP" for name in here["formulation"]]
-    return here
+    selected["linear"] = [name in models and models[name].problem == "LP" for name in selected["formulation"]]
+    return selected
 
 
 def _key(row: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -327,25 +327,25 @@ def known_from(problem: Problem, runs: pd.DataFrame) -> Best | None:
     )  # fmt: skip
 
 
-def improved(last: Best | None, found: Best) -> Best | None:
-    """The better value and the better bound of two entries of one problem; None if ``found`` improves neither.
+def improved(last: Best | None, result: Best) -> Best | None:
+    """The better value and the better bound of two entries of one problem; None if ``result`` improves neither.
 
     An entry of another instance counts for nothing. Grade, times and an exact value are those of ``last``.
     """
     from opticoll.solvers.verify import prove as proof_of
 
-    if last is None or last.instance_hash != found.instance_hash:
-        return found
+    if last is None or last.instance_hash != result.instance_hash:
+        return result
     flip = 1.0 if last.sense == "min" else -1.0
 
     def ahead(new: float | None, old: float | None, way: float) -> bool:
         return new is not None and (old is None or flip * way * (new - old) > PROVEN * abs(old))
 
-    value, bound = ahead(found.value, last.value, -1.0), ahead(found.bound, last.bound, 1.0)
+    value, bound = ahead(result.value, last.value, -1.0), ahead(result.bound, last.bound, 1.0)
     if not value and not bound:
         return None
-    kept = replace(last, value=found.value, method=found.method, value_exact=None) if value else last
-    kept = replace(kept, bound=found.bound, bound_source=found.bound_source) if bound else kept
+    kept = replace(last, value=result.value, method=result.method, value_exact=None) if value else last
+    kept = replace(kept, bound=result.bound, bound_source=result.bound_source) if bound else kept
     proof = proof_of(
         verified=kept.value is not None, objective=kept.value, bound=kept.bound, sense=kept.sense, tol=PROVEN
     )[0]
@@ -534,8 +534,8 @@ def known_command(names: tuple[str, ...], store_dir: str | None) -> None:
 
     runs, known = findings.best_runs(Store(store_dir)), best_known()
     for one in problems_named(names):
-        found = known_from(one, runs)
-        better = None if found is None else improved(known.get(one.name), found)
+        result = known_from(one, runs)
+        better = None if result is None else improved(known.get(one.name), result)
         if better is None:
             continue
         known[one.name] = better

@@ -195,11 +195,11 @@ def fill(
 ) -> Iterator[tuple[Problem, Certified]]:
     """Certify what is missing; the index is written after every problem, and read again before."""
     for problem in wanted(chosen, again=again, index=index):
-        found = certify(problem, limit_s, folder, exact=exact)
-        entries = {**certified(index), problem.name: found}
+        result = certify(problem, limit_s, folder, exact=exact)
+        entries = {**certified(index), problem.name: result}
         text = {name: asdict(entry) for name, entry in sorted(entries.items())}
         rewrite(index, json.dumps(text, indent=1) + "\n")
-        yield problem, found
+        yield problem, result
 
 
 def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | None:
@@ -211,12 +211,12 @@ def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | N
     try:
         if hashlib.sha256((folder / entry.file).read_bytes()).hexdigest() != entry.sha256:
             return "the file has another SHA-256 than the index"
-        found = check(problem.formulation, problem.instance, folder / entry.file, dict(problem.settings))
+        result = check(problem.formulation, problem.instance, folder / entry.file, dict(problem.settings))
     except (OSError, OpticollError) as error:
         return str(error)
-    if not found["verified"]:
-        return str(found["reason"])
-    proven = found["objective_exact"]
+    if not result["verified"]:
+        return str(result["reason"])
+    proven = result["objective_exact"]
     return None if proven == entry.value else f"the file proves {proven}, the index says {entry.value}"
 
 
@@ -237,9 +237,9 @@ def cli() -> None:
 @click.option("--combinatorial", is_flag=True, help="Try combinatorial certificates alone, without an exact solve.")
 def fill_command(names: tuple[str, ...], time_limit: float, again: bool, combinatorial: bool) -> None:
     """Solve exactly what has no certificate yet."""
-    for problem, found in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
-        said = found.value or f"nothing is proven: {found.reason}"
-        click.echo(f"{problem.name}: {said} ({found.bytes} bytes{'' if found.file else ', not shipped'})")
+    for problem, result in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
+        stated = result.value or f"nothing is proven: {result.reason}"
+        click.echo(f"{problem.name}: {stated} ({result.bytes} bytes{'' if result.file else ', not shipped'})")
 
 
 @cli.command("families")
@@ -265,8 +265,8 @@ def families_command(specs: tuple[str, ...], time_limit: float) -> None:
                 click.echo(f"{spec}: {error}", err=True)
             continue
         exact = run.objective_exact
-        said = f"{1 / exact} | {float(1 / exact):.10g}" if exact else f"| {run.record.message}"
-        click.echo(f"| `{instance.spec}` | {instance.ranks} | {said} |")
+        stated = f"{1 / exact} | {float(1 / exact):.10g}" if exact else f"| {run.record.message}"
+        click.echo(f"| `{instance.spec}` | {instance.ranks} | {stated} |")
 
 
 @cli.command("check")

@@ -199,8 +199,8 @@ def spread(comparison: Comparison) -> pd.DataFrame:
     """Problems run repeatedly by each solver, and the median of slowest over fastest repetition."""
     each = comparison.each[(comparison.each["runs"] > 1) & (comparison.each["verdict"] == "solved")]
     ratios = each["seconds_max"].clip(lower=1e-3) / each["seconds_min"].clip(lower=1e-3)
-    found = ratios.groupby(each["solver"]).agg(["size", "median", "max"]).reset_index()
-    return found.rename(columns={"size": "repeated", "median": "spread", "max": "spread_max"})
+    table = ratios.groupby(each["solver"]).agg(["size", "median", "max"]).reset_index()
+    return table.rename(columns={"size": "repeated", "median": "spread", "max": "spread_max"})
 
 
 def write_page(comparison: Comparison, out: Path, title: str) -> Path:

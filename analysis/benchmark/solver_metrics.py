@@ -80,7 +80,7 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         primal integral of an integer program without a verified value is the whole limit; without incumbents from
         the solver, its answer counts from the end of the run.
     """
-    references = {name: _reference(here, best.get(str(name))) for name, here in runs.groupby("problem_name")}
+    references = {name: _reference(group, best.get(str(name))) for name, group in runs.groupby("problem_name")}
     return pd.DataFrame(
         [_verdict(row, *references[row["problem_name"]], accuracy) for row in runs.to_dict("records")],
         columns=["problem", "solver", "tol", "linear",
@@ -89,11 +89,11 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
     )  # fmt: skip
 
 
-def _reference(here: pd.DataFrame, known: Best | None) -> tuple[float, float]:
+def _reference(runs: pd.DataFrame, known: Best | None) -> tuple[float, float]:
     """Best value and best bound of a problem, from its runs and the best known values; NaN if there is none."""
-    sign = 1.0 if here["sense"].iloc[0] == "min" else -1.0
-    values = list(here.loc[here["verified"].astype("boolean").fillna(value=False), "objective"].dropna())
-    bounds = list(here["bound"].dropna())
+    sign = 1.0 if runs["sense"].iloc[0] == "min" else -1.0
+    values = list(runs.loc[runs["verified"].astype("boolean").fillna(value=False), "objective"].dropna())
+    bounds = list(runs["bound"].dropna())
     if known is not None:
         values += [] if known.value is None else [known.value]
         bounds += [] if known.bound is None else [known.bound]
@@ -215,9 +215,9 @@ def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) ->
     rows = []
     for solver, mine in sorted(trails.items()):
         gaps = np.ones((len(mine), times.size))
-        for here, (trail, best) in zip(gaps, mine, strict=True):
+        for group, (trail, best) in zip(gaps, mine, strict=True):
             for moment, value in trail:
-                here[times >= moment] = primal_gap(value, best)
+                group[times >= moment] = primal_gap(value, best)
         rows += [(solver, float(t), float(g)) for t, g in zip(times, gaps.mean(axis=0), strict=True)]
     return pd.DataFrame(rows, columns=["solver", "seconds", "gap"])
 
@@ -238,22 +238,22 @@ def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for _, group in table.groupby(["problem", "solver"], sort=True):
         tried = group[group["verdict"] != "unavailable"]
-        here = group if tried.empty else tried
-        solved = here["verdict"] == "solved"
-        others = here.loc[~solved, "verdict"]
+        current = group if tried.empty else tried
+        solved = current["verdict"] == "solved"
+        others = current.loc[~solved, "verdict"]
         verdict = "wrong" if (others == "wrong").any() else "solved" if others.empty else str(others.mode().iloc[0])
-        ends = (here["seconds"].min(), here["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
-        values = here.sort_values("best_gap", na_position="last")["value"]
-        medians: dict[Any, Any] = {name: here[name].median() for name in ("build_s", "compile_s", "integral")}
+        ends = (current["seconds"].min(), current["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
+        values = current.sort_values("best_gap", na_position="last")["value"]
+        medians: dict[Any, Any] = {name: current[name].median() for name in ("build_s", "compile_s", "integral")}
         largest: dict[Any, Any] = {
-            name: here[name].max() for name in ("residual", "best_gap", "error", "certified_gap")
+            name: current[name].max() for name in ("residual", "best_gap", "error", "certified_gap")
         }
-        first: dict[Any, Any] = here.iloc[0].to_dict()
+        first: dict[Any, Any] = current.iloc[0].to_dict()
         rows.append(
             {
                 **first, **medians, **largest, "verdict": verdict, "value": values.iloc[0],
-                "seconds": here["seconds"].median() if verdict == "solved" else np.nan,
-                "runs": len(here), "solved_runs": int(solved.sum()), "seconds_min": ends[0], "seconds_max": ends[1],
+                "seconds": current["seconds"].median() if verdict == "solved" else np.nan,
+                "runs": len(current), "solved_runs": int(solved.sum()), "seconds_min": ends[0], "seconds_max": ends[1],
             }
         )  # fmt: skip
     extra = ["runs", "solved_runs", "seconds_min", "seconds_max"]
@@ -335,21 +335,21 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
     compared = [name for name in everywhere if (solved["solver"] == name).any()]
     common = commonly_solved(table, compared)
     rows = []
-    for solver, here in table[table["verdict"] != "unavailable"].groupby("solver"):
-        mine = here[here["verdict"] == "solved"]
+    for solver, group in table[table["verdict"] != "unavailable"].groupby("solver"):
+        mine = group[group["verdict"] == "solved"]
         shared = mine[mine["problem"].isin(common)]["seconds"]
-        penalties = penalised(here, penalty)
+        penalties = penalised(group, penalty)
         known = solver in everywhere and bool(penalties.notna().all())  # without a limit there is no penalty
         rows.append(
             {
                 "solver": solver,
-                "problems": len(here),
-                **{word: int((here["verdict"] == word).sum()) for word in VERDICTS[:-1]},
+                "problems": len(group),
+                **{word: int((group["verdict"] == word).sum()) for word in VERDICTS[:-1]},
                 "mean_penalised_s": shifted_geometric_mean(penalties, shift) if known else np.nan,
                 "mean_common_s": shifted_geometric_mean(shared, shift) if solver in compared else np.nan,
                 "common": len(common),
                 "mean_solved_s": shifted_geometric_mean(mine["seconds"], shift),
-                "median_integral_s": float(here["integral"].median()) if here["integral"].notna().any() else np.nan,
+                "median_integral_s": float(group["integral"].median()) if group["integral"].notna().any() else np.nan,
             }
         )  # fmt: skip
     order = ["solved", "mean_penalised_s", "solver"]
@@ -397,8 +397,10 @@ def gaps_at_limit(table: pd.DataFrame) -> pd.DataFrame:
         ``problem``, ``solver``, ``limit_s``, ``value``, ``best``, ``best_gap`` (relative), ``certified_gap`` (to
         our own proven bound).
     """
-    here = table[table["verdict"] == "limit"]
-    return here[["problem", "solver", "limit_s", "value", "best", "best_gap", "certified_gap"]].reset_index(drop=True)
+    selected = table[table["verdict"] == "limit"]
+    return selected[["problem", "solver", "limit_s", "value", "best", "best_gap", "certified_gap"]].reset_index(
+        drop=True
+    )
 
 
 def primal_gap(value: float, best: float) -> float:

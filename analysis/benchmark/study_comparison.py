@@ -61,7 +61,7 @@ class StudyComparison:
     def summaries(self) -> dict[str, pd.DataFrame]:
         """A row per contestant by class, with the spread of its repetitions and its gap to the best known values."""
         each = self.comparison.each
-        found = {}
+        result = {}
         for name, rows in self.comparison.summaries.items():
             part = each[each["linear"].astype(bool) == (name == "linear")]
             frame = rows.rename(columns={"solver": "contestant"})
@@ -69,8 +69,8 @@ class StudyComparison:
             frame["runs"] = [int(groups[one]["runs"].sum()) for one in frame["contestant"]]
             frame["spread"] = [_spread(groups[one]) for one in frame["contestant"]]
             frame["median_gap"] = [float(groups[one]["best_gap"].median()) for one in frame["contestant"]]
-            found[name] = frame
-        return found
+            result[name] = frame
+        return result
 
     def document(self) -> dict[str, Json]:
         """The comparison as ``--json`` prints it."""
@@ -140,11 +140,11 @@ def compare(
         first = f"run `opticoll study {study.source}` first"
         msg = f"compare: store {store.root} has no runs of study {study.name!r}; {first}"
         raise NoSolution(msg)
-    here = [cells[key] for key in rows["key"]]
+    shown = [cells[key] for key in rows["key"]]
     labels = _Labels(study.cells)
     known = {one.key: one.name for one in benchmark_set.problems()}
-    rows["problem_name"] = [_problem(cell, known) for cell in here]
-    rows["contestant"] = [labels.contestant(cell.task) for cell in here]
+    rows["problem_name"] = [_problem(cell, known) for cell in shown]
+    rows["contestant"] = [labels.contestant(cell.task) for cell in shown]
     integers = rows.groupby("problem_name")["size_integers"].transform("max")
     stated = np.array([formulation(name).problem == "LP" for name in rows["formulation"]])
     rows["linear"] = np.where(integers.notna(), integers.fillna(1) == 0, stated).astype(bool)
@@ -181,7 +181,7 @@ def _varies(name: str, cells: tuple[Cell, ...]) -> bool:
     values: dict[str, set[object]] = {}
     for cell in cells:
         values.setdefault(str(cell.task.formulation), set()).add(getattr(cell.task, name))
-    return any(len(found) > 1 for found in values.values())
+    return any(len(result) > 1 for result in values.values())
 
 
 def _parameters(model: Formulation) -> set[str]:

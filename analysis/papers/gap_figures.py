@@ -73,10 +73,10 @@ def gap_rows(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame
     """
     records: list[dict[str, Any]] = []
     for heuristics in wanted:
-        here = rows[(rows["formulation"] == heuristics.formulation) & rows["method"].isin(heuristics.methods)]
+        selected = rows[(rows["formulation"] == heuristics.formulation) & rows["method"].isin(heuristics.methods)]
         same = "instance" if heuristics.over else "problem"
         others = dict(list(rows[rows["formulation"] == (heuristics.over or heuristics.formulation)].groupby(same)))
-        for run in here.to_dict("records"):
+        for run in selected.to_dict("records"):
             reference, proven = _reference(others.get(run[same]), heuristics.metric)
             value = _value(run, heuristics.metric)
             ratio = None
@@ -124,7 +124,7 @@ def _name(run: dict[Any, Any], heuristics: Heuristics) -> str:
 
 def _groups(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     """Formulation, heuristic and runs of every row of the figure."""
-    return [(str(key[0]), str(key[1]), here) for key, here in rows.groupby(["formulation", "heuristic"])]
+    return [(str(key[0]), str(key[1]), group) for key, group in rows.groupby(["formulation", "heuristic"])]
 
 
 def draw(rows: pd.DataFrame) -> Figure:
@@ -139,14 +139,14 @@ def draw(rows: pd.DataFrame) -> Figure:
         names = sorted(set(rows["formulation"]))
         for row, (formulation, _, every) in enumerate(groups):
             colour, marker = series(names.index(formulation))
-            here = every[every["ratio"].notna()]
-            strip_and_box(axes, row, here["ratio"], here["proven"].tolist(), colour, marker, spread)
-            lost = len(every) - len(here)
+            selected = every[every["ratio"].notna()]
+            strip_and_box(axes, row, selected["ratio"], selected["proven"].tolist(), colour, marker, spread)
+            lost = len(every) - len(selected)
             if lost:
                 edge = axes.get_yaxis_transform()
                 axes.plot(1.012, row, marker="x", color=INK, markersize=6, transform=edge, clip_on=False)
                 axes.text(1.028, row, str(lost), va="center", fontsize=9, transform=edge)
-        name_rows(axes, [_told(heuristic, here) for _, heuristic, here in groups])
+        name_rows(axes, [_told(heuristic, selected) for _, heuristic, selected in groups])
         if len(measured) and measured["ratio"].max() > 4:
             log_axes(axes, "x")
         elif len(measured) and measured["ratio"].max() < 1.02:
@@ -163,9 +163,9 @@ def draw(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def _told(heuristic: str, here: pd.DataFrame) -> str:
-    sure = here[here["proven"] & here["ratio"].notna()]
-    return f"{label(heuristic, 46)}\n{_standing(sure)}, n = {here['problem'].nunique()}"
+def _told(heuristic: str, group: pd.DataFrame) -> str:
+    sure = group[group["proven"] & group["ratio"].notna()]
+    return f"{label(heuristic, 46)}\n{_standing(sure)}, n = {group['problem'].nunique()}"
 
 
 def _standing(sure: pd.DataFrame) -> str:
@@ -178,14 +178,16 @@ def finding(rows: pd.DataFrame) -> str:
     """Summarise every heuristic: how often it is optimal, its median and worst ratio, and how many runs have none."""
     parts = []
     for _, heuristic, every in _groups(rows):
-        here = every[every["ratio"].notna()]
-        sure = here[here["proven"]]
+        selected = every[every["ratio"].notna()]
+        sure = selected[selected["proven"]]
         best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
-        open_ = f", {len(here) - len(sure)} over a bound" if len(sure) < len(here) else ""
+        open_ = f", {len(selected) - len(sure)} over a bound" if len(sure) < len(selected) else ""
         under = f", below it on {below}" if below else ""
-        lost = f", {len(every) - len(here)} without a value or a bound" if len(here) < len(every) else ""
-        shown = f", median {here['ratio'].median():.3g}, worst {here['ratio'].max():.3g}" if len(here) else ""
-        parts.append(f"{heuristic}: optimal on {best} of {len(here)}{under}{open_}{lost}{shown}")
+        lost = f", {len(every) - len(selected)} without a value or a bound" if len(selected) < len(every) else ""
+        shown = (
+            f", median {selected['ratio'].median():.3g}, worst {selected['ratio'].max():.3g}" if len(selected) else ""
+        )
+        parts.append(f"{heuristic}: optimal on {best} of {len(selected)}{under}{open_}{lost}{shown}")
     return "; ".join(parts) + "."
 
 

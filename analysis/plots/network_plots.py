@@ -174,8 +174,8 @@ def _springs(topology: Topology) -> F64:
     graph.add_nodes_from(range(topology.n))
     graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
     start = {v: tuple(place) for v, place in enumerate(_circle(topology.n).tolist())}
-    found = nx.spring_layout(graph, pos=start, seed=0, iterations=200)
-    place = np.array([found[v] for v in range(topology.n)], dtype=float)
+    result = nx.spring_layout(graph, pos=start, seed=0, iterations=200)
+    place = np.array([result[v] for v in range(topology.n)], dtype=float)
     ends = place[topology.tail] - place[topology.head]
     length = np.hypot(*ends.T)
     return place / float(np.median(length[length > 0])) if (length > 0).any() else place
@@ -418,11 +418,11 @@ def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto",
         diameter = _diameter(place, wide * 72.0 * 0.85 / float(span.max()))
         for number in range(panels):
             axes = figure.add_subplot(down, across, number + 1)
-            here = np.flatnonzero(schedule.circuit_round == number)
-            _draw_circuits(axes, instance, place, schedule, here, lambda w: scale(norm(w)))
+            indices = np.flatnonzero(schedule.circuit_round == number)
+            _draw_circuits(axes, instance, place, schedule, indices, lambda w: scale(norm(w)))
             _draw_vertices(axes, instance, place, diameter)
             _finish(axes)
-            axes.set_title(f"round {number + 1}: {here.size} circuits", loc="left", fontsize=9)
+            axes.set_title(f"round {number + 1}: {indices.size} circuits", loc="left", fontsize=9)
         cut = f", first {panels} of {schedule.rounds} rounds" if schedule.rounds > panels else ""
         _head(figure, f"{title}{cut}", across * wide + 0.9)
         bar = figure.colorbar(ScalarMappable(norm, scale), ax=figure.axes, shrink=0.8, pad=0.02)
@@ -437,7 +437,7 @@ def _draw_circuits(
     instance: Topology,
     place: F64,
     schedule: RoundSchedule,
-    here: I64,
+    indices: I64,
     colour: Callable[[int], Any],
 ) -> None:
     """Draw some circuits along their arcs, side by side where they share an arc."""
@@ -445,7 +445,7 @@ def _draw_circuits(
 
     start, end = place[instance.tail], place[instance.head]
     axes.add_collection(LineCollection(list(np.stack([start, end], axis=1)), colors=GRID, linewidths=1.0, zorder=1))
-    uses = [(a, k) for k in here.tolist() for a in schedule.path(k)]
+    uses = [(a, k) for k in indices.tolist() for a in schedule.path(k)]
     shared: dict[int, list[int]] = {}
     for a, k in uses:
         shared.setdefault(a, []).append(k)
@@ -474,8 +474,8 @@ def plot_topology(instance: InstanceLike, *, layout: str = "auto", title: str | 
     BadInput
         For an instance without arcs, or an unknown layout.
     """
-    found = as_instance(instance)
-    if not isinstance(found, Topology):
-        msg = f"plot: {label(found.spec, 60)} is not a topology; solve it and plot the result"
+    result = as_instance(instance)
+    if not isinstance(result, Topology):
+        msg = f"plot: {label(result.spec, 60)} is not a topology; solve it and plot the result"
         raise BadInput(msg)
-    return topology(found, layout=layout, title=title)
+    return topology(result, layout=layout, title=title)

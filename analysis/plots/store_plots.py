@@ -85,11 +85,11 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
         for row, name in enumerate(shown):
             if row % 2 == 0:
                 axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
-            here = drawn[drawn["instance"] == name]
-            proven = bool(here["proof"].isin(PROVEN).all())
-            ratios = here["ratio"].astype(float)
+            selected = drawn[drawn["instance"] == name]
+            proven = bool(selected["proof"].isin(PROVEN).all())
+            ratios = selected["ratio"].astype(float)
             axes.plot([ratios.min(), ratios.max()], [row, row], color=GRID, linewidth=2, zorder=1)
-            for bound, ratio in zip(here["bound"], ratios, strict=True):
+            for bound, ratio in zip(selected["bound"], ratios, strict=True):
                 colour, marker = looks[bound]
                 axes.plot(
                     ratio, row + offsets[bound], linestyle="none", marker=marker, color=colour, zorder=3,
@@ -116,11 +116,11 @@ def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> 
     with one_panel(6.6, 1.7 + 0.5 * len(names), x=heading) as (figure, axes, handles):
         labels = []
         for row, name in enumerate(names):
-            here = drawn[drawn["bound"] == name]
-            ratios = here["ratio"].astype(float)
+            selected = drawn[drawn["bound"] == name]
+            ratios = selected["ratio"].astype(float)
             colour, _ = _BOUNDS.get(name) or series(row + 5)
-            strip_and_box(axes, row, ratios, here["proof"].isin(PROVEN).tolist(), colour, "o", spread)
-            labels.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
+            strip_and_box(axes, row, ratios, selected["proof"].isin(PROVEN).tolist(), colour, "o", spread)
+            labels.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(selected)}")
         name_rows(axes, labels)
         axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
         axes.set_title(f"{instances} instances, one mark each", loc="left")
@@ -150,11 +150,13 @@ def time_by_size(results: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.6, x="vertices N", y="time T [shard size ÷ bandwidth]") as (figure, axes, handles):
         for number, name in enumerate(sorted(set(families))):
             colour, marker = series(number)
-            here = drawn[families == name].drop_duplicates(["instance", "T"])
-            fill = [colour if proof in PROVEN else "none" for proof in here["proof"]]
-            if len(here) > 1:
-                axes.plot(here["n"], here["T"], color=colour, linewidth=1, alpha=0.6, zorder=1)
-            axes.scatter(here["n"], here["T"], marker=marker, s=34, edgecolors=colour, facecolors=fill, zorder=2)
+            selected = drawn[families == name].drop_duplicates(["instance", "T"])
+            fill = [colour if proof in PROVEN else "none" for proof in selected["proof"]]
+            if len(selected) > 1:
+                axes.plot(selected["n"], selected["T"], color=colour, linewidth=1, alpha=0.6, zorder=1)
+            axes.scatter(
+                selected["n"], selected["T"], marker=marker, s=34, edgecolors=colour, facecolors=fill, zorder=2
+            )
             handles.append(legend_mark(label(name, 24), colour, marker))
         axes.margins(0.08)
         log_axes(axes)
@@ -308,9 +310,9 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         near, tail = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1, 1.4]})
         for name in sorted(shown, key=lambda one: -end[one]):
             colour, marker = series(solvers.index(name))
-            here = steps[steps["solver"] == name]
-            ratio = np.append(here["ratio"].to_numpy(dtype=float), far)
-            share = np.append(here["share"].to_numpy(dtype=float), here["share"].iloc[-1])
+            selected = steps[steps["solver"] == name]
+            ratio = np.append(selected["ratio"].to_numpy(dtype=float), far)
+            share = np.append(selected["share"].to_numpy(dtype=float), selected["share"].iloc[-1])
             text = f"{label(name, 24)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
             for axes in (near, tail):
                 (line,) = axes.step(ratio, share, where="post", color=colour, linewidth=1.5, marker=marker,
@@ -402,11 +404,11 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
     with one_panel(6.8, 4.8, x="solver's time [s]", y="worst relative KKT residual [–]") as (figure, axes, handles):
         for name in solvers:
-            here = drawn[drawn["solver"] == name]
-            if len(here):
+            selected = drawn[drawn["solver"] == name]
+            if len(selected):
                 colour, marker = series(solvers.index(name))
                 handles += axes.plot(
-                    here["seconds_run"].clip(lower=1e-3), here["residual"].clip(lower=1e-16), linestyle="none",
+                    selected["seconds_run"].clip(lower=1e-3), selected["residual"].clip(lower=1e-16), linestyle="none",
                     marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 24),
                 )  # fmt: skip
         _classes(axes)
@@ -426,10 +428,10 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     """
     with one_panel(6.8, 4.2, x="time [s]", y="mean gap to the best known value [–]") as (figure, axes, handles):
         for name in solvers:
-            here = steps[steps["solver"] == name]
-            if len(here):
+            selected = steps[steps["solver"] == name]
+            if len(selected):
                 number = solvers.index(name)
-                handles += axes.step(here["seconds"], here["gap"], where="post", color=series(number)[0],
+                handles += axes.step(selected["seconds"], selected["gap"], where="post", color=series(number)[0],
                                      linewidth=1.5, linestyle=_line(number), label=label(name, 24))  # fmt: skip
         log_axes(axes, "x")
         axes.set_ylim(-0.02, 1.03)

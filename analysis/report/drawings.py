@@ -312,21 +312,21 @@ def results(findings: Findings) -> Table:
 
 def bounds(findings: Findings, figures: Mapping[str, ReportFigure]) -> list[BoundsOf]:
     """Optimum over every analytic bound, by formulation; the tightest bound of an instance is bold."""
-    found = []
+    results = []
     for formulation, rows in findings.bounds.groupby("formulation"):
         names = list(dict.fromkeys(rows["bound"]))
         lines: list[dict[str, Any]] = []
-        for instance, here in rows.groupby("instance", sort=False):
-            ratios = dict(zip(here["bound"], here["ratio"], strict=True))
+        for instance, group in rows.groupby("instance", sort=False):
+            ratios = dict(zip(group["bound"], group["ratio"], strict=True))
             known = {name: ratio for name, ratio in ratios.items() if not missing(ratio)}
             tight = {name for name, ratio in known.items() if ratio >= max(known.values()) - 1e-6}
-            lines.append({"instance": instance, **here.iloc[0][["n", "objective", "proof"]], **ratios, "bold": tight})
+            lines.append({"instance": instance, **group.iloc[0][["n", "objective", "proof"]], **ratios, "bold": tight})
         shown = [Column("instance", "instance", "name"), Column("n", "N", "count"),
                  Column("objective", "optimum", "number"), Column("proof", "proof", "proof"),
                  *(Column(name, f"÷ {name}", "ratio") for name in names)]  # fmt: skip
         made = Table("Optimum over each bound", shown, lines, len(lines))
-        found.append(BoundsOf(str(formulation), figures.get(str(formulation)), made))
-    return found
+        results.append(BoundsOf(str(formulation), figures.get(str(formulation)), made))
+    return results
 
 
 def missing_bounds(findings: Findings) -> dict[str, list[str]]:
@@ -347,15 +347,15 @@ def papers(drawn: Mapping[str, ReportFigure], shown: Collection[str]) -> list[Pa
     shown
         Ids of the records on the page.
     """
-    found: dict[str, Paper] = {}
+    result: dict[str, Paper] = {}
     for figure in paper_figures():
         name = figure.paper.lower()
         made = drawn.get(figure.name)
         runs = None if made is None or made.rows is None else runs_behind(made.rows, shown)
         title = f"{figure.where[:1].upper()}{figure.where[1:]}: {figure.title}"
-        paper = found.setdefault(name, Paper(f"paper-{slug(name)}", PAPER_NAMES.get(name, name), []))
+        paper = result.setdefault(name, Paper(f"paper-{slug(name)}", PAPER_NAMES.get(name, name), []))
         paper.parts.append(PaperPart(title, figure.says, figure.study, made, runs))
-    return list(found.values())
+    return list(result.values())
 
 
 def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> Table | None:
@@ -382,13 +382,14 @@ def failures(findings: Findings) -> Table:
 
 def environment(findings: Findings) -> Environment:
     """Machines and versions of the runs, and of this report."""
-    here = machine()
+    current = machine()
     solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
     versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
     facts = _known(
-        Fact("report written on", here["platform"]), Fact("cores", here["cpus"]),
-        Fact("memory [GiB]", here["memory_gib"]), Fact("Python", here["python"]), Fact("opticoll", here["opticoll"]),
-        Fact("commit", here["git_commit"]), Fact("solvers in the store", versions),
+        Fact("report written on", current["platform"]), Fact("cores", current["cpus"]),
+        Fact("memory [GiB]", current["memory_gib"]), Fact("Python", current["python"]),
+        Fact("opticoll", current["opticoll"]), Fact("commit", current["git_commit"]),
+        Fact("solvers in the store", versions),
     )  # fmt: skip
     rows = report.rows(findings.environments)
     for row in rows:

@@ -176,16 +176,16 @@ def _changed_settings(results: pd.DataFrame) -> pd.Series[str]:
 
     models = formulations()
     words: dict[Hashable, str] = {}
-    for name, here in results.groupby("formulation"):
+    for name, group in results.groupby("formulation"):
         model = models.get(str(name))
-        requested = [json.loads(text) for text in here["settings" if model is None else "requested_settings"]]
+        requested = [json.loads(text) for text in group["settings" if model is None else "requested_settings"]]
         if model is None:
             seen = {(setting, str(value)) for one in requested for setting, value in one.items()}
             counts = Counter(setting for setting, _ in seen)
             stated = [{setting: value for setting, value in one.items() if counts[setting] > 1} for one in requested]
         else:
             stated = [_changed(model.parameters, one) for one in requested]
-        for place, one in zip(here.index, stated, strict=True):
+        for place, one in zip(group.index, stated, strict=True):
             pairs = " ".join(f"{setting}={value}" for setting, value in sorted(one.items()))
             words[place] = f" [{pairs}]" if one else ""
     return pd.Series([words[place] for place in results.index], index=results.index, dtype=object)
@@ -193,7 +193,7 @@ def _changed_settings(results: pd.DataFrame) -> pd.Series[str]:
 
 def _changed(parameters: Iterable[Parameter], requested: Mapping[str, object]) -> dict[str, object]:
     """The requested values of parameters that are not their defaults."""
-    found = {}
+    result = {}
     for one in parameters:
         if one.name in requested and str(requested[one.name]) != str(one.default):
             try:
@@ -201,8 +201,8 @@ def _changed(parameters: Iterable[Parameter], requested: Mapping[str, object]) -
             except BadInput:  # of another version of the formulation
                 default = False
             if not default:
-                found[one.name] = requested[one.name]
-    return found
+                result[one.name] = requested[one.name]
+    return result
 
 
 def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -299,14 +299,14 @@ def show(findings: Findings, console: Console | None = None) -> None:
     if findings.results.empty:
         screen.print("The store is empty. Fill it with: opticoll study demo", markup=False)
         return
-    for name, here in findings.results[findings.results["ok"]].groupby("formulation"):
+    for name, group in findings.results[findings.results["ok"]].groupby("formulation"):
         bounds = findings.bounds[findings.bounds["formulation"] == name]
-        whole = _table(str(name), here, bounds)
+        whole = _table(str(name), group, bounds)
         if screen.measure(whole).minimum <= screen.width and _width(screen, whole) <= screen.width:
             screen.print(whole)
         else:
-            screen.print(_table(str(name), here, bounds.head(0)))
-            screen.print(_table(f"{name}: optimum ÷ bound", here, bounds, values=False))
+            screen.print(_table(str(name), group, bounds.head(0)))
+            screen.print(_table(f"{name}: optimum ÷ bound", group, bounds, values=False))
     failed = findings.failures
     if len(failed):
         screen.print(f"{len(failed)} cells without a verified value:", markup=False)

@@ -192,8 +192,8 @@ def tasks(path: Path) -> list[Task]:
 
 
 def _load(path: Path, where: str) -> Study:
-    name, title, found = _read(path, where)
-    return Study(name, title, tuple(_cells(found, where)), path)
+    name, title, result = _read(path, where)
+    return Study(name, title, tuple(_cells(result, where)), path)
 
 
 def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
@@ -217,8 +217,8 @@ def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
         if not rule:
             msg = f"{where}, exclude {number}: the rule is empty and would drop every cell; name what to drop"
             raise BadFile(msg)
-    found = list(itertools.islice((task for at, block in blocks for task in _tasks(block, at)), MOST_CELLS + 1))
-    return name, title, _excluded(found, rules, where)
+    results = list(itertools.islice((task for at, block in blocks for task in _tasks(block, at)), MOST_CELLS + 1))
+    return name, title, _excluded(results, rules, where)
 
 
 def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:

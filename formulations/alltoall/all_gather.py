@@ -104,8 +104,8 @@ class SharedFlows:
     @property
     def root(self) -> int | None:
         """The vertex that supplies everything; None if several do."""
-        found = np.flatnonzero(self.supply)
-        return int(found[0]) if found.size == 1 else None
+        result = np.flatnonzero(self.supply)
+        return int(result[0]) if result.size == 1 else None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -249,11 +249,11 @@ def length_bound(data: SharedFlows, lengths: F64) -> float:
 
 def certify(data: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that the duals of ``capacity`` prove, read as lengths towards or away from every end."""
-    found = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
-    if found.shape != data.shape:
+    values = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
+    if values.shape != data.shape:
         return None
     return Bound(
-        f"{data.role}-lengths", length_bound(data, -found), "lengths from the duals, shortest paths recomputed"
+        f"{data.role}-lengths", length_bound(data, -values), "lengths from the duals, shortest paths recomputed"
     )
 
 

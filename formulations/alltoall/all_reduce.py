@@ -296,8 +296,8 @@ def bounds(data: AllReduction) -> list[Bound]:
     topology, N = data.topology, data.topology.ranks
     both = (topology, reversed_arcs(topology))
     first = [1] + [0] * (N - 1)
-    time, inside = max((least_time(one, first) for one in both), key=lambda found: found[0])
-    found = [
+    time, inside = max((least_time(one, first) for one in both), key=lambda result: result[0])
+    result = [
         Bound("receptions", partition_bound(topology, [{v} for v in data.ranks.tolist()]),
               "every rank sends N - x_v as sums and receives N - x_v as copies", "beyond"),
         Bound("least-cut", outward.fraction_down(time * N), f"{N} shards over a capacity of {float(1 / time):g}",
@@ -307,8 +307,8 @@ def bounds(data: AllReduction) -> list[Bound]:
     if partitions:
         sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
         reason = f"{len(sets)} sets of ranks exchange sums and copies"
-        found.append(Bound("partition", partition_bound(topology, sets), reason, "beyond"))
-    return found
+        result.append(Bound("partition", partition_bound(topology, sets), reason, "beyond"))
+    return result
 
 
 FORMULATION = Formulation(

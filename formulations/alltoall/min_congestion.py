@@ -112,11 +112,11 @@ def rounded(data: PathFlow, bound: Bound) -> Bound:
 
 def bounds(data: PathFlow) -> list[Bound]:
     """The fluid bounds of the path set, rounded up to whole paths, and for kappa > 1 that of different paths."""
-    found = [rounded(data, bound) for bound in path_mcf.bounds(data)] + unsplit_bounds(data)
+    result = [rounded(data, bound) for bound in path_mcf.bounds(data)] + unsplit_bounds(data)
     if data.kappa > 1 and data.rule.kind == "all":
         value = path_mcf.length_bound(fewest_arcs(data), np.ones(data.topology.arcs))
-        found.append(rounded(data, Bound("different-paths", value, f"arcs of the {data.kappa} shortest simple paths")))
-    return found
+        result.append(rounded(data, Bound("different-paths", value, f"arcs of the {data.kappa} shortest simple paths")))
+    return result
 
 
 def fewest_arcs(data: PathFlow) -> PathFlow:
@@ -129,8 +129,8 @@ def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
     name = "congestion" if "congestion" in duals else "capacity"
     if name not in duals:
         return None
-    found = path_mcf.certify(data, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
-    return None if found is None else rounded(data, found)
+    values = path_mcf.certify(data, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
+    return None if values is None else rounded(data, values)
 
 
 def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | bool | None]:

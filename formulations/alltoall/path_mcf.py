@@ -223,11 +223,11 @@ def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
 
 def bounds(data: PathFlow) -> list[Bound]:
     """The bounds on the flow over all paths, and the bound of the hop lengths of the set's own paths."""
-    found = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
+    result = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
     if data.rule.unrestricted:
         return list(data.unrestricted_bounds)
     value = length_bound(data, np.ones(data.topology.arcs))
-    return [*found, Bound("path-lengths", value, f"Theorem 1 with the shortest of {data.rule}", "alltoall")]
+    return [*result, Bound("path-lengths", value, f"Theorem 1 with the shortest of {data.rule}", "alltoall")]
 
 
 def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
@@ -280,12 +280,12 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
     if paths is None or f.shape != (paths.paths,):
         msg = f"{data.name}: the values do not give one number for every path"
         raise NotApplicable(msg)
-    found: dict[tuple[int, int], list[WeightedPath]] = {}
+    result: dict[tuple[int, int], list[WeightedPath]] = {}
     for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):
-        here = paths.of_pair(k)
-        carrying = [WeightedPath(paths.path(p), float(f[p])) for p in here if f[p] > 0]
-        found[s, t] = sorted(carrying, key=lambda path: -path.amount)
-    return found
+        current = paths.of_pair(k)
+        carrying = [WeightedPath(paths.path(p), float(f[p])) for p in current if f[p] > 0]
+        result[s, t] = sorted(carrying, key=lambda path: -path.amount)
+    return result
 
 
 def links(data: PathFlow, values: Mapping[str, F64]) -> Links:

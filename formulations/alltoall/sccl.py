@@ -241,10 +241,10 @@ def residuals(data: ChunkSteps, values: Values) -> dict[str, float]:
     flow, (_, groups, steps) = data.flow, data.flow.shape
     f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
     if data.model == "sources":
-        found = timestep_mcf.residuals(flow, values)
-        if np.isfinite(found["shape"]):
-            found["whole"] = _fraction(f, U)
-        return found
+        result = timestep_mcf.residuals(flow, values)
+        if np.isfinite(result["shape"]):
+            result["whole"] = _fraction(f, U)
+        return result
     names = ("shape", "whole", "blocked", "capacity", "once", "before", "balance")
     if f.shape != flow.shape or U.shape != (steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
         return dict.fromkeys(names, np.inf)
@@ -277,11 +277,11 @@ def _fraction(*arrays: F64) -> float:
 def bounds(data: ChunkSteps) -> list[Bound]:
     """Every bound on the fluid time, times the chunks of a shard and rounded up; the diameter."""
     diameter = int(data.flow.topology.diameter)
-    found = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
+    result = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
     for bound in timestep_mcf.bounds(data.flow):
         value = float(math.ceil(bound.value))
-        found.append(Bound(bound.name, value, f"rounds are whole: {bound.reason}", bound.paper))
-    return found
+        result.append(Bound(bound.name, value, f"rounds are whole: {bound.reason}", bound.paper))
+    return result
 
 
 def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
@@ -290,7 +290,7 @@ def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ..
     if data.model == "sources":
         return _split(data, values)
     sent = np.asarray(values["f"], dtype=float) > 0.5
-    found = []
+    results = []
     for k, source in enumerate(flow.groups.sources.tolist()):
         target = at = int(np.argmax(flow.groups.demand[:, k]))
         by = {int(topology.head[a]): (int(a), int(t)) for a, t in np.argwhere(sent[:, k])}
@@ -299,8 +299,8 @@ def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ..
             way.append(by[at])
             at = int(topology.tail[by[at][0]])
         arcs, steps = zip(*way[::-1], strict=True)
-        found.append((source, target, arcs, steps))
-    return found
+        results.append((source, target, arcs, steps))
+    return results
 
 
 def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
@@ -310,7 +310,7 @@ def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, 
     over_time = np.zeros((unrolled.graph.arcs, flow.groups.groups))
     over_time[unrolled.moving] = f.transpose(0, 2, 1)
     over_time[unrolled.waiting] = timestep_mcf.waiting(flow, f).transpose(0, 2, 1)
-    found = []
+    results = []
     for k, source in enumerate(flow.groups.sources.tolist()):
         targets = np.delete(topology.terminals, k)
         amounts = np.full(targets.size, float(data.chunks))
@@ -320,8 +320,8 @@ def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, 
             for path in split:
                 moves = [a for a in path.arcs if unrolled.arc[a] >= 0]
                 way = _straight(topology, source, target, unrolled.arc[moves].tolist(), unrolled.step[moves].tolist())
-                found += [(source, target, *way)] * round(path.amount)
-    return found
+                results += [(source, target, *way)] * round(path.amount)
+    return results
 
 
 def _straight(

@@ -84,9 +84,9 @@ LENGTH_STEPS = 60
 
 def bounds(data: ConcurrentFlow) -> list[Bound]:
     """All analytic bounds on the flow of ``data``, whose sources and demands are at terminals."""
-    found = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
-    found += [any_lengths_bound(data), sweep_cut_bound(data)]
-    return found + closed_forms(data)
+    result = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
+    result += [any_lengths_bound(data), sweep_cut_bound(data)]
+    return result + closed_forms(data)
 
 
 def closed_forms(data: ConcurrentFlow) -> list[Bound]:
@@ -249,11 +249,13 @@ def cut_value(data: ConcurrentFlow, side: Mask) -> float:
     """``c(S -> complement) / D(S -> complement)`` of the vertices S where ``side``, ``(n,)``, rounded up."""
     topology = data.topology
     capacity = outward.sum_up(topology.capacity[side[topology.tail] & ~side[topology.head]])
-    here = side[topology.terminals]
+    selected = side[topology.terminals]
     if data.uniform:
-        wanted = float(np.count_nonzero(here) * np.count_nonzero(~here))
+        wanted = float(np.count_nonzero(selected) * np.count_nonzero(~selected))
     else:
-        wanted = float(outward.down(outward.sum_down(data.traffic[np.ix_(here, ~here)]), _groups_of_a_source(data)))
+        wanted = float(
+            outward.down(outward.sum_down(data.traffic[np.ix_(selected, ~selected)]), _groups_of_a_source(data))
+        )
     return outward.quotient_up(capacity, wanted)
 
 
@@ -295,13 +297,13 @@ def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
         return [pairs, pairs]
     by_place = np.argsort(rank[topology.terminals])
     wanted = data.traffic[np.ix_(by_place, by_place)]
-    found = []
+    results = []
     for matrix in (wanted, wanted.T):
         # Demand out of the first p ranks is summed as a block of the matrix, so nothing cancels.
         beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
         across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
-        found.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
-    return found
+        results.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
+    return results
 
 
 def _sweep_orders(topology: Topology) -> list[I64]:

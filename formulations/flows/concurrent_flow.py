@@ -506,8 +506,8 @@ def distances(data: ConcurrentFlow, lengths: F64) -> F64:
     from scipy.sparse.csgraph import dijkstra
 
     unique, inverse = np.unique(data.sources, return_inverse=True)
-    found = dijkstra(data.topology.length_matrix(lengths), indices=unique)
-    return np.asarray(found)[inverse].T
+    result = dijkstra(data.topology.length_matrix(lengths), indices=unique)
+    return np.asarray(result)[inverse].T
 
 
 def length_bound(data: ConcurrentFlow, lengths: F64) -> float:

@@ -194,10 +194,10 @@ def _keeps(data: ConcurrentFlow, vertices: I64, arcs: I64, place: I64) -> bool:
         return False
     step = max(1, CHUNK_ENTRIES // max(data.topology.n, data.topology.arcs))
     for first in range(0, groups.size, step):
-        here, there = slice(first, min(first + step, groups.size)), groups[first : first + step]
-        if not np.array_equal(data.demand[np.ix_(vertices, there)], data.demand[:, here]):
+        block, there = slice(first, min(first + step, groups.size)), groups[first : first + step]
+        if not np.array_equal(data.demand[np.ix_(vertices, there)], data.demand[:, block]):
             return False
-        if not np.array_equal(data.blocked[np.ix_(arcs, there)], data.blocked[:, here]):
+        if not np.array_equal(data.blocked[np.ix_(arcs, there)], data.blocked[:, block]):
             return False
     return True
 
@@ -220,8 +220,8 @@ def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64, place: I64) -> Orbit
         members, above, by = [root], [-1], [-1]
         at = 0
         while at < len(members):
-            here = members[at]
-            for g, there in enumerate(moves[:, here].tolist()):
+            selected = members[at]
+            for g, there in enumerate(moves[:, selected].tolist()):
                 if orbit[there] < 0:
                     orbit[there] = orbit[root]
                     members.append(there)
@@ -279,7 +279,7 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
     where[members] = np.arange(count)
     mark = np.random.default_rng(0).integers(1, 1 << 62, size=n)
     identity = int((mark * np.arange(n)).sum())
-    found: dict[int, I64] = {}
+    result: dict[int, I64] = {}
     step = max(1, CHUNK_ENTRIES // n)
     for g, image in enumerate(vertices):
         for first in range(0, count, step):
@@ -292,8 +292,8 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
             value = moved @ mark
             for i in np.unique(value, return_index=True)[1].tolist():
                 if value[i] != identity:
-                    found.setdefault(int(value[i]), moved[i])
-    return np.array(list(found.values())) if found else np.empty((0, n), dtype=np.int64)
+                    result.setdefault(int(value[i]), moved[i])
+    return np.array(list(result.values())) if result else np.empty((0, n), dtype=np.int64)
 
 
 def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:

@@ -114,9 +114,9 @@ class Network:
         from scipy.sparse.csgraph import dijkstra
 
         topology = self.topology
-        found = np.asarray(dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True))
-        reached = np.isfinite(found) if self.forwarding else found <= 1
-        return np.where(reached, found, -1).astype(np.int64)
+        values = np.asarray(dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True))
+        reached = np.isfinite(values) if self.forwarding else values <= 1
+        return np.where(reached, values, -1).astype(np.int64)
 
     def routes(self, source: I64, target: I64) -> tuple[I64, I64, F64]:
         """Routes of pairs of servers: start ``(P+1,)``, arcs, shares; and nothing for a pair without a path.
@@ -131,21 +131,21 @@ class Network:
         if self.routing == "k":
             return self._k_shortest(s, t)
         first = np.searchsorted(topology.tail, np.arange(topology.n + 1))
-        found: tuple[I64, I64, F64] = _spread(s, t, self._hops, first, topology.head, self.routing == "even")
-        return found
+        result: tuple[I64, I64, F64] = _spread(s, t, self._hops, first, topology.head, self.routing == "even")
+        return result
 
     def _k_shortest(self, s: I64, t: I64) -> tuple[I64, I64, F64]:
         from opticoll.formulations.flows.path_sets import PathRule, build_path_set
 
         pairs, back = np.unique(np.stack([s, t], axis=1), axis=0, return_inverse=True)
         rule = PathRule("k", self.paths)
-        found = build_path_set(self.topology, rule, "routes", (pairs[:, 0].copy(), pairs[:, 1].copy()))
+        path_set = build_path_set(self.topology, rule, "routes", (pairs[:, 0].copy(), pairs[:, 1].copy()))
         starts, arcs, shares = [0], [], []
         for p in back.ravel().tolist():
-            q = slice(found.start[found.first[p]], found.start[found.first[p + 1]])
-            own, count = np.unique(found.arcs[q], return_counts=True)
+            q = slice(path_set.start[path_set.first[p]], path_set.start[path_set.first[p + 1]])
+            own, count = np.unique(path_set.arcs[q], return_counts=True)
             arcs.append(own)
-            shares.append(count / (found.first[p + 1] - found.first[p]))
+            shares.append(count / (path_set.first[p + 1] - path_set.first[p]))
             starts.append(starts[-1] + own.size)
         return np.array(starts, dtype=np.int64), np.concatenate(arcs), np.concatenate(shares)
 
@@ -366,10 +366,10 @@ def _fillable(hops: Flows, servers: int) -> Mask:
 
 def _with_arcs(flows: Flows, kept: Mask) -> Flows:
     """The flows without the arcs that are not kept."""
-    here = kept[flows.arc]
-    count = np.bincount(flows.owner[here], minlength=flows.count)
+    selected = kept[flows.arc]
+    count = np.bincount(flows.owner[selected], minlength=flows.count)
     new = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    return replace(flows, start=new, arc=flows.arc[here], share=flows.share[here])
+    return replace(flows, start=new, arc=flows.arc[selected], share=flows.share[selected])
 
 
 # schedules ------------------------------------------------------------------------------------------------------
@@ -410,36 +410,36 @@ def residuals(graph: TaskGraph, flows: Flows, schedule: Schedule, latency: float
     Blocks of rates are NaN without recorded rates.
     """
     scale = max(schedule.length, 1e-30)
-    waits, found = graph.waits, dict.fromkeys(BLOCKS, np.nan)
+    waits, result = graph.waits, dict.fromkeys(BLOCKS, np.nan)
     late = schedule.end[waits[:, 0]] - schedule.start[waits[:, 1]] if waits.size else np.zeros(1)
-    found["order"] = max(float(late.max()), float((schedule.start - schedule.end).max(initial=0.0)), 0.0) / scale
+    result["order"] = max(float(late.max()), float((schedule.start - schedule.end).max(initial=0.0)), 0.0) / scale
     computing = graph.kind == COMPUTING
     worst = float(np.abs(schedule.end - schedule.start - graph.amount)[computing].max(initial=0.0))
     for server in range(graph.servers):
         own = np.flatnonzero(computing & (graph.server == server))
         own = own[np.lexsort((schedule.end[own], schedule.start[own]))]
         worst = max(worst, float((schedule.end[own][:-1] - schedule.start[own][1:]).max(initial=0.0)))
-    found["computing"] = worst / scale
+    result["computing"] = worst / scale
     if schedule.rates is None:
-        return found
+        return result
     begin, until, which, rate = schedule.rates.T
     flow = which.astype(np.int64)
     sent = np.bincount(flow, rate * (until - begin), flows.count)
     off = np.abs(sent - flows.size) / np.maximum(flows.size, 1.0)
     early = (schedule.start[flows.task[flow]] - begin).max(initial=0.0) / scale
-    found["bytes"] = max(float(off.max(initial=0.0)), float(early), 0.0)
+    result["bytes"] = max(float(off.max(initial=0.0)), float(early), 0.0)
     last = np.full(flows.count, -np.inf)
     np.maximum.at(last, flow, until)
     lag = last + latency * flows.hops - schedule.end[flows.task]
-    found["latency"] = max(float(lag.max(initial=0.0)), 0.0) / scale
+    result["latency"] = max(float(lag.max(initial=0.0)), 0.0) / scale
     moments, moment = np.unique(begin, return_inverse=True)
-    found["capacity"] = found["fairness"] = 0.0
+    result["capacity"] = result["fairness"] = 0.0
     order = np.argsort(moment.ravel(), kind="stable")
     for rows in np.split(order, np.searchsorted(moment.ravel()[order], np.arange(1, moments.size))):
         over, unfair = _shares(flows, flow[rows], rate[rows])
-        found["capacity"] = max(found["capacity"], over)
-        found["fairness"] = max(found["fairness"], unfair)
-    return found
+        result["capacity"] = max(result["capacity"], over)
+        result["fairness"] = max(result["fairness"], unfair)
+    return result
 
 
 def _shares(flows: Flows, which: I64, rate: F64) -> tuple[float, float]:

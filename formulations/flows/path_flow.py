@@ -312,7 +312,7 @@ def widths(data: PathFlow) -> F64:
     """An upper bound on the width of every commodity's widest path, ``(|K|,)``; exact up to WIDTHS capacities."""
     topology = data.topology
     values = np.unique(topology.capacity)
-    found = np.full(data.amount.size, values[-1])
+    result = np.full(data.amount.size, values[-1])
     starts, ends = np.searchsorted(topology.terminals, data.commodities[0]), data.commodities[1]
     steps = (
         np.unique(np.linspace(1, values.size - 1, min(WIDTHS, values.size - 1)).astype(int)) if values.size > 1 else ()
@@ -320,8 +320,8 @@ def widths(data: PathFlow) -> F64:
     for i in reversed(steps):  # paths over arcs of at least values[i], the widest first
         kept = topology.capacity >= values[i]
         wide = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
-        found[~np.isfinite(wide.hops[starts, ends])] = values[i - 1]
-    return found
+        result[~np.isfinite(wide.hops[starts, ends])] = values[i - 1]
+    return result
 
 
 def build_pyomo(data: PathFlow) -> PyomoModel:

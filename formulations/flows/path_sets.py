@@ -154,11 +154,11 @@ class PathSet:
 
     def over(self) -> list[list[int]]:
         """The paths over every arc, in the order of their numbers."""
-        found: list[list[int]] = [[] for _ in range(self.topology.arcs)]
+        results: list[list[int]] = [[] for _ in range(self.topology.arcs)]
         for p in range(self.paths):
             for a in self.path(p):
-                found[a].append(p)
-        return found
+                results[a].append(p)
+        return results
 
     def of_pair(self, k: int) -> range:
         """The paths of commodity ``k``."""
@@ -166,8 +166,8 @@ class PathSet:
 
     def path(self, p: int) -> list[int]:
         """The arcs of path ``p``."""
-        found: list[int] = self.arcs[self.start[p] : self.start[p + 1]].tolist()
-        return found
+        result: list[int] = self.arcs[self.start[p] : self.start[p + 1]].tolist()
+        return result
 
     def shortest(self, lengths: F64, count: int = 1) -> F64:
         """Mean length of every commodity's ``count`` shortest paths under ``lengths`` ``(m,)``, shape ``(|K|,)``."""
@@ -198,7 +198,7 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
     sources, targets = commodities(topology) if pairs is None else pairs
     check_reach(topology, rule, where, pairs)
     if rule.kind in {"all", "shortest"}:
-        found = _list_all(topology, rule, where, (sources, targets))
+        path_set = _list_all(topology, rule, where, (sources, targets))
     else:
         if sources.size * (rule.k if rule.kind == "k" else 1) > 50 * MOST_PATHS:
             msg = (
@@ -206,9 +206,9 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
             )
             raise NotApplicable(msg)
         search = k_shortest_paths if rule.kind == "k" else arc_disjoint_paths
-        found = _search(topology, sources, targets, search, rule, where)
-    check_nonempty(found, rule, where)
-    return found
+        path_set = _search(topology, sources, targets, search, rule, where)
+    check_nonempty(path_set, rule, where)
+    return path_set
 
 
 def check_reach(topology: Topology, rule: PathRule, where: str, pairs: Pairs | None = None) -> None:
@@ -234,7 +234,7 @@ def check_reach(topology: Topology, rule: PathRule, where: str, pairs: Pairs | N
         raise NotApplicable(msg)
 
 
-def check_nonempty(found: PathSet, rule: PathRule, where: str) -> None:
+def check_nonempty(path_set: PathSet, rule: PathRule, where: str) -> None:
     """Refuse a set without a path for some commodity.
 
     Raises
@@ -242,13 +242,13 @@ def check_nonempty(found: PathSet, rule: PathRule, where: str) -> None:
     NotApplicable
         The message names the first such pair.
     """
-    count = np.bincount(found.pair, minlength=found.pairs)
+    count = np.bincount(path_set.pair, minlength=path_set.pairs)
     if count.size and not count.min() > 0:
         k = int(np.argmin(count > 0))
-        s, t = (found.topology.labels[v] for v in (found.sources[k], found.targets[k]))
+        s, t = (path_set.topology.labels[v] for v in (path_set.sources[k], path_set.targets[k]))
         msg = (
             f"{where}: the path set ({rule}) is empty for {s} to {t} ({int((count == 0).sum())} such pairs of "
-            f"{found.topology.spec}); raise lmax or take another set"
+            f"{path_set.topology.spec}); raise lmax or take another set"
         )
         raise NotApplicable(msg)
 
@@ -310,9 +310,9 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
     at = path = 0
     for source, allowed, end, longest in _searches(topology, rule, pairs):
         count, size, _ = count_paths(*_arcs(topology), allowed, end, source, longest, MOST_COUNTED)
-        here = slice(path, path + count)
-        list_paths(*_arcs(topology), allowed, end, source, longest, arcs[at : at + size], length[here], target[here])
-        origin[here] = source
+        part = slice(path, path + count)
+        list_paths(*_arcs(topology), allowed, end, source, longest, arcs[at : at + size], length[part], target[part])
+        origin[part] = source
         at, path = at + size, path + count
     key, wanted = origin * topology.n + target, pairs[0] * topology.n + pairs[1]
     ends, number = np.unique(wanted, return_inverse=True)
@@ -330,8 +330,8 @@ def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet
         raise NotApplicable(msg)
     before = np.concatenate([[0], np.cumsum(count)])
     order = np.arange(before[-1]) - np.repeat(before[:-1] - listed.first[number], count)
-    found = reordered(listed, order)
-    return replace(found, sources=pairs[0], targets=pairs[1], pair=np.repeat(np.arange(number.size), count))
+    result = reordered(listed, order)
+    return replace(result, sources=pairs[0], targets=pairs[1], pair=np.repeat(np.arange(number.size), count))
 
 
 def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs | None = None) -> PathSet:
@@ -371,9 +371,9 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
     paths: list[list[int]] = []
     pair: list[int] = []
     for k, (s, t) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        found = [path for path in search(topology, s, t, rule.k) if rule.lmax is None or len(path) <= rule.lmax]
-        paths += found
-        pair += [k] * len(found)
+        match = [path for path in search(topology, s, t, rule.k) if rule.lmax is None or len(path) <= rule.lmax]
+        paths += match
+        pair += [k] * len(match)
         if len(paths) > MOST_PATHS:
             msg = (
                 f"{where}: more than {MOST_PATHS:,} paths ({rule}) on {topology.spec}; "

@@ -169,9 +169,9 @@ def _fewest(network: Network, time: Fraction, k: int) -> list[int]:
     while low < top:
         middle = (low + top) // 2
         low, top = (middle + 1, top) if tried(steps[middle]) is None else (low, middle)
-    found = tried(steps[low])
-    assert found is not None
-    return found
+    result = tried(steps[low])
+    assert result is not None
+    return result
 
 
 def _serves(network: Network, arcs: Mapping[tuple[int, int], int], k: int) -> bool:
@@ -421,7 +421,7 @@ class _Growth:
         self, network: Network, ways: dict[tuple[int, int], list[tuple[int, tuple[int, ...]]]], k: int
     ) -> None:
         number = {v: i for i, v in enumerate(network.ranks.tolist())}
-        usable = sorted(arc for arc, found in ways.items() if found)
+        usable = sorted(arc for arc, result in ways.items() if result)
         self.ranks = network.ranks.tolist()
         self.ways = [deque(sorted(ways[arc], key=lambda way: (len(way[1]), -way[0]))) for arc in usable]
         self.tail = np.array([number[u] for u, _ in usable], dtype=np.int64)

@@ -163,11 +163,11 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     ``rate`` rates are positive and add up to F D, relative to that; ``capacity`` relative to the arc's.
     """
     topology = data.topology
-    found = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
+    result = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
     sources, targets, shards = demanded(data)
     first_path, first_arc, arcs, rate = paths.first_path, paths.first_arc, paths.arcs, paths.rate
     if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
-        found["commodities"] = 0.0
+        result["commodities"] = 0.0
     sound = (
         first_path.shape == (sources.size + 1,) and first_arc.shape == (rate.size + 1,)
         and first_path[0] == 0 and first_path[-1] == rate.size and (np.diff(first_path) > 0).all()
@@ -175,20 +175,20 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
         and arcs.size > 0 and arcs.min() >= 0 and arcs.max() < topology.arcs and np.isfinite(rate).all()
         and np.isfinite(paths.F) and paths.F > 0
     )  # fmt: skip
-    if not sound or found["commodities"]:
-        return found
+    if not sound or result["commodities"]:
+        return result
     joined = topology.head[arcs[:-1]] == topology.tail[arcs[1:]]
     joined[first_arc[1:-1] - 1] = True  # arcs of different paths need not join
     owner = np.repeat(np.arange(sources.size), np.diff(first_path))
     begins = np.array_equal(topology.tail[arcs[first_arc[:-1]]], sources[owner])
     ends = np.array_equal(topology.head[arcs[first_arc[1:] - 1]], targets[owner])
-    found["path"] = 0.0 if joined.all() and begins and ends else np.inf
+    result["path"] = 0.0 if joined.all() and begins and ends else np.inf
     served = np.bincount(owner, rate, sources.size)
     least = float((rate / shards[owner]).min())
-    found["rate"] = max(float(np.abs(served / shards / paths.F - 1.0).max()), -least / paths.F, 0.0)
+    result["rate"] = max(float(np.abs(served / shards / paths.F - 1.0).max()), -least / paths.F, 0.0)
     load = np.bincount(arcs, np.repeat(rate, np.diff(first_arc)), topology.arcs)
-    found["capacity"] = max(float((load / topology.capacity).max()) - 1.0, 0.0)
-    return found
+    result["capacity"] = max(float((load / topology.capacity).max()) - 1.0, 0.0)
+    return result
 
 
 def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
@@ -259,13 +259,13 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
         if sizes["arcs"] > sizes["paths"] * topology.n:
             msg = f"{path}: arcs are {sizes['arcs']}, more than {sizes['paths']} paths without cycles have"
             raise BadFile(msg)
-        found: dict[str, NDArray[Any]] = {}
+        result: dict[str, NDArray[Any]] = {}
         for name in wanted:
             with archive.open(f"{name}.npy") as entry:
-                found[name] = np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER)
-    check_arrays(wanted, found, str(path))
-    F = float(found.pop("F"))
-    return WeightedPaths(F, **found, demand=demand)
+                result[name] = np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER)
+    check_arrays(wanted, result, str(path))
+    F = float(result.pop("F"))
+    return WeightedPaths(F, **result, demand=demand)
 
 
 @contextmanager
@@ -377,7 +377,7 @@ def extract_paths(topology: Topology, source: int, target: int, flow: F64, amoun
     width = flow[arcs].tolist()
     tails, heads, names = topology.tail[arcs].tolist(), topology.head[arcs].tolist(), arcs.tolist()
     left = amount
-    found: list[WeightedPath] = []
+    paths: list[WeightedPath] = []
     while left > EXTRACTION_ROUND_OFF * amount:
         path, rate = widest_path(tails, heads, width, source, target)
         if not path:
@@ -390,6 +390,6 @@ def extract_paths(topology: Topology, source: int, target: int, flow: F64, amoun
         for i in path:
             width[i] -= rate
         left -= rate
-        found.append(WeightedPath([names[i] for i in path], rate))
-    carried = sum(path.amount for path in found)
-    return [WeightedPath(path.arcs, path.amount * amount / carried) for path in found]
+        paths.append(WeightedPath([names[i] for i in path], rate))
+    carried = sum(path.amount for path in paths)
+    return [WeightedPath(path.arcs, path.amount * amount / carried) for path in paths]

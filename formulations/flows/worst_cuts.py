@@ -69,10 +69,10 @@ def max_flow(
         if other != source:
             queue[1] = other
             last = 2
-        here = 0
-        while here < last and level[sink] < 0:
-            u = queue[here]
-            here += 1
+        current = 0
+        while current < last and level[sink] < 0:
+            u = queue[current]
+            current += 1
             for i in range(first[u], first[u + 1]):
                 e = listed[i]
                 v = head[e >> 1] if e & 1 == 0 else tail[e >> 1]

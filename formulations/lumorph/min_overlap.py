@@ -109,7 +109,7 @@ class Overlap(PathFlow):
     @cached_property
     def cuts(self) -> list[Bound]:
         """The cut bounds and the closed form, best first."""
-        found = cut_bounds(self.topology, self.commodities)
+        result = cut_bounds(self.topology, self.commodities)
         shape = grid_shape(self.topology)
         if shape is not None and is_mesh(self.topology, shape):
             value = exchange_overlap(self.circuits, shape)
@@ -118,8 +118,8 @@ class Overlap(PathFlow):
                     f"{self.circuits.name} on an intact {shape[0]}x{shape[1]} mesh: XY routes meet the straight cut"
                 )
                 exact = self.rule.unrestricted
-                found.append(Bound("recursive-exchange", float(value), reason, exact=exact))
-        return sorted(found, key=lambda bound: -bound.value)
+                result.append(Bound("recursive-exchange", float(value), reason, exact=exact))
+        return sorted(result, key=lambda bound: -bound.value)
 
     @cached_property
     def hop_bound(self) -> Bound:
@@ -431,11 +431,11 @@ def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
     """
     if not _on_arcs(data, values):
         return path_flow.chosen_paths(data, values)
-    found = traced(data, np.asarray(values["x"], dtype=float))
-    if found is None:
+    result = traced(data, np.asarray(values["x"], dtype=float))
+    if result is None:
         msg = f"{NAME}: the arcs of some circuit do not lead from its source to its destination"
         raise NotApplicable(msg)
-    return found
+    return result
 
 
 def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, list[int]]]:
@@ -446,9 +446,9 @@ def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, lis
     NotApplicable
         If the values do not hold exactly one path per circuit.
     """
-    found = routes(data, values)
+    result = routes(data, values)
     ends = zip(*(v.tolist() for v in data.commodities), strict=True)
-    return [(s, d, found.path(k)) for k, (s, d) in enumerate(ends)]
+    return [(s, d, result.path(k)) for k, (s, d) in enumerate(ends)]
 
 
 def overlap(paths: PathSet) -> int:
@@ -460,20 +460,20 @@ def objective(data: Overlap, values: Mapping[str, F64]) -> float:
     """The overlap of the routes, recomputed; infinite if the values hold no routes."""
     if not _on_arcs(data, values):
         return path_flow.objective(data, values)
-    found = traced(data, np.asarray(values["x"], dtype=float))
-    return np.inf if found is None else float(overlap(found))
+    routes = traced(data, np.asarray(values["x"], dtype=float))
+    return np.inf if routes is None else float(overlap(routes))
 
 
 def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Integral routes traced in x, without cycles, and their overlap as Lambda; None if x holds no routes."""
     if not _on_arcs(data, values):
         return path_flow.repair(data, values)
-    found = traced(data, np.asarray(values["x"], dtype=float))
-    if found is None:
+    routes = traced(data, np.asarray(values["x"], dtype=float))
+    if routes is None:
         return None
     x = np.zeros((data.topology.arcs, data.circuits.count))
-    x[found.arcs, np.repeat(found.pair, found.length)] = 1.0
-    return {"x": x, "Lambda": np.asarray(float(overlap(found)))}
+    x[routes.arcs, np.repeat(routes.pair, routes.length)] = 1.0
+    return {"x": x, "Lambda": np.asarray(float(overlap(routes)))}
 
 
 # Bounds -----------------------------------------------------------------------------------------------------------

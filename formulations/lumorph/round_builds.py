@@ -105,19 +105,19 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
 
 def _members(pairs: I64) -> dict[int, set[int]]:
     """The vertices of every chunk of (chunk, vertex) pairs."""
-    found: dict[int, set[int]] = defaultdict(set)
+    result: dict[int, set[int]] = defaultdict(set)
     for c, v in pairs.tolist():
-        found[c].add(v)
-    return found
+        result[c].add(v)
+    return result
 
 
 def _grouped(index: Iterable[Index], keys: Any) -> dict[Index, list[Index]]:
     """The indices that have each key."""
-    found: dict[Index, list[Index]] = defaultdict(list)
+    result: dict[Index, list[Index]] = defaultdict(list)
     for j in index:
         for key in keys(*j):
-            found[key].append(j)
-    return found
+            result[key].append(j)
+    return result
 
 
 def _transfers(
@@ -128,7 +128,7 @@ def _transfers(
     received = Counter(d for vertices in wanted.values() for d in vertices)
     busiest = min(received, key=lambda d: (-received[d], d)) if program.symmetry and not program.fixed else None
     turn = {c: q for q, c in enumerate(sorted(c for c, vertices in wanted.items() if busiest in vertices))}
-    found = []
+    results = []
     for c, vertices in wanted.items():
         senders = pre[c] if first else pre[c] | vertices
         for d in vertices:
@@ -136,8 +136,8 @@ def _transfers(
             for s in senders - {d}:
                 for i in range(len(program.named_routes[s, d])):
                     fixed = (d - s + i) % L
-                    found += [(s, d, c, i, w) for w in ([fixed] if program.fixed else waves)]
-    return sorted(found)
+                    results += [(s, d, c, i, w) for w in ([fixed] if program.fixed else waves)]
+    return sorted(results)
 
 
 def build_cvxpy(programs: Sequence[RoundProgram], least: Sequence[int]) -> CvxpyModel:
@@ -152,13 +152,13 @@ def build_cvxpy(programs: Sequence[RoundProgram], least: Sequence[int]) -> Cvxpy
     steps = [len(program.collective.deliveries) * (program.rounds - 1) * program.forwards for program in programs]
     H = cp.Variable(sum(steps), name="H", boolean=True)
 
-    found: dict[str, list[tuple[sp.csr_array, sp.csr_array, sp.csr_array]]] = defaultdict(list)
+    result: dict[str, list[tuple[sp.csr_array, sp.csr_array, sp.csr_array]]] = defaultdict(list)
     at = zip(offsets([p.columns["round"].size for p in programs]), offsets(steps), offsets(T), strict=True)
     for program, (c, h, r) in zip(programs, at, strict=False):
         for name, *parts in _phase_rows(program, (int(c), int(h), int(r)), (C.size, sum(steps), floor.size)):
-            found[name].append((parts[0], parts[1], parts[2]))
+            result[name].append((parts[0], parts[1], parts[2]))
     constraints = {}
-    for name, blocks in found.items():
+    for name, blocks in result.items():
         A, B, D = (sp.csr_array(sp.vstack(parts, format="csr")) for parts in zip(*blocks, strict=True))
         left = [matrix @ x for matrix, x in ((A, C), (B, H), (D, R)) if matrix.nnz]
         if not left:
@@ -374,7 +374,7 @@ def build_sums_cvxpy(data: SumModel) -> CvxpyModel:
     flow = rows(place(mr[x_move], mc[x_move], md[x_move], x_u), np.arange(X_size), (T * S, X_size)) @ X
     given_up = rows(target_has, np.arange(Y_size), (T * S, Y_size)) @ Y
     ends = np.isin(c * n + v, data.collective.key(data.collective.post))
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "start": B[:S] == (u == v).astype(float),
         "finish": B[T * S + np.flatnonzero(ends)] == 1,
         "state": B[S:] - B[: T * S] + given_up - flow == 0,
@@ -394,20 +394,20 @@ def build_sums_cvxpy(data: SumModel) -> CvxpyModel:
         k, contribution = np.nonzero(data.given[mc[without]])
         where = without[k]
         has = rows(k, place(mr[where], mc[where], ms[where], contribution), (without.size, (T + 1) * S)) @ B
-        found["some"] = sends[without] - has <= 0
+        result["some"] = sends[without] - has <= 0
     for name, end in (("laser", "s"), ("photodiode", "d")):
         row, (when, *_) = numbered(col["r"], col[end], col["w"])
-        found[name] = rows(row, np.arange(N), (when.size, N)) @ C - R[when] <= 0
+        result[name] = rows(row, np.arange(N), (when.size, N)) @ C - R[when] <= 0
     start, arcs = select(data.program.routes.start, data.program.routes.arcs, col["path"])
     owner = np.repeat(np.arange(N), np.diff(start))
     row, (when, *_) = numbered(col["r"][owner], arcs, col["w"][owner])
     crowded = np.flatnonzero(np.bincount(row) > W)
     if crowded.size:
-        found["waveguide"] = rows(row, owner, (when.size, N))[crowded] @ C - W * R[when[crowded]] <= 0
+        result["waveguide"] = rows(row, owner, (when.size, N))[crowded] @ C - W * R[when[crowded]] <= 0
     if T > 1:
-        found["order"] = R[1:] - R[:-1] <= 0
+        result["order"] = R[1:] - R[:-1] <= 0
     return CvxpyModel(
-        cp.Problem(cp.Minimize(cp.sum(R)), list(found.values())),
+        cp.Problem(cp.Minimize(cp.sum(R)), list(result.values())),
         variables={x.name(): Named(x, x.shape) for x in (C, F, B, X, Y, G, R)},
-        constraints={name: Named(item, item.shape) for name, item in found.items()},
+        constraints={name: Named(item, item.shape) for name, item in result.items()},
     )

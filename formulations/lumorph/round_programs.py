@@ -206,43 +206,43 @@ def build_cvxpy(program: RoundProgram, rmin: int) -> CvxpyModel:
     # Row j of S sums what column j's sender received of its chunk before.
     S = _received(program, np.isin(c * collective.n + s, collective.key(collective.post)))
     need = every if printed else np.flatnonzero(~program.holds[program.columns["move"]])
-    found: dict[str, Any] = {"possess": C[need] - S[need] @ C <= 0}
-    here = np.flatnonzero(required)
-    keys = (c[here],) if printed else (c[here], d[here])
-    found["deliver"] = _sums(here, N, *keys) @ C == 1
+    result: dict[str, Any] = {"possess": C[need] - S[need] @ C <= 0}
+    indices = np.flatnonzero(required)
+    keys = (c[indices],) if printed else (c[indices], d[indices])
+    result["deliver"] = _sums(indices, N, *keys) @ C == 1
     for name, end in (("laser", s), ("photodiode", d)):
         total = _sums(every, N, r, end, w) @ C
-        found[name] = total == 1 if printed else total <= 1
-    found["used"] = C - incidence(every, r, (N, T)) @ R <= 0
+        result[name] = total == 1 if printed else total <= 1
+    result["used"] = C - incidence(every, r, (N, T)) @ R <= 0
     column, arc = program.arcs
     numbers = np.arange(T) + printed
     if printed:
-        found["unique"] = _sums(every, N, r, s, d, c) @ C <= 1
+        result["unique"] = _sums(every, N, r, s, d, c) @ C <= 1
         terms = np.diff(S.indptr)
         many = np.flatnonzero(terms > 1)
         if many.size:
-            found["once"] = S[many] @ C + cp.multiply(terms[many] - 1.0, C[many]) <= terms[many].astype(float)
-        found["waveguide"] = _sums(column, N, r[column], arc, w[column]) @ C <= W
+            result["once"] = S[many] @ C + cp.multiply(terms[many] - 1.0, C[many]) <= terms[many].astype(float)
+        result["waveguide"] = _sums(column, N, r[column], arc, w[column]) @ C <= W
         minimum, ordered = numbers < rmin, (numbers > 1) & (numbers < T)
         spanned = (numbers > rmin) & (numbers < T)
     else:
         tail, head = program.topology.tail[arc], program.topology.head[arc]
         low, high = np.minimum(tail, head), np.maximum(tail, head)
-        found["edge"] = _sums(column, N, r[column], low, high, w[column]) @ C <= W
-        found["unused"] = R - incidence(r, every, (T, N)) @ C <= 0
+        result["edge"] = _sums(column, N, r[column], low, high, w[column]) @ C <= W
+        result["unused"] = R - incidence(r, every, (T, N)) @ C <= 0
         minimum, ordered, spanned = numbers < rmin, numbers > 1, numbers > 0
     if minimum.any():
-        found["minimum"] = R[np.flatnonzero(minimum)] == 1
+        result["minimum"] = R[np.flatnonzero(minimum)] == 1
     if ordered.any():
         at = np.flatnonzero(ordered)
-        found["order"] = R[at] - R[at - 1] <= 0
+        result["order"] = R[at] - R[at - 1] <= 0
     if spanned.any():
         at = np.flatnonzero(spanned)
-        found["span"] = cp.multiply(numbers[at].astype(float), R[at]) - z <= 0
+        result["span"] = cp.multiply(numbers[at].astype(float), R[at]) - z <= 0
     return CvxpyModel(
-        cp.Problem(cp.Minimize(z), list(found.values())),
+        cp.Problem(cp.Minimize(z), list(result.values())),
         variables={x.name(): Named(x, x.shape) for x in (C, R, z)},
-        constraints={name: Named(item, item.shape) for name, item in found.items()},
+        constraints={name: Named(item, item.shape) for name, item in result.items()},
     )
 
 
@@ -299,7 +299,7 @@ def residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, flo
     start[tuple(collective.pre.T)] = 0.0 if printed else 1.0
     wanted = senders[c, d]
     delivered = table((collective.chunks, n), c, d, of=C * wanted)
-    found = {
+    result = {
         "possess": float((C - before - start[c, s]).max(initial=0.0)),
         "used": float((C - R[r]).max(initial=0.0)),
         "binary": float(max(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0) for x in (C, R))),
@@ -309,25 +309,25 @@ def residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, flo
     tail, head = program.topology.tail[arc], program.topology.head[arc]
     if printed:
         active = C > 0.5
-        found["once"] = float(np.abs(before - 1.0)[active].max(initial=0.0))
+        result["once"] = float(np.abs(before - 1.0)[active].max(initial=0.0))
         per_chunk = delivered.sum(axis=1)[senders.any(axis=1)]
-        found["deliver"] = float(np.abs(per_chunk - 1.0).max(initial=0.0))
-        found["laser"], found["photodiode"] = (float(np.abs(x - 1.0).max()) for x in (sent, got))
-        found["unique"] = over(table((T, n, n, collective.chunks), r, s, d, c, of=C), 1.0)
+        result["deliver"] = float(np.abs(per_chunk - 1.0).max(initial=0.0))
+        result["laser"], result["photodiode"] = (float(np.abs(x - 1.0).max()) for x in (sent, got))
+        result["unique"] = over(table((T, n, n, collective.chunks), r, s, d, c, of=C), 1.0)
         load = table((T, program.topology.arcs, L), r[column], arc, w[column], of=C[column])
-        found["waveguide"] = over(load, W)
+        result["waveguide"] = over(load, W)
         fixed, ordered = R[: max(min(rmin, T + 1) - 1, 0)], R[: max(T - 1, 1)]
     else:
         chunk, vertex = collective.deliveries.T
-        found["deliver"] = float(np.abs(delivered[chunk, vertex] - 1.0).max(initial=0.0))
-        found["laser"], found["photodiode"] = over(sent, 1.0), over(got, 1.0)
+        result["deliver"] = float(np.abs(delivered[chunk, vertex] - 1.0).max(initial=0.0))
+        result["laser"], result["photodiode"] = over(sent, 1.0), over(got, 1.0)
         low, high = np.minimum(tail, head), np.maximum(tail, head)
-        found["edge"] = over(table((T, n, n, L), r[column], low, high, w[column], of=C[column]), W)
-        found["unused"] = float((R - np.bincount(r, C, T)).max(initial=0.0))
+        result["edge"] = over(table((T, n, n, L), r[column], low, high, w[column], of=C[column]), W)
+        result["unused"] = float((R - np.bincount(r, C, T)).max(initial=0.0))
         fixed, ordered = R[:rmin], R[1:]
-    found["minimum"] = float((1.0 - fixed).max(initial=0.0)) if fixed.size else 0.0
-    found["order"] = float(np.diff(ordered).max(initial=0.0)) if ordered.size > 1 else 0.0
-    return found
+    result["minimum"] = float((1.0 - fixed).max(initial=0.0)) if fixed.size else 0.0
+    result["order"] = float(np.diff(ordered).max(initial=0.0)) if ordered.size > 1 else 0.0
+    return result
 
 
 def objective(program: RoundProgram, rmin: int, R: F64) -> float:
@@ -341,10 +341,10 @@ def bounds(version: Version, rmin: int, on_rounds: Sequence[Bound]) -> list[Boun
     """Bounds on z from bounds on the number of rounds; none as printed, where nothing is feasible."""
     if version == "printed":
         return []
-    found = [Bound(b.name, max(b.value - 1.0, 0.0), f"{b.reason}; z is rounds - 1", b.paper) for b in on_rounds]
+    result = [Bound(b.name, max(b.value - 1.0, 0.0), f"{b.reason}; z is rounds - 1", b.paper) for b in on_rounds]
     if rmin > 1:
-        found.append(Bound("R_min", rmin - 1.0, f"(8) requires round {rmin - 1}"))
-    return found
+        result.append(Bound("R_min", rmin - 1.0, f"(8) requires round {rmin - 1}"))
+    return result
 
 
 def estimate(program: RoundProgram) -> dict[str, int]:

@@ -204,10 +204,10 @@ class RoundProgram:
         early = self.holds[move] | (self.version != "corrected")
         parts: dict[str, list[I64]] = {name: [] for name in ("round", "move", "path", "wavelength")}
         for r in range(self.rounds):
-            here = np.flatnonzero(early) if r == 0 else np.arange(move.size)
-            parts["round"].append(np.full(here.size, r))
+            indices = np.flatnonzero(early) if r == 0 else np.arange(move.size)
+            parts["round"].append(np.full(indices.size, r))
             for name, array in (("move", move), ("path", path), ("wavelength", wavelength)):
-                parts[name].append(array[here])
+                parts[name].append(array[indices])
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
     def _kept(self, move: I64, wavelength: I64) -> Mask:
@@ -262,16 +262,16 @@ def sufficient_rounds(program: RoundProgram) -> int:
     k = 1 if program.fixed else program.limits.wavelengths
     chunk, target = program.collective.deliveries.T
     source = program.collective.pre[np.searchsorted(program.collective.pre[:, 0], chunk), 1]
-    found = [-(-_slots(program, source, target) // k), *_around(program, k)]
+    results = [-(-_slots(program, source, target) // k), *_around(program, k)]
     mesh = program.topology
     if isinstance(mesh, LightpathMesh) and mesh.intact and program.given is None:
         shape = (int(mesh.shape[0]), int(mesh.shape[1]))
         if program.routes_kind == "straight":
-            found.append(-(-_by_shifts(program, shape, source, target) // k))
+            results.append(-(-_by_shifts(program, shape, source, target) // k))
         if _members(program).size == mesh.n and program.routes_kind != "algorithm-2":  # neighbours in line go straight
             moved = int(np.count_nonzero(program.collective.spread))
-            found.append(-(-moved // k) * sum((size - 1).bit_length() for size in shape))
-    return max(min(found), 1)
+            results.append(-(-moved // k) * sum((size - 1).bit_length() for size in shape))
+    return max(min(results), 1)
 
 
 def _slots(program: RoundProgram, source: I64, target: I64) -> int:
@@ -312,9 +312,9 @@ def _by_shifts(program: RoundProgram, shape: tuple[int, int], source: I64, targe
     wave = program.wave(source, target, np.zeros_like(source)) if program.fixed else np.zeros_like(source)
     most = 0
     for w in np.unique(wave).tolist():
-        here = np.flatnonzero(wave == w)
-        shift = down[here] * columns + right[here]
-        pair = source[here] * program.topology.n + target[here]
+        indices = np.flatnonzero(wave == w)
+        shift = down[indices] * columns + right[indices]
+        pair = source[indices] * program.topology.n + target[indices]
         _, first, chunks = np.unique(pair, return_index=True, return_counts=True)
         largest = np.zeros(rows * columns, dtype=np.int64)
         np.maximum.at(largest, shift[first], chunks)
@@ -340,16 +340,16 @@ def _around(program: RoundProgram, k: int) -> list[int]:
     moved = np.flatnonzero(collective.spread)
     held = np.bincount(collective.pre[np.searchsorted(collective.pre[:, 0], moved), 1])
     most, alone = int(held.max()), int(np.count_nonzero(held)) == 1
-    found = []
+    results = []
     for cycle in _cycles(program.topology, members):
         slots = 0
         for steps, after in ((cycle.size - 1, np.roll(cycle, -1)), (cycle.size // 2, np.roll(cycle, 1))):
             needed = np.isin(cycle * n + after, program.pairs)  # no chunk goes to a vertex that holds all
             slots += _slots(program, cycle[needed], after[needed])
             if alone and slots <= k:
-                found.append(steps + -(-most // (k // slots)) - 1)
-            found.append(steps * -(-most * slots // k))
-    return found
+                results.append(steps + -(-most // (k // slots)) - 1)
+            results.append(steps * -(-most * slots // k))
+    return results
 
 
 def _cycles(topology: Topology, members: I64) -> Iterator[I64]:
@@ -375,12 +375,12 @@ def delivery_symmetries(program: RoundProgram) -> list[I64]:
     """Permutations of the deliveries under the symmetries of the mesh, without the identity."""
     if not isinstance(program.topology, LightpathMesh) or program.fixed:
         return []
-    found = []
+    results = []
     for tiles in _mesh_maps(program.topology):
         deliveries = _of_deliveries(program.collective, tiles)
         if deliveries is not None and _keeps_routes(program, tiles):
-            found.append(deliveries)
-    return found
+            results.append(deliveries)
+    return results
 
 
 def _mesh_maps(mesh: LightpathMesh) -> Iterator[I64]:

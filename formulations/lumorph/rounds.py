@@ -175,7 +175,7 @@ class RoundModel:
     @cached_property
     def least(self) -> list[int]:
         """The best analytic bound of every phase [rounds]."""
-        return [max((int(bound.value) for bound in found), default=0) for found in self.phase_bounds]
+        return [max((int(bound.value) for bound in result), default=0) for result in self.phase_bounds]
 
     @cached_property
     def programs(self) -> tuple[RoundProgram, ...]:
@@ -188,11 +188,11 @@ class RoundModel:
         """
         if self.given is not None:
             return self.given
-        found = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
-        if self.version != "corrected" and self.rmin > found[0].rounds:
-            msg = f"{NAME}: rmin={self.rmin} is above the default rmax={found[0].rounds}; set rmax too"
+        result = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
+        if self.version != "corrected" and self.rmin > result[0].rounds:
+            msg = f"{NAME}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"
             raise NotApplicable(msg)
-        return found
+        return result
 
     @cached_property
     def floors(self) -> list[int]:
@@ -357,37 +357,37 @@ def unfold(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F6
 
 
 def _taken(program: RoundProgram, taken: Mask) -> RoundSchedule:
-    here = np.flatnonzero(taken)
+    indices = np.flatnonzero(taken)
     columns, ends = program.columns, program.ends
-    start, arcs = select(program.routes.start, program.routes.arcs, columns["path"][here])
+    start, arcs = select(program.routes.start, program.routes.arcs, columns["path"][indices])
     return direct(
-        columns["round"][here], ends["source"][here], ends["target"][here], ends["chunk"][here],
-        columns["wavelength"][here], start, arcs,
+        columns["round"][indices], ends["source"][indices], ends["target"][indices], ends["chunk"][indices],
+        columns["wavelength"][indices], start, arcs,
     )  # fmt: skip
 
 
 def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
     """Arrays of a schedule, of the program, or of both; as printed and coded, C and R are required."""
-    found: dict[str, Array] = {}
+    result: dict[str, Array] = {}
     if data.version != "corrected":
         program = data.programs[0]
-        found = {
+        result = {
             "C": Array((program.columns["round"].size,), axes=("transfer",)),
             "R": Array((program.rounds,), axes=("round",)),
             "z": Array(required=False),
         }
         if "transfer_round" in names:
-            found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
-        return found
+            result |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
+        return result
     if "transfer_round" in names or "C" not in names:
-        found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
+        result |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
     if not {"C", "H", "R"}.isdisjoint(names):
         programs = data.programs
         later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.forwards)
-        found["C"] = Array((sum(one.columns["round"].size for one in programs),), axes=("transfer",))
-        found["H"] = Array((later,), required=False, axes=("delivery by round",))
-        found["R"] = Array((sum(one.rounds for one in programs),), required=False, axes=("round",))
-    return found
+        result["C"] = Array((sum(one.columns["round"].size for one in programs),), axes=("transfer",))
+        result["H"] = Array((later,), required=False, axes=("delivery by round",))
+        result["R"] = Array((sum(one.rounds for one in programs),), required=False, axes=("round",))
+    return result
 
 
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
@@ -401,24 +401,24 @@ def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str,
     schedule = schedule_of(data, values)
     if data.version != "corrected":
         C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
-        found = round_programs.residuals(data.programs[0], data.rmin, C, R)
+        result = round_programs.residuals(data.programs[0], data.rmin, C, R)
         if data.version == "coded":
-            found["replay"] = max(violations(data.topology, data.collective, data.limits, schedule).values())
-        return found
-    found = violations(data.topology, data.collective, data.limits, schedule)
+            result["replay"] = max(violations(data.topology, data.collective, data.limits, schedule).values())
+        return result
+    result = violations(data.topology, data.collective, data.limits, schedule)
     if data.rmax:
-        found["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax * len(data.phases), 0))
+        result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax * len(data.phases), 0))
     if data.fixed:
-        found["wave"] = np.inf if schedule is None else _off_wave(data, schedule)
+        result["wave"] = np.inf if schedule is None else _off_wave(data, schedule)
     if "C" in values and schedule is not None:
         C = np.asarray(values["C"], dtype=float)
         encoded = _of_columns(data, C)
         same = encoded is not None and all(
             np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
         )
-        found["columns"] = 0.0 if same else np.inf
-        found["binary"] = float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0)) if same else np.inf
-    return found
+        result["columns"] = 0.0 if same else np.inf
+        result["binary"] = float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0)) if same else np.inf
+    return result
 
 
 def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:

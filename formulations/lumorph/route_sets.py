@@ -101,10 +101,10 @@ def _steps(mesh: Topology, columns: int) -> I64:
     """The arc from every tile to the next right, left, down, up, ``(n, 4)``; -1 where there is none."""
     step = np.full((mesh.n, 4), -1, dtype=np.int64)
     for direction, move in enumerate((1, -1, columns, -columns)):
-        here = mesh.head - mesh.tail == move
+        mask = mesh.head - mesh.tail == move
         if columns == 1:
-            here &= direction >= 2
-        step[mesh.tail[here], direction] = np.flatnonzero(here)
+            mask &= direction >= 2
+        step[mesh.tail[mask], direction] = np.flatnonzero(mask)
     return step
 
 
@@ -127,7 +127,7 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
         raise NotApplicable(msg)
     if kind == "algorithm-2":
         return least_overlap_routes(topology, sources, targets)
-    found: list[list[list[int]]] = [[] for _ in range(sources.size)]
+    results: list[list[list[int]]] = [[] for _ in range(sources.size)]
     straight = kind == "straight" and isinstance(topology, LightpathMesh)
     if straight:
         assert isinstance(topology, LightpathMesh)
@@ -136,18 +136,18 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
             start, arcs, whole = straight_routes(topology, sources, targets, first)
             for pair in np.flatnonzero(whole).tolist():
                 path = arcs[start[pair] : start[pair + 1]].tolist()
-                if len(found[pair]) < k and path not in found[pair]:
-                    found[pair].append(path)
+                if len(results[pair]) < k and path not in results[pair]:
+                    results[pair].append(path)
     for pair, (s, d) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        if len(found[pair]) >= k or (straight and found[pair] and k <= 2 and _in_line(topology, s, d)):
+        if len(results[pair]) >= k or (straight and results[pair] and k <= 2 and _in_line(topology, s, d)):
             continue
-        for path in k_shortest_paths(topology, s, d, k + len(found[pair])):
-            if len(found[pair]) < k and path not in found[pair]:
-                found[pair].append(path)
-        if not found[pair]:
+        for path in k_shortest_paths(topology, s, d, k + len(results[pair])):
+            if len(results[pair]) < k and path not in results[pair]:
+                results[pair].append(path)
+        if not results[pair]:
             msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; use fewer failed links"
             raise NotApplicable(msg)
-    return RouteSet.of_paths(sources, targets, found)
+    return RouteSet.of_paths(sources, targets, results)
 
 
 def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> RouteSet:

@@ -167,17 +167,17 @@ class SumModel:
     @cached_property
     def member(self) -> Mask:
         """Whether v is in V_c, ``(chunks, n)``."""
-        found = np.zeros((self.collective.chunks, self.collective.n), dtype=bool)
+        result = np.zeros((self.collective.chunks, self.collective.n), dtype=bool)
         for pairs in (self.collective.pre, self.collective.post):
-            found[pairs[:, 0], pairs[:, 1]] = True
-        return found
+            result[pairs[:, 0], pairs[:, 1]] = True
+        return result
 
     @cached_property
     def given(self) -> Mask:
         """Whether v is in Pre[c], ``(chunks, n)``."""
-        found = np.zeros_like(self.member)
-        found[self.collective.pre[:, 0], self.collective.pre[:, 1]] = True
-        return found
+        result = np.zeros_like(self.member)
+        result[self.collective.pre[:, 0], self.collective.pre[:, 1]] = True
+        return result
 
     @cached_property
     def program(self) -> RoundProgram:
@@ -269,10 +269,10 @@ def _of_program(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSche
         or not np.isfinite([C.sum(), F.sum()]).all()
     ):
         return None
-    here = np.flatnonzero(C > 0.5)
-    r, s, d, c, w, path = (data.columns[name][here] for name in ("r", "s", "d", "c", "w", "path"))
+    indices = np.flatnonzero(C > 0.5)
+    r, s, d, c, w, path = (data.columns[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
     start, arcs = select(data.program.routes.start, data.program.routes.arcs, path)
-    adds = np.ones(here.size, dtype=bool)
+    adds = np.ones(indices.size, dtype=bool)
     has = _initial(data)
     replaced = {
         key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
@@ -351,18 +351,18 @@ def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]
 
 def arrays(data: SumModel, names: Collection[str]) -> dict[str, Array]:
     """Arrays of a schedule, of the program, or of both."""
-    found: dict[str, Array] = {}
+    result: dict[str, Array] = {}
     if "transfer_round" in names or "C" not in names:
-        found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
+        result |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
     if {"C", "F"} & set(names):
         T, state = data.rounds, int((data.member.sum(axis=1) * data.given.sum(axis=1)).sum())
         own, sent = int(data.given[data.drops[2]].sum()), int(data.given[data.moves[3]].sum())
-        found["C"] = Array(data.columns["r"].shape, axes=("transfer",))
-        found["F"] = Array(data.drops[0].shape, axes=("replacement",))
+        result["C"] = Array(data.columns["r"].shape, axes=("transfer",))
+        result["F"] = Array(data.drops[0].shape, axes=("replacement",))
         sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
         axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
-        found |= {name: Array((size,), required=False, axes=(axes[name],)) for name, size in sizes.items()}
-    return found
+        result |= {name: Array((size,), required=False, axes=(axes[name],)) for name, size in sizes.items()}
+    return result
 
 
 def residuals(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
@@ -372,18 +372,18 @@ def residuals(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, f
     is 0 if they encode the same schedule.
     """
     schedule = schedule_of(data, values)
-    found = violations(data.topology, data.collective, data.limits, schedule)
+    result = violations(data.topology, data.collective, data.limits, schedule)
     if data.rmax:
-        found["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax, 0))
+        result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax, 0))
     if "C" in values and "F" in values:
         encoded = _of_program(data, values)
         same = encoded is not None and all(
             np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
         )
         both = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in ("C", "F")])
-        found["columns"] = 0.0 if same else np.inf
-        found["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
-    return found
+        result["columns"] = 0.0 if same else np.inf
+        result["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
+    return result
 
 
 def objective(data: SumModel, values: Mapping[str, NDArray[Any]]) -> float:

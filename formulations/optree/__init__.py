@@ -307,8 +307,8 @@ class Fabric:
         """
         check_radices(self.n, radices)
         products = np.concatenate([[1], np.cumprod(np.asarray(radices[:-1], dtype=np.int64))]).astype(np.int64)
-        found: list[int] = self.steps(products, np.asarray(radices, dtype=np.int64)).tolist()
-        return found
+        values: list[int] = self.steps(products, np.asarray(radices, dtype=np.int64)).tolist()
+        return values
 
 
 def check_radices(n: int, radices: Sequence[int]) -> None:
@@ -362,28 +362,28 @@ class Walks:
         order, heads, first = self._by_head
         reach = np.full(self.n + 1, _NEVER)
         reach[1] = 0
-        found = [reach]
+        results = [reach]
         for _ in range(depth):
             arrived = np.minimum(reach[self.product] + self.cost, _NEVER)[order]
             reach = np.full(self.n + 1, _NEVER)
             reach[heads] = np.minimum.reduceat(arrived, first)
-            found.append(reach)
-        return found
+            results.append(reach)
+        return results
 
     def radices(self, layers: list[I64], depth: int) -> list[int]:
         """The radices of a best tree of exactly that depth, traced back through the layers (smallest radices last)."""
         order, heads, first = self._by_head
-        found: list[int] = []
+        results: list[int] = []
         at = self.n
         for j in range(depth, 0, -1):
             place = int(np.searchsorted(heads, at))
             end = int(first[place + 1]) if place + 1 < first.size else order.size
-            here = order[int(first[place]) : end]
-            fits = layers[j - 1][self.product[here]] + self.cost[here] == layers[j][at]
-            arc = int(here[np.flatnonzero(fits)[0]])
-            found.append(int(self.radix[arc]))
+            selected = order[int(first[place]) : end]
+            fits = layers[j - 1][self.product[selected]] + self.cost[selected] == layers[j][at]
+            arc = int(selected[np.flatnonzero(fits)[0]])
+            results.append(int(self.radix[arc]))
             at = int(self.product[arc])
-        return found[::-1]
+        return results[::-1]
 
 
 def walks(fabric: Fabric) -> Walks:
@@ -422,10 +422,10 @@ class Tree:
 
 def best_by_depth(fabric: Fabric, graph: Walks | None = None) -> dict[int, Tree]:
     """A best tree of every depth 1 .. ceil(log2 n)."""
-    found = walks(fabric) if graph is None else graph
-    layers = found.layers(fabric.deepest)
+    result = walks(fabric) if graph is None else graph
+    layers = result.layers(fabric.deepest)
     return {
-        depth: Tree(tuple(found.radices(layers, depth)), int(layers[depth][fabric.n]))
+        depth: Tree(tuple(result.radices(layers, depth)), int(layers[depth][fabric.n]))
         for depth in range(1, fabric.deepest + 1)
         if layers[depth][fabric.n] < _NEVER
     }

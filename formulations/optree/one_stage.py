@@ -273,10 +273,12 @@ def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
     rows, worst = int(row.max(initial=-1)) + 1, 0
     step = max(BLOCK // (2 * n), 1)
     for first in range(0, rows, step):
-        here = slice(*np.searchsorted(row, [first, first + step]))
-        base = (row[here] - first) * 2 * n
+        selected = slice(*np.searchsorted(row, [first, first + step]))
+        base = (row[selected] - first) * 2 * n
         size = min(step, rows - first) * 2 * n
-        change = np.bincount(base + lower[here], minlength=size) - np.bincount(base + upper[here], minlength=size)
+        change = np.bincount(base + lower[selected], minlength=size) - np.bincount(
+            base + upper[selected], minlength=size
+        )
         load = np.cumsum(change.reshape(-1, 2 * n), axis=1)
         worst = max(worst, int((load[:, :n] + load[:, n:]).max(initial=0)))
     return worst

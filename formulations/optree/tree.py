@@ -178,24 +178,24 @@ def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
         given = np.asarray(values["radices"], dtype=float)
         if given.ndim != 1 or not np.isfinite(given).all() or (given != np.rint(given)).any() or (given > 2**31).any():
             return None
-        found = [int(m) for m in given]
+        results = [int(m) for m in given]
         try:
-            check_radices(data.fabric.n, found)
+            check_radices(data.fabric.n, results)
         except BadInput:
             return None
-        return found
+        return results
     y = np.asarray(values.get("y", ()), dtype=float)
     graph = data.graph
     if y.shape != (graph.arcs,) or not np.isfinite(y).all():
         return None
     taken = np.flatnonzero(y > 0.5)
     stages = {int(graph.product[e]): int(e) for e in taken}
-    found, at = [], 1
+    results, at = [], 1
     while at in stages:
         e = stages.pop(at)
-        found.append(int(graph.radix[e]))
+        results.append(int(graph.radix[e]))
         at = int(graph.reached[e])
-    return found if at == data.fabric.n and len(found) == taken.size else None
+    return results if at == data.fabric.n and len(results) == taken.size else None
 
 
 def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
@@ -290,32 +290,32 @@ def bounds(data: TreeChoice) -> list[Bound]:
         if (before[graph.product] + graph.cost < after[graph.reached]).any():
             msg = f"{NAME}: a stage has a lower cost than the potentials of the dynamic program"
             raise ArithmeticError(msg)
-    found = [
+    results = [
         Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the least steps to its product",
               "optree", exact=True, detail={"depth": depth}),
     ]  # fmt: skip
     if data.fabric.count != "printed":
         fabric = data.fabric
         least = theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
-        found.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
-    return found
+        results.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
+    return results
 
 
 def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
     """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
     fabric = data.fabric
-    found: dict[str, Json] = {
+    result: dict[str, Json] = {
         "rounds": None if value is None else int(value),
         "any_schedule_bound": theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
     }
     if fabric.ring:
-        found["theorem_depth"] = theory.theorem_2(fabric.n)
-        found["theorem_steps"] = theory.optree_steps(fabric.n, fabric.wavelengths)
+        result["theorem_depth"] = theory.theorem_2(fabric.n)
+        result["theorem_steps"] = theory.optree_steps(fabric.n, fabric.wavelengths)
     if data.data > 0:
-        found["packets"] = data.cost.packets(data.data)
-        found["step_us"] = 1e6 * data.cost.step(data.data)
-        found["time_us"] = None if value is None else 1e6 * data.cost.gather(value, data.data)
-    return found
+        result["packets"] = data.cost.packets(data.data)
+        result["step_us"] = 1e6 * data.cost.step(data.data)
+        result["time_us"] = None if value is None else 1e6 * data.cost.gather(value, data.data)
+    return result
 
 
 def describe(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
@@ -323,10 +323,10 @@ def describe(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
     radices = radices_of(data, values)
     if radices is None:
         return {}
-    found: dict[str, Json] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
+    result: dict[str, Json] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
     if data.fabric.n <= CHECKED_NODES:
-        found["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
-    return found
+        result["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
+    return result
 
 
 def restriction(data: TreeChoice) -> str | None:

@@ -102,10 +102,10 @@ def _on_segments(fibres: WdmFibres, sends: _Sends) -> RoundSchedule:
     """A stage whose circuits do not wrap round: both directions coloured as intervals."""
     colour = np.zeros(sends.source.size, dtype=np.int64)
     for way in (True, False):
-        here = np.flatnonzero(sends.onward == way)
-        low = np.minimum(sends.source[here], sends.target[here])
-        high = np.maximum(sends.source[here], sends.target[here])
-        colour[here] = interval_colours(low, high)
+        indices = np.flatnonzero(sends.onward == way)
+        low = np.minimum(sends.source[indices], sends.target[indices])
+        high = np.maximum(sends.source[indices], sends.target[indices])
+        colour[indices] = interval_colours(low, high)
     return _listed(fibres, sends, colour)
 
 
@@ -144,7 +144,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
         raise NotApplicable(msg)
     groups = _Groups(np.zeros(1, dtype=np.int64), np.array([n]))
     label = np.arange(n)[:, None]  # of chunk c in group g
-    found: list[RoundSchedule] = []
+    results: list[RoundSchedule] = []
     for stage, radix in enumerate(radices):
         parts, owner = groups.cut(int(radix))
         # The group's last node has the extra label.
@@ -159,24 +159,24 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
         chunk, which = np.nonzero(other)
         sends = (source[other], target[other], chunk)
         if stage == 0 and fibres.circular:
-            found.append(_around(fibres, sends, mine[chunk, 0], which, label[other]))
+            results.append(_around(fibres, sends, mine[chunk, 0], which, label[other]))
         else:
-            found.append(_on_segments(fibres, _Sends(*sends, sends[0] < sends[1])))
+            results.append(_on_segments(fibres, _Sends(*sends, sends[0] < sends[1])))
         groups = parts
-    return chained(found)
+    return chained(results)
 
 
-def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], here: I64, there: I64, subset: I64) -> RoundSchedule:
-    """Stage 1 on a ring: every subset between its members ``here`` and ``there`` by full circles."""
-    members = int(max(here.max(), there.max())) + 1
+def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], senders: I64, there: I64, subset: I64) -> RoundSchedule:
+    """Stage 1 on a ring: every subset between its members ``senders`` and ``there`` by full circles."""
+    members = int(max(senders.max(), there.max())) + 1
     subsets = int(subset.max()) + 1
     plain, mirrored = (assign(members, ring=True, mirrored=odd) for odd in (False, True))
-    onward, colour = np.zeros(here.size, dtype=bool), np.zeros(here.size, dtype=np.int64)
+    onward, colour = np.zeros(senders.size, dtype=bool), np.zeros(senders.size, dtype=np.int64)
     for odd, pairs in enumerate((plain, mirrored)):
         ways, numbers = pairs.by_pair()
         which = np.flatnonzero(subset % 2 == odd)
-        onward[which] = ways[here[which], there[which]]
-        colour[which] = numbers[here[which], there[which]]
+        onward[which] = ways[senders[which], there[which]]
+        colour[which] = numbers[senders[which], there[which]]
     widths = np.array([plain.colours, mirrored.colours])[np.arange(subsets) % 2]
     before = np.cumsum(widths, axis=0) - widths  # (subsets, 2): wavelengths of earlier subsets, onward and backward
     colour += before[subset, np.where(onward, 0, 1)]

@@ -86,8 +86,8 @@ class Verdict:
     @property
     def time(self) -> float | None:
         """Time of a valid schedule, where it has one."""
-        found = self.metrics.get("time", self.metrics.get("async_time"))
-        return float(found) if isinstance(found, (int, float)) else None
+        result = self.metrics.get("time", self.metrics.get("async_time"))
+        return float(result) if isinstance(result, (int, float)) else None
 
 
 @contextmanager
@@ -317,7 +317,7 @@ PROTOCOLS = ("Simple", "LL", "LL128")
 def usage(program: Program) -> dict[str, int]:
     """What a program takes of every limit of a :class:`Target`."""
     names = ("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes", "loose")
-    found = dict.fromkeys(names, 0)
+    result = dict.fromkeys(names, 0)
     for rank in program.ranks:
         sends: dict[int, int] = {}
         receives: dict[int, int] = {}
@@ -325,21 +325,21 @@ def usage(program: Program) -> dict[str, int]:
         for block in rank.blocks.values():
             steps = block.instructions
             whole += 1 + len(steps)
-            found["steps"] = max(found["steps"], len(steps))
-            found["channels"] = max(found["channels"], block.channel + 1)
-            found["count"] = max(found["count"], max((step.count for step in steps), default=0))
-            found["wait"] = max(found["wait"], max((step.waits[0] for step in steps if step.waits), default=0))
+            result["steps"] = max(result["steps"], len(steps))
+            result["channels"] = max(result["channels"], block.channel + 1)
+            result["count"] = max(result["count"], max((step.count for step in steps), default=0))
+            result["wait"] = max(result["wait"], max((step.waits[0] for step in steps if step.waits), default=0))
             if any(step.kind == "nop" for step in steps):
-                found["loose"] += _loose(steps)
+                result["loose"] += _loose(steps)
             for peer, per_channel in ((block.send, sends), (block.receive, receives)):
                 if peer >= 0:
                     per_channel[block.channel] = per_channel.get(block.channel, 0) + 1
-        found["blocks"] = max(found["blocks"], max(rank.blocks, default=-1) + 1)
-        found["sends"] = max(found["sends"], *sends.values(), 0)
-        found["receives"] = max(found["receives"], *receives.values(), 0)
-        found["offset"] = max(found["offset"], *(size - 1 for size in rank.sizes.values()))
-        found["nodes"] = max(found["nodes"], whole)
-    return found
+        result["blocks"] = max(result["blocks"], max(rank.blocks, default=-1) + 1)
+        result["sends"] = max(result["sends"], *sends.values(), 0)
+        result["receives"] = max(result["receives"], *receives.values(), 0)
+        result["offset"] = max(result["offset"], *(size - 1 for size in rank.sizes.values()))
+        result["nodes"] = max(result["nodes"], whole)
+    return result
 
 
 def _loose(steps: Sequence[Instruction]) -> int:
@@ -347,7 +347,7 @@ def _loose(steps: Sequence[Instruction]) -> int:
 
     They join a ``re`` that does not wait to the one before it that sums into the same place, and count both as one.
     """
-    found, pending = 0, False
+    result, pending = 0, False
     before: Instruction | None = None
     for step in steps:
         if step.kind == "nop":
@@ -359,9 +359,9 @@ def _loose(steps: Sequence[Instruction]) -> int:
         )  # fmt: skip
         before = step
         if not joined:
-            found += pending and step.waits is None
+            result += pending and step.waits is None
             pending = False
-    return found
+    return result
 
 
 def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = None) -> list[str]:
@@ -369,7 +369,7 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
 
     ``used`` is its :func:`usage`, counted here if None.
     """
-    found = usage(program) if used is None else used
+    result = usage(program) if used is None else used
     limits = {
         "steps": (target.steps, "steps in a thread block"), "blocks": (target.blocks, "thread blocks in a rank"),
         "channels": (target.channels, "channels"), "sends": (target.peers, "sending thread blocks on a channel"),
@@ -379,9 +379,9 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
         "nodes": (target.nodes, "elements that a rank reads"),
     }  # fmt: skip
     excess = [
-        f"{found[name]} {what} (at most {most})"
+        f"{result[name]} {what} (at most {most})"
         for name, (most, what) in limits.items()
-        if most is not None and found[name] > most
+        if most is not None and result[name] > most
     ]
     if program.protocol not in PROTOCOLS:
         excess.append(f"protocol {program.protocol} (known are {', '.join(PROTOCOLS)})")
@@ -390,23 +390,23 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
         most = target.missing_most
     if most <= program.min_bytes and most != target.unlimited:
         excess.append(f"no buffer size from minBytes={program.min_bytes} to maxBytes={most}")
-    return [*excess, *_refused_form(program, target, found["loose"])]
+    return [*excess, *_refused_form(program, target, result["loose"])]
 
 
 def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
     """What the target's parser refuses besides sizes."""
     spelled, name = program.spelled or program.collective, target.name_of(program.collective)
-    found = [f"coll={spelled!r}, which must be {name!r}"] if spelled != name else []
+    results = [f"coll={spelled!r}, which must be {name!r}"] if spelled != name else []
     missing = [key for key in program.missing if key not in target.optional]
     if missing:
-        found.append(f"no attribute {', '.join(missing)}")
+        results.append(f"no attribute {', '.join(missing)}")
     gap = next((v for v, rank in enumerate(program.ranks) if sorted(rank.blocks) != list(range(len(rank.blocks)))), -1)
     if gap >= 0:
-        found.append(f"thread blocks of rank {gap} that are not numbered from 0 without gaps")
+        results.append(f"thread blocks of rank {gap} that are not numbered from 0 without gaps")
     if any(block.channel < 0 for rank in program.ranks for block in rank.blocks.values()):
-        found.append("a thread block without a channel")
+        results.append("a thread block without a channel")
     if loose:
-        found.append(f"steps behind a nop that wait for nothing themselves ({loose})")
+        results.append(f"steps behind a nop that wait for nothing themselves ({loose})")
     if target.whole_sizes:
         every, part = program.chunks_per_loop, program.chunks
         due = {"i": part if program.collective == "allgather" else every,
@@ -414,9 +414,9 @@ def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
         for v, rank in enumerate(program.ranks):
             other = next((b for b in "io" if rank.sizes[b] not in (0, due[b])), None)
             if other is not None:
-                found.append(f"{other}_chunks={rank.sizes[other]} of rank {v}, which must be {due[other]} or 0")
+                results.append(f"{other}_chunks={rank.sizes[other]} of rank {v}, which must be {due[other]} or 0")
                 break
-    return found
+    return results
 
 
 # Static checks ----------------------------------------------------------------------------------------------------
@@ -560,7 +560,7 @@ def deal_channels(split: Mapping[tuple[int, int, int], int], most_peers: int) ->
     """
     used: dict[tuple[int, int, int], int] = {}  # (rank, channel, sends?): peers
     taken: dict[tuple[int, int], set[int]] = {}
-    found: dict[tuple[int, int, int], list[int]] = {}
+    result: dict[tuple[int, int, int], list[int]] = {}
     for (tail, head, part), many in sorted(split.items()):
         busy = taken.setdefault((tail, head), set())
         mine: list[int] = []
@@ -572,5 +572,5 @@ def deal_channels(split: Mapping[tuple[int, int, int], int], most_peers: int) ->
                 used[out], used[into] = used.get(out, 0) + 1, used.get(into, 0) + 1
             channel += 1
         busy.update(mine)
-        found[tail, head, part] = mine
-    return found
+        result[tail, head, part] = mine
+    return result

@@ -165,16 +165,16 @@ def schedule_collective(
         chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))
         chunks *= max(1, min(most // chunks, MANY_MOVES // max(per_chunk * chunks, 1)))
     fluid = _fluid(topology, spread, summed)
-    found: list[tuple[float, list[list[Move]]]] = []
+    results: list[tuple[float, list[list[Move]]]] = []
     if spread is not None and summed is not None:
         sums = _best(topology, _moves(None, summed, chunks), chunks, alpha, beta)
         copies = _best(topology, _moves(spread, None, chunks), chunks, alpha, beta)
-        found.append((sums[0] + copies[0], sums[1] + copies[1]))
+        results.append((sums[0] + copies[0], sums[1] + copies[1]))
     apart = float(sum(packing.time for packing in (spread, summed) if packing is not None))
     few = trees is None and per_chunk * chunks <= JOINT_MOVES
-    if not found or (few and fluid < apart * (1 - OVERLAP)):
-        found.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
-    tried = min(found, key=lambda one: one[0])
+    if not results or (few and fluid < apart * (1 - OVERLAP)):
+        results.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
+    tried = min(results, key=lambda one: one[0])
     steps = CollectiveSteps(collective, chunks, tried[1], root)
     return CollectiveSchedule(steps, fluid, _time(topology, steps.steps, chunks, 0.0, 1.0), tried[0])
 

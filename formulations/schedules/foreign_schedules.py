@@ -108,24 +108,24 @@ def _teccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     ranks = topology.terminals.tolist()
     sends, most, with_volume = [], 0, "volume" in str(flows[0])
     for i, text in enumerate(flows):
-        found = _FLOW.fullmatch(text) if isinstance(text, str) else None
+        match = _FLOW.fullmatch(text) if isinstance(text, str) else None
         where = f"{path}: {name}[{i}]"
-        if found is None or (found["volume"] is not None) != with_volume:
+        if match is None or (match["volume"] is not None) != with_volume:
             msg = f"{where}: {str(text)[:80]!r} is not 'Chunk c from s traveled over i->j in epoch k'"
             raise BadFile(msg + ", with a volume in all or none")
-        vertices = [int(v) for v in (found["tail"], *re.findall(r"\d+", found["via"] or ""), found["head"])]
-        source, number = int(found["source"]), int(found["chunk"])
+        vertices = [int(v) for v in (match["tail"], *re.findall(r"\d+", match["via"] or ""), match["head"])]
+        source, number = int(match["source"]), int(match["chunk"])
         beyond = next((v for v in (*vertices, source) if v >= topology.n), None)
         if beyond is not None:
             msg = f"{where}: vertex {beyond} is not one of {topology.spec}, 0..{topology.n - 1}; "
             raise BadFile(msg + "number vertices as TE-CCL does")
-        amount = float(found["volume"]) if found["volume"] and parses_as_float(found["volume"]) else 1.0
-        if found["volume"] and not (parses_as_float(found["volume"]) and 0 < amount <= 1):
-            msg = f"{where}: volume {found['volume']!r} must be above 0 and at most 1"
+        amount = float(match["volume"]) if match["volume"] and parses_as_float(match["volume"]) else 1.0
+        if match["volume"] and not (parses_as_float(match["volume"]) and 0 < amount <= 1):
+            msg = f"{where}: volume {match['volume']!r} must be above 0 and at most 1"
             raise BadFile(msg)
         chunk = (source, ranks[number % len(ranks)], number // len(ranks)) if with_volume else (source, -1, number)
         most = max(most, chunk[2])
-        sends.append(Send(int(found["epoch"]), tuple(vertices), chunk, amount))
+        sends.append(Send(int(match["epoch"]), tuple(vertices), chunk, amount))
     sends.sort(key=lambda send: send.step)
     return Sends("alltoall" if with_volume else "allgather", most + 1, sends, moves=with_volume, synchronous=False)
 
@@ -188,8 +188,8 @@ def _ways(topology: Topology) -> Callable[[int, int], tuple[int, ...]]:
     known = ways_between(topology)
 
     def way(source: int, target: int) -> tuple[int, ...]:
-        found = known.get((source, target))
-        return (source, target) if found is None else (source, *(v for _, v in found[0]))
+        result = known.get((source, target))
+        return (source, target) if result is None else (source, *(v for _, v in result[0]))
 
     return way
 
@@ -320,17 +320,17 @@ def run_trees(path: Path, topology: Topology) -> Verdict:
             way = [
                 _named(name, number, f"{path}, line {send.line}") for name in _names(send.attributes.get("path", ""))
             ]
-            here = f"line {send.line}: the send {topology.labels[u]} to {topology.labels[v]}"
+            place = f"line {send.line}: the send {topology.labels[u]} to {topology.labels[v]}"
             arc = next((arc for arc in pairwise(way) if arc not in capacity), None)
             if arc is not None:
                 names = "->".join(topology.labels[x] for x in arc)
-                return refused("no-arc", f"{here} moves over {names}, which is not an arc", rank=u)
+                return refused("no-arc", f"{place} moves over {names}, which is not an arc", rank=u)
             if len(way) < 2 or (way[0], way[-1]) != (u, v) or ranks.intersection(way[1:-1]):
-                return refused("no-route", f"{here} has a path that does not join them through switches", rank=u)
+                return refused("no-route", f"{place} has a path that does not join them through switches", rank=u)
             if u not in level:
-                return refused("not-held", f"{here} comes before its source is reached", rank=u)
+                return refused("not-held", f"{place} comes before its source is reached", rank=u)
             if v in level or v not in ranks:
-                return refused("duplicate", f"{here} reaches what the tree has already, or no rank", rank=v)
+                return refused("duplicate", f"{place} reaches what the tree has already, or no rank", rank=v)
             level[v] = level[u] + 1
             for arc in pairwise(way):
                 load[arc] += weight

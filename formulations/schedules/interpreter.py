@@ -446,10 +446,10 @@ class _Execution:
         return same
 
     def _period(self, rank: int, at: tuple[str, int]) -> _Period:
-        found = self.periods[rank].get(at)
-        if found is None:
-            found = self.periods[rank][at] = _Period(None)
-        return found
+        result = self.periods[rank].get(at)
+        if result is None:
+            result = self.periods[rank][at] = _Period(None)
+        return result
 
     def _racing(self, g: int, at: tuple[str, int], other: Access, does: str, did: str) -> None:
         if self.race is None:

@@ -237,7 +237,7 @@ def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[in
     leaving: dict[int, list[int]] = defaultdict(list)
     for u, v in sorted(set(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))):
         leaving[u].append(v)
-    found: dict[tuple[int, int], list[list[tuple[int, int]]]] = {}
+    result: dict[tuple[int, int], list[list[tuple[int, int]]]] = {}
     for source in sorted(ranks):
         level = {source: 0}
         queue: list[list[int]] = [[source]]
@@ -248,9 +248,9 @@ def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[in
                 if v not in ranks:
                     if len(queue) < MOST_PARTIAL:
                         queue.append([*path, v])
-                elif len(those := found.setdefault((source, v), [])) < MOST_WAYS:
+                elif len(those := result.setdefault((source, v), [])) < MOST_WAYS:
                     those.append(list(pairwise([*path, v])))
-    return found
+    return result
 
 
 def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> Verdict:

@@ -187,11 +187,11 @@ class _Lowering:
                 return None
             line, i = written.by
             many = len(self.channels[line])
-            found = block_of[line, i % many], i // many
-            if found[0] == own:
+            result = block_of[line, i % many], i // many
+            if result[0] == own:
                 return None
-            awaited.add(found)
-            return found
+            awaited.add(result)
+            return result
 
         listed: list[tuple[ThreadBlock, list[Instruction]]] = []
         for (line, j), b in block_of.items():
@@ -456,16 +456,16 @@ def _collective_text(
     program: Program | None = None
     if path.suffix.lower() == ".xml":
         chosen = options or XmlOptions()
-        found, program = _collective_program(name, topology, chunks, alpha, beta, chosen)
+        result, program = _collective_program(name, topology, chunks, alpha, beta, chosen)
     else:
-        found = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
+        result = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
     fluid = float(values["T"])
     facts: CutFacts = {
-        "chunks": found.steps.chunks, "steps": len(found.steps.steps), "fluid_time": fluid, "time": found.time,
-        "alpha_beta_time": found.alpha_beta_time, "loss": _loss(found.time, fluid), "time_by_chunks": {},
+        "chunks": result.steps.chunks, "steps": len(result.steps.steps), "fluid_time": fluid, "time": result.time,
+        "alpha_beta_time": result.alpha_beta_time, "loss": _loss(result.time, fluid), "time_by_chunks": {},
     }  # fmt: skip
     if program is None:
-        return json.dumps(collective_document(topology, found.steps)) + "\n", facts
+        return json.dumps(collective_document(topology, result.steps)) + "\n", facts
     facts["chunks"] = program.chunks // (topology.ranks if program.collective == "allreduce" else 1)
     facts["target"], facts["channels"] = chosen.target, channels_of(program)
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
@@ -490,19 +490,19 @@ def _collective_program(
             if D % trees == 0
         ]
     best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Program] | None = None
-    for found in made:
+    for result in made:
         program = lower_moves(
-            found.steps, topology, f"{name} {topology.spec}", target=target, channels=options.channels,
+            result.steps, topology, f"{name} {topology.spec}", target=target, channels=options.channels,
             instances=options.instances,
         )  # fmt: skip
         low, high = _selected(options)
         spelled = target.name_of(program.collective)
         program = replace(program, protocol=options.protocol, min_bytes=low, max_bytes=high, spelled=spelled)
         if len(made) == 1:
-            return found, program
+            return result, program
         time = execute_program(program, topology, alpha=alpha, beta=beta).time
-        key = (bool(exceeded(program, target)), round(time or inf, 9), found.steps.chunks)
+        key = (bool(exceeded(program, target)), round(time or inf, 9), result.steps.chunks)
         if best is None or key < best[0]:
-            best = key, found, program
+            best = key, result, program
     assert best is not None
     return best[1:]

@@ -61,9 +61,9 @@ def _turn(group: I64) -> I64:
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    found = np.empty(group.size, dtype=np.int64)
-    found[order] = np.arange(group.size) - np.repeat(starts, np.diff(np.append(starts, group.size)))
-    return found
+    result = np.empty(group.size, dtype=np.int64)
+    result[order] = np.arange(group.size) - np.repeat(starts, np.diff(np.append(starts, group.size)))
+    return result
 
 
 class Moves:
@@ -108,15 +108,15 @@ class Moves:
         sought = np.flatnonzero(origin != tail)
         wanted = tail[sought] * every + token[sought]
         at = np.minimum(np.searchsorted(held, wanted), max(held.size - 1, 0))
-        found = onward[at] if held.size else np.full(sought.size, -1, dtype=np.int64)
+        result = onward[at] if held.size else np.full(sought.size, -1, dtype=np.int64)
         known = held[at] == wanted if held.size else np.zeros(sought.size, dtype=bool)
-        early = np.flatnonzero(~known | (step[found] >= step[sought]))
+        early = np.flatnonzero(~known | (step[result] >= step[sought]))
         if early.size:
             _, _, rank, _, s, t, c = rows[sought[early[0]]].tolist()
             msg = f"lowering: rank {rank} sends chunk {c} of {s}->{t} before receiving it; check the schedule"
             raise NotApplicable(msg)
         brought = np.full(len(rows), -1, dtype=np.int64)
-        brought[sought] = found
+        brought[sought] = result
         return brought
 
     def _places(self, rows: I64, brought: I64) -> tuple[I64, I64, I64, I64]:
@@ -536,10 +536,10 @@ class _Reader:
         if buffer not in {"i", "o", "s"}:
             self._refuse(f"{end}buf={buffer[:20]!r} is not one of i, o, s")
         at = buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1)
-        found = self.known.get(at)
-        if found is None:
-            found = self.known[at] = Place(*at)
-        return found
+        result = self.known.get(at)
+        if result is None:
+            result = self.known[at] = Place(*at)
+        return result
 
     def _whole(self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None) -> int:
         text = attributes.get(key)

@@ -329,9 +329,10 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
     if not transfers:
         msg = f"{path}: has no transfers"
         raise BadFile(msg)
-    table, lit = np.array(transfers, dtype=np.int64), np.array(circuits, dtype=np.int64).reshape(-1, 4)
+    table, light_paths = np.array(transfers, dtype=np.int64), np.array(circuits, dtype=np.int64).reshape(-1, 4)
     return RoundSchedule(
-        circuit_round=lit[:, 0], circuit_source=lit[:, 1], circuit_target=lit[:, 2], circuit_wavelength=lit[:, 3],
+        circuit_round=light_paths[:, 0], circuit_source=light_paths[:, 1], circuit_target=light_paths[:, 2],
+        circuit_wavelength=light_paths[:, 3],
         circuit_start=np.array(start), circuit_arcs=np.array(taken, dtype=np.int64), transfer_round=table[:, 0],
         transfer_source=table[:, 1], transfer_target=table[:, 2], transfer_chunk=table[:, 3],
         transfer_adds=table[:, 4].astype(bool),
@@ -517,8 +518,8 @@ def verify_program(
     if verdict.valid:
         used = usage(program)
         excess = {name: exceeded(program, target, used) for name, target in TARGETS.items()}
-        fits = [name for name, found in excess.items() if not found]
-        over = {name: "; ".join(found) for name, found in excess.items() if found}
+        fits = [name for name, result in excess.items() if not result]
+        over = {name: "; ".join(result) for name, result in excess.items() if result}
         verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits, "exceeds": over})
     return _with_bound(verdict, topology, collective)
 

@@ -221,17 +221,17 @@ def _compiled(data: ConcurrentFlow, g: F64) -> Routes:
     from opticoll.formulations.flows.concurrent_flow import demanded
     from opticoll.formulations.flows.weighted_paths import from_flow
 
-    found = from_flow(data, g)
+    result = from_flow(data, g)
     shards = demanded(data)[2]
-    pair = np.repeat(np.arange(found.sources.size), np.diff(found.first_path))
-    weight = found.rate / (found.F * shards[pair])
+    pair = np.repeat(np.arange(result.sources.size), np.diff(result.first_path))
+    weight = result.rate / (result.F * shards[pair])
     keep = weight > NOISE
-    length = np.diff(found.first_arc)
+    length = np.diff(result.first_arc)
     weight, pair = weight[keep], pair[keep]
     weight = weight / np.bincount(pair, weight)[pair]
     first = np.concatenate([[0], np.cumsum(length[keep], dtype=np.int64)])
-    arcs = found.arcs[np.repeat(keep, length)].astype(np.int64)
-    return Routes(found.sources[pair], found.targets[pair], first, arcs, weight, shards[pair])
+    arcs = result.arcs[np.repeat(keep, length)].astype(np.int64)
+    return Routes(result.sources[pair], result.targets[pair], first, arcs, weight, shards[pair])
 
 
 def without_steps(routes: Sequence[Route]) -> Sequence[Route]:
@@ -379,21 +379,21 @@ def _divided(
     """The best division among these numbers of chunks; the first one is always tried."""
     cells = _Cells(topology, routes, fluid, label)
     whole = float(fluid.sum())
-    found: list[Chunked] = []
+    results: list[Chunked] = []
     pairs, hops = int(routes.commodity.max()) + 1, float(routes.weight @ np.diff(routes.first))
     for D in sorted(allowed):
-        if found and D * hops * (1 if label is None else topology.n) > MOST_TRANSFERS:
+        if results and D * hops * (1 if label is None else topology.n) > MOST_TRANSFERS:
             break
         carried = _rounded(routes.weight, routes.commodity, D)
         time = cells.time(carried / D)
         if time > whole * (1 + KEPT):
             carried, time = cells.balanced(carried, D, time)
-        found.append(Chunked(routes, carried, D, whole, time))
-        if found[-1].loss <= KEPT or (found[-1].loss <= ENOUGH and D * pairs > LARGE):
+        results.append(Chunked(routes, carried, D, whole, time))
+        if results[-1].loss <= KEPT or (results[-1].loss <= ENOUGH and D * pairs > LARGE):
             break
-    shortest = min(one.time for one in found)
-    chosen = next(one for one in found if one.time <= max(shortest, whole) * (1 + PREFERRED))
-    return replace(chosen, prices={one.chunks: one.time for one in found})
+    shortest = min(one.time for one in results)
+    chosen = next(one for one in results if one.time <= max(shortest, whole) * (1 + PREFERRED))
+    return replace(chosen, prices={one.chunks: one.time for one in results})
 
 
 def _translations(topology: Topology, routes: Routes) -> tuple[I64, I64] | None:
@@ -409,17 +409,17 @@ def _translations(topology: Topology, routes: Routes) -> tuple[I64, I64] | None:
 
     vertices, arcs = automorphisms(topology, searched=False)
     free = (vertices != np.arange(topology.n)).all(axis=1)  # in a regular group, nothing else has a fixed point
-    found = {0: (np.arange(topology.n), np.arange(topology.arcs))}
+    result = {0: (np.arange(topology.n), np.arange(topology.arcs))}
     queue = [0]
     for at in queue:
         for image, moved in zip(vertices[free], arcs[free], strict=True):
             reached = int(image[at])
-            if reached not in found:
-                found[reached] = (image[found[at][0]], moved[found[at][1]])
+            if reached not in result:
+                result[reached] = (image[result[at][0]], moved[result[at][1]])
                 queue.append(reached)
-    if len(found) < topology.n:
+    if len(result) < topology.n:
         return None
-    moves = tuple(np.array([found[v][i] for v in range(topology.n)]) for i in (0, 1))
+    moves = tuple(np.array([result[v][i] for v in range(topology.n)]) for i in (0, 1))
     return (moves[0], moves[1]) if _classes(moves[1]) is not None else None
 
 

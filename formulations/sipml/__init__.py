@@ -118,8 +118,12 @@ def walks(n: int, source: I64, target: I64) -> Walks:
             if v and tails.size == 0:
                 continue
             end = n if v == 0 else int(tails.max())
-            here = line[(tail[line] >= v) & (head[line] <= end)]
-            flow.append(np.stack([np.full(here.size, way), np.full(here.size, v), here, tail[here], head[here]]))
+            selected = line[(tail[line] >= v) & (head[line] <= end)]
+            flow.append(
+                np.stack(
+                    [np.full(selected.size, way), np.full(selected.size, v), selected, tail[selected], head[selected]]
+                )
+            )
             at = np.arange(v, end)
             idle.append(np.stack([np.full(at.size, way), np.full(at.size, v), at]))
             inner = np.arange(1, n) if v == 0 else np.arange(v, end + 1)
@@ -242,7 +246,7 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
     ):  # fmt: skip
         if count > 0:
             ends.setdefault((way, v), {})[u] = [count, pair]
-    found: list[tuple[int, list[int]]] = []
+    results: list[tuple[int, list[int]]] = []
 
     def follow(way: int, v: int) -> list[int] | None:
         at = v
@@ -272,20 +276,20 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
                 if pairs is None:
                     return None
                 if pairs:
-                    found.append((way, pairs))
+                    results.append((way, pairs))
     left = any(item[0] for items in out.values() for item in items)
     left |= any(item[0] for sinks in ends.values() for item in sinks.values())
-    return None if left else found
+    return None if left else results
 
 
 def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
     """Sets (direction, pairs) as ``circuits``, each on its own wavelength, in order."""
-    found: list[tuple[int, int, int]] = []
+    results: list[tuple[int, int, int]] = []
     used = [0, 0]
     for way, pairs in sets:
-        found += [(pair, way, used[way]) for pair in pairs]
+        results += [(pair, way, used[way]) for pair in pairs]
         used[way] += 1
-    return np.array(found, dtype=np.int64).reshape(-1, 3)
+    return np.array(results, dtype=np.int64).reshape(-1, 3)
 
 
 PAPER = "SiP-ML: high-bandwidth optical network interconnects for machine learning training"
@@ -354,12 +358,12 @@ class Transfers:
         volume = self.volume if pair is None else self.volume[pair]
         most = 2.0**52
         with np.errstate(over="ignore", divide="ignore"):
-            found = np.clip(np.ceil(volume / self.bandwidth / time), 1.0, most)
-            found = np.where(
-                (found > 1) & (volume / np.maximum(found - 1, 1) / self.bandwidth <= time), found - 1, found
+            values = np.clip(np.ceil(volume / self.bandwidth / time), 1.0, most)
+            values = np.where(
+                (values > 1) & (volume / np.maximum(values - 1, 1) / self.bandwidth <= time), values - 1, values
             )
-            found = np.where((found < most) & (volume / found / self.bandwidth > time), found + 1, found)
-        return found.astype(np.int64)
+            values = np.where((values < most) & (volume / values / self.bandwidth > time), values + 1, values)
+        return values.astype(np.int64)
 
 
 def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
@@ -431,16 +435,16 @@ class Chords:
 def pair_sets(moves: Transfers, walk: Walks | None = None) -> dict[str, Names]:
     """``i -> j`` for every pair (servers have their numbers), and the circuits and segments of walks."""
     pairs = [f"{i} -> {j}" for i, j in zip(moves.source.tolist(), moves.target.tolist(), strict=True)]
-    found: dict[str, Names] = {"pair": pairs, "direction": WAYS}
+    result: dict[str, Names] = {"pair": pairs, "direction": WAYS}
     if walk is None:
-        return found
+        return result
 
     def ways(way: I64) -> list[str]:
         return [WAYS[i] for i in way.tolist()]
 
     circuit = {"direction": ways(walk.flow_way), "walk": walk.flow_start.tolist()}
     crossing = {"direction": ways(walk.over_way), "walk": walk.over_head.tolist()}
-    return found | {
+    return result | {
         "circuit of a walk": circuit | {"pair": [pairs[p] for p in walk.flow_pair.tolist()]},
         "crossing circuit": crossing | {"pair": [pairs[p] for p in walk.over_pair.tolist()]},
         "idle segment": {
@@ -480,12 +484,12 @@ def derived(transfers: Transfers, high: I64) -> list[Fraction]:
     for volume, top in zip(transfers.volume.tolist(), high.tolist(), strict=True):
         share = outward.decimal(volume) / largest
         most[share] = max(most.get(share, 0), top)
-    found = [largest / outward.entered(transfers.bandwidth)]
+    results = [largest / outward.entered(transfers.bandwidth)]
     for share, top in most.items():
         for j in range(1, max(top, 2)):
             slope = share / (j * (j + 1))
-            found += [slope, slope * (2 * j + 1)]
-    return found
+            results += [slope, slope * (2 * j + 1)]
+    return results
 
 
 def chords(shares: F64, low: I64, high: I64, where: str) -> Chords:

@@ -109,8 +109,8 @@ class Circuits:
         """Least T that the ports out of (first n) and into (last n) each server allow [s]."""
         group, pair = self.by_server
         capacity = np.full(2 * self.n, float(self.degree))
-        found = least_times(self.transfers, group, pair, np.ones(pair.size), capacity)
-        return np.where(np.bincount(group, minlength=2 * self.n) > 0, found, 0.0)
+        result = least_times(self.transfers, group, pair, np.ones(pair.size), capacity)
+        return np.where(np.bincount(group, minlength=2 * self.n) > 0, result, 0.0)
 
 
 def prepare(instance: object, parameters: Settings | None = None) -> Circuits:
@@ -253,8 +253,8 @@ def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
     """Circuits of every pair, ``(|P|,)``, from ``match``, else ``x``, else ``c``; None if malformed."""
     pairs, d = data.transfers.pairs, data.degree
     if "match" in values:
-        found = _from_match(data, np.asarray(values["match"], dtype=float))
-        return None if found is None else found[0]
+        circuits = _from_match(data, np.asarray(values["match"], dtype=float))
+        return None if circuits is None else circuits[0]
     if "x" in values:
         x = np.asarray(values["x"], dtype=float)
         return np.rint(x).sum(axis=1) if x.shape == (pairs, d) and np.isfinite(x).all() else None
@@ -342,13 +342,13 @@ def bounds(data: Circuits) -> list[Bound]:
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
     volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
-    found = [Bound("volume", float(outward.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
+    result = [Bound("volume", float(outward.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
     worst = int(data.server_times.argmax())
     side = f"{'out of' if worst < n else 'into'} server {worst % n}"
     reason = f"less time needs more circuits {side} than its {data.degree} ports; attained by Koenig's theorem"
     least = float(outward.down(data.server_times[worst], TIME_ROUNDINGS))
-    found.append(Bound("ports", least, reason, "sipml", exact=True))
-    return found
+    result.append(Bound("ports", least, reason, "sipml", exact=True))
+    return result
 
 
 def metrics(data: Circuits, value: float | None) -> dict[str, Json]:

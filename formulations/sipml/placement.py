@@ -197,11 +197,11 @@ def derived(data: Placement) -> list[Fraction]:
     if data.memory:
         horizon += sum(delays, Fraction(0))
     shares = {value / horizon for value in durations}
-    found = [horizon, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
-    found += [delay / horizon for delay in delays]
+    results = [horizon, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
+    results += [delay / horizon for delay in delays]
     if data.memory:
-        found += [outward.entered(held) / outward.entered(data.memory) for held in data.occupied.tolist()]
-    return found
+        results += [outward.entered(held) / outward.entered(data.memory) for held in data.occupied.tolist()]
+    return results
 
 
 def build_pyomo(data: Placement) -> PyomoModel:
@@ -393,16 +393,16 @@ def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]
 def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``device`` and ``start``, or of a and S; of the other variables if they are given."""
     n, k = data.n, data.devices
-    found = {"q": Array((k, k), required=False, axes=("src_gpu", "dst_gpu")), "C": Array(required=False)}
+    result = {"q": Array((k, k), required=False, axes=("src_gpu", "dst_gpu")), "C": Array(required=False)}
     op = ("sub-operation",)
     if "device" in names:
-        found["device"] = Array((n,), low=0, high=k, axes=op, entries="gpu")
-        found["start"] = Array((n,), axes=op, unit="us")
+        result["device"] = Array((n,), low=0, high=k, axes=op, entries="gpu")
+        result["start"] = Array((n,), axes=op, unit="us")
     own = "device" not in names
-    found |= {"a": Array((n, k), required=own, axes=(*op, "gpu")), "S": Array((n,), required=own, axes=op)}
+    result |= {"a": Array((n, k), required=own, axes=(*op, "gpu")), "S": Array((n,), required=own, axes=op)}
     if "y" in names:
-        found["y"] = Array((data.unordered[0].size,), required=False, axes=("unordered pair",))
-    return found
+        result["y"] = Array((data.unordered[0].size,), required=False, axes=("unordered pair",))
+    return result
 
 
 def index_sets(data: Placement, _values: object = None) -> dict[str, Names]:
@@ -437,7 +437,7 @@ def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
     shift = device[order] * (2.0 * (float(np.abs(end).max()) + 1.0))
     latest = np.maximum.accumulate(end[order] + shift) - shift
     overlap = (latest[:-1] - start[order][1:])[follows]
-    found = {
+    result = {
         "placed": fraction,
         "start": max(0.0, -float(start.min())),
         "precede": max(0.0, float((ready - start[graph.head]).max(initial=0.0))),
@@ -448,9 +448,9 @@ def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
     }
     if "C" in values:
         claimed = float(np.asarray(values["C"])) * data.horizon / data.work
-        found["makespan"] = max(0.0, float(end.max()) - claimed)
+        result["makespan"] = max(0.0, float(end.max()) - claimed)
     # Round-off of the sums along the longest chain does not count.
-    return {name: 0.0 if value < 1e-12 * k else value for name, value in found.items()}
+    return {name: 0.0 if value < 1e-12 * k else value for name, value in result.items()}
 
 
 def _beyond(data: Placement, device: I64) -> int:
@@ -458,8 +458,8 @@ def _beyond(data: Placement, device: I64) -> int:
     if data.rule == "distance":
         steps = (device[graph.head] - device[graph.tail]) % k
         return max(0, int(steps.max(initial=0)) - data.delta)
-    sends, hears = peers_of(data, device)
-    return max(0, int(max(sends.max(), hears.max())) - data.delta)
+    sends, receives = peers_of(data, device)
+    return max(0, int(max(sends.max(), receives.max())) - data.delta)
 
 
 def held_by(data: Placement, device: I64) -> F64:
@@ -550,12 +550,12 @@ def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
     if read is None:
         return {}
     device = read[0]
-    sends, hears = peers_of(data, device)
+    sends, receives = peers_of(data, device)
     apart = device[data.graph.tail] != device[data.graph.head]
     return {
         "gpus_used": int(np.unique(device).size),
         "most_sends": int(sends.max()),
-        "most_hears": int(hears.max()),
+        "most_hears": int(receives.max()),
         "bytes_between": float(data.graph.volume[apart].sum()),
         "most_memory_gib": float(held_by(data, device).max()) / 2**30,
     }

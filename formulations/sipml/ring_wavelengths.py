@@ -419,19 +419,19 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
 def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
     """``circuits``, x, or the walks; with c and t, where they are given."""
     pairs, fields = data.transfers.pairs, ("pair", "direction", "wavelength")
-    found = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
+    result = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
     if "circuits" in names:
         columns = (pairs, 2, MOST_WAVELENGTHS + 1)
         shape = (Size("circuits", most=MOST_CIRCUITS), 3)
-        found["circuits"] = Array(shape, low=0, high=columns, axes=("circuit",), entries=fields)
+        result["circuits"] = Array(shape, low=0, high=columns, axes=("circuit",), entries=fields)
     if "x" in names:
-        found["x"] = Array((pairs, 2, data.wavelengths), axes=fields)
-    if found.keys().isdisjoint({"circuits", "x"}) or not {"f", "idle", "over"}.isdisjoint(names):
-        walk, alone = data.walks, found.keys().isdisjoint({"circuits", "x"})
-        found["f"] = Array((walk.flow_way.size,), required=alone, axes=("circuit of a walk",))
-        found["idle"] = Array((walk.idle_way.size,), required=False, axes=("idle segment",))
-        found["over"] = Array((walk.over_way.size,), required=False, axes=("crossing circuit",))
-    return found
+        result["x"] = Array((pairs, 2, data.wavelengths), axes=fields)
+    if result.keys().isdisjoint({"circuits", "x"}) or not {"f", "idle", "over"}.isdisjoint(names):
+        walk, alone = data.walks, result.keys().isdisjoint({"circuits", "x"})
+        result["f"] = Array((walk.flow_way.size,), required=alone, axes=("circuit of a walk",))
+        result["idle"] = Array((walk.idle_way.size,), required=False, axes=("idle segment",))
+        result["over"] = Array((walk.over_way.size,), required=False, axes=("crossing circuit",))
+    return result
 
 
 def dual_arrays(data: RingTraffic) -> dict[str, Array]:

@@ -271,7 +271,7 @@ def links(design: TopologyDesign) -> Links:
 
 def read_design(pool: ServerPool, values: Mapping[str, F64]) -> TopologyDesign | None:
     """The design of named arrays, valid or not; None if they are malformed."""
-    found: dict[str, I64] = {}
+    result: dict[str, I64] = {}
     for name, dimensions in _WHOLE.items():
         array = np.asarray(values.get(name, np.nan), dtype=float)
         if name == "circuits" and array.size == 0:
@@ -280,30 +280,30 @@ def read_design(pool: ServerPool, values: Mapping[str, F64]) -> TopologyDesign |
             return None
         if (array != np.rint(array)).any() or (array < 0).any():
             return None
-        found[name] = array.astype(np.int64)
+        result[name] = array.astype(np.int64)
     real = {name: np.asarray(values.get(name, np.nan), dtype=float) for name in _REAL}
     if any(array.ndim != 1 or not np.isfinite(array).all() for array in real.values()):
         return None
-    circuits, group = found["circuits"], found["ring_group"]
+    circuits, group = result["circuits"], result["ring_group"]
     fits = (
         circuits.shape[1] == 2
         and (circuits < pool.n).all()
         and (group < len(pool.groups)).all()
         and group.shape == real["ring_share"].shape
         and real["loads"].shape == (len(circuits),)
-        and (found["ring_order"] < pool.n).all()
-        and (found["route_circuits"] < len(circuits)).all()
-        and _offsets(found["ring_start"], group.size, found["ring_order"].size)
-        and _offsets(found["route_start"], real["route_bytes"].size, found["route_circuits"].size)
+        and (result["ring_order"] < pool.n).all()
+        and (result["route_circuits"] < len(circuits)).all()
+        and _offsets(result["ring_start"], group.size, result["ring_order"].size)
+        and _offsets(result["route_start"], real["route_bytes"].size, result["route_circuits"].size)
     )
     if not fits:
         return None
-    start, order = found["ring_start"], found["ring_order"]
+    start, order = result["ring_start"], result["ring_order"]
     rings = tuple(
         Ring(int(group[r]), float(real["ring_share"][r]), tuple(order[start[r] : start[r + 1]].tolist()))
         for r in range(group.size)
     )
-    return TopologyDesign(pool, circuits, rings, found["route_start"], found["route_circuits"], real["route_bytes"])
+    return TopologyDesign(pool, circuits, rings, result["route_start"], result["route_circuits"], real["route_bytes"])
 
 
 def _offsets(start: I64, items: int, total: int) -> bool:
@@ -379,10 +379,10 @@ def chains(design: TopologyDesign) -> bool:
     first = 0
     while first < design.routes:  # in blocks: the visits of all routes may be large
         last = max(first + 1, int(np.searchsorted(start, start[first] + CHECK_ENTRIES, side="right")) - 1)
-        here = np.arange(first, last)
-        route = np.repeat(here - first, design.length[here])
+        indices = np.arange(first, last)
+        route = np.repeat(indices - first, design.length[indices])
         visits = np.concatenate(
-            [route * n + head[start[first] : start[last]], (here - first) * n + design.ends[0][here]]
+            [route * n + head[start[first] : start[last]], (indices - first) * n + design.ends[0][indices]]
         )
         if np.unique(visits).size < visits.size:
             return False
@@ -456,24 +456,24 @@ def demand_fractions(
     """
     value = {one: outward.decimal(one) for one in np.unique(fixed).tolist()}
     groups = [(set(group.members), outward.decimal(group.transfer)) for group in pool.groups if free_rings]
-    found = [*value.values(), *(size for _, size in groups)]
+    results = [*value.values(), *(size for _, size in groups)]
     for s, t in [] if pairs is None else pairs.tolist():
-        found.append(value[fixed[s, t]] + sum((size for own, size in groups if {s, t} <= own), Fraction(0)))
+        results.append(value[fixed[s, t]] + sum((size for own, size in groups if {s, t} <= own), Fraction(0)))
     for s, row in enumerate(fixed.tolist()):
         of_rings = (size for own, size in groups if s in own)
-        found.append(sum((value[one] for one in row), Fraction(0)) + sum(of_rings, Fraction(0)))
+        results.append(sum((value[one] for one in row), Fraction(0)) + sum(of_rings, Fraction(0)))
     direct = sum(map(outward.decimal, pool.point_to_point.ravel().tolist()), Fraction(0))
-    return found, direct + sum((group.size * outward.decimal(group.transfer) for group in pool.groups), Fraction(0))
+    return results, direct + sum((group.size * outward.decimal(group.transfer) for group in pool.groups), Fraction(0))
 
 
 def _layers(others: int, degree: int) -> I64:
     """Servers at depth 1, 2, ... of a tree of out-degree ``degree`` with ``others`` servers, ``(others,)``."""
-    left, layer, found = others, 1, []
+    left, layer, results = others, 1, []
     for _ in range(others):
         layer = min(layer * degree, others)
-        found.append(min(layer, left))
-        left -= found[-1]
-    return np.array(found, dtype=np.int64)
+        results.append(min(layer, left))
+        left -= results[-1]
+    return np.array(results, dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -50,12 +50,12 @@ def travelled(demand: F64, degree: int) -> float:
         Ports of a server, d >= 1.
     """
     n, total = len(demand), outward.sum_down(demand)
-    found, within, layer = [0.0], 0, 1
+    result, within, layer = [0.0], 0, 1
     while within < n - 1:
-        found.append(max(outward.sum_down([total, -most_within(demand, within)]), 0.0) if within else total)
+        result.append(max(outward.sum_down([total, -most_within(demand, within)]), 0.0) if within else total)
         layer = min(layer * degree, n)
         within += layer
-    return max(outward.sum_down(found), 0.0)
+    return max(outward.sum_down(result), 0.0)
 
 
 def most_within(demand: F64, count: int) -> float:
@@ -219,9 +219,9 @@ def _many(pool: ServerPool, circuits: I64, demand: F64, pairs: I64, paths: int) 
     from opticoll.instances.digraph import Topology
 
     topology = Topology(pool.n, circuits[:, 0], circuits[:, 1])
-    found = build_path_set(topology, PathRule("k", paths), "routes", (pairs[:, 0].copy(), pairs[:, 1].copy()))
-    part = demand[pairs[:, 0], pairs[:, 1]] / np.diff(found.first)
-    return found.start, found.arcs, part[found.pair]
+    path_set = build_path_set(topology, PathRule("k", paths), "routes", (pairs[:, 0].copy(), pairs[:, 1].copy()))
+    part = demand[pairs[:, 0], pairs[:, 1]] / np.diff(path_set.first)
+    return path_set.start, path_set.arcs, part[path_set.pair]
 
 
 def _joined(
@@ -232,8 +232,8 @@ def _joined(
     carried = np.concatenate([amount for _, amount in pieces])
     steps = []
     for walks, _ in pieces:
-        here = walks[:, 1:] >= 0
-        steps.append(np.stack([walks[:, :-1][here], walks[:, 1:][here]], axis=1))
+        selected = walks[:, 1:] >= 0
+        steps.append(np.stack([walks[:, :-1][selected], walks[:, 1:][selected]], axis=1))
     flat = _parallel(pool.n, circuits, np.concatenate(steps), np.repeat(carried, length))
     start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     if more is not None:

@@ -77,10 +77,10 @@ def routed_by_flow(
     for k, source in enumerate(sources.tolist()):
         targets = np.flatnonzero(wanted[:, k] > 0)
         try:
-            found = strip_paths(topology, source, exact[:, k], targets, wanted[targets, k])
+            result = strip_paths(topology, source, exact[:, k], targets, wanted[targets, k])
         except BadInput:
             return None
-        routes += [(path.arcs, path.amount * unit) for paths in found for path in paths]
+        routes += [(path.arcs, path.amount * unit) for paths in result for path in paths]
     return build_design(pool, circuits, rings, routes)
 
 
@@ -190,11 +190,11 @@ def decode(data: FixedCircuits, values: Mapping[str, F64]) -> TopologyDesign:
     """
     own = data.design
     flow = np.asarray(values["f"], dtype=float)
-    found = routed_by_flow(own.pool, own.circuits, own.rings, data.sources, flow)
-    if found is None:
+    result = routed_by_flow(own.pool, own.circuits, own.rings, data.sources, flow)
+    if result is None:
         msg = f"{NAME}: the flow does not reach every server; give a verified one"
         raise NotApplicable(msg)
-    return found
+    return result
 
 
 def links(data: FixedCircuits, values: Mapping[str, F64]) -> Links:

@@ -96,10 +96,10 @@ class Plane:
     @cached_property
     def work(self) -> F64:
         """t_kc [s]; 0 if it is not allowed."""
-        found = np.zeros(self.allowed.shape)
+        values = np.zeros(self.allowed.shape)
         for k, times in enumerate(self.measured):
-            found[k] = [times.get(s, 0.0) for s in self.shards]
-        return np.where(self.allowed, found, 0.0)
+            values[k] = [times.get(s, 0.0) for s in self.shards]
+        return np.where(self.allowed, values, 0.0)
 
     def traffic(self, kind: int, way: int) -> Traffic:
         """Point-to-point bytes, ``(n, n)``, and groups of one part."""
@@ -116,28 +116,28 @@ class Plane:
     @cached_property
     def reduced(self) -> F64:
         """R_kc [bytes]: k servers that sum w numbers of 4 bytes send 8 (k - 1) w, a whole number."""
-        found = np.zeros(self.allowed.shape)
+        values = np.zeros(self.allowed.shape)
         for (k, c), (_, groups) in self.patterns.items():
-            found[k, c] = round(sum(group.total for group in groups))
-        return found
+            values[k, c] = round(sum(group.total for group in groups))
+        return values
 
     @cached_property
     def direct(self) -> F64:
         """A_kc [bytes]."""
-        found = np.zeros(self.allowed.shape)
+        values = np.zeros(self.allowed.shape)
         for (k, c), (matrix, _) in self.patterns.items():
-            found[k, c] = matrix.sum()
-        return found
+            values[k, c] = matrix.sum()
+        return values
 
     @cached_property
     def hops(self) -> F64:
         """alpha_c A_kc [bytes]: point-to-point byte-hops."""
         if self.alpha > 0:
             return self.alpha * self.direct
-        found = np.zeros(self.allowed.shape)
+        values = np.zeros(self.allowed.shape)
         for (k, c), (matrix, _) in self.patterns.items():
-            found[k, c] = travelled(matrix, self.pool.degree)
-        return found
+            values[k, c] = travelled(matrix, self.pool.degree)
+        return values
 
     @cached_property
     def cost(self) -> F64:
@@ -147,10 +147,10 @@ class Plane:
     @cached_property
     def held(self) -> F64:
         """W_kc [bytes]."""
-        found = np.zeros(self.allowed.shape)
+        values = np.zeros(self.allowed.shape)
         for k, c in self.patterns:
-            found[k, c] = float(self.weights(k, c)) * self.weight_bytes
-        return found
+            values[k, c] = float(self.weights(k, c)) * self.weight_bytes
+        return values
 
     def weights(self, k: int, c: int) -> Fraction:
         """Weights of one part on the fullest server."""
@@ -207,9 +207,9 @@ def prepare(instance: object, parameters: Settings | None = None) -> Plane:
     given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
     times: tuple[dict[int, float], ...] = ()
     if measured:
-        found, rest = measured_kinds(*given_job, pool.n)
-        kinds, count = tuple(kind.job for kind in found), [kind.count for kind in found]
-        times = tuple(kind.seconds for kind in found)
+        result, rest = measured_kinds(*given_job, pool.n)
+        kinds, count = tuple(kind.job for kind in result), [kind.count for kind in result]
+        times = tuple(kind.seconds for kind in result)
         numbers["computing"] += rest
     else:
         job = training_job(*given_job)
@@ -237,14 +237,14 @@ def derived(data: Plane) -> list[Fraction]:
     slow = outward.entered(data.alpha) if data.alpha > 0 else Fraction(1)
     moved = data.direct if data.alpha > 0 else data.hops
     parts = (array[data.allowed].tolist() for array in (data.work, data.reduced, moved))
-    found = [
+    results = [
         outward.entered(t) + (outward.entered(r) + slow * outward.entered(a)) / rate
         for t, r, a in zip(*parts, strict=True)
     ]
     if data.memory:
         each = outward.entered(data.weight_bytes) / outward.entered(data.memory / 2**30) / 2**30
-        found += [each * data.weights(k, c) for k, c in np.argwhere(data.allowed).tolist()]
-    return found
+        results += [each * data.weights(k, c) for k, c in np.argwhere(data.allowed).tolist()]
+    return results
 
 
 def build_cvxpy(data: Plane) -> CvxpyModel:
@@ -340,7 +340,7 @@ def bounds(data: Plane) -> list[Bound]:
     cheapest = outward.sum_down([data.computing, outward.dot_down(data.count, cost.min(axis=1))])
     pick = np.argmin(cost, axis=1)
     fits = data.memory <= 0 or float(data.count @ held[np.arange(len(pick)), pick]) <= data.memory
-    found = [Bound("separable", cheapest, "every kind is placed in its cheapest way", "topoopt", exact=fits)]
+    result = [Bound("separable", cheapest, "every kind is placed in its cheapest way", "topoopt", exact=fits)]
     if not fits:
 
         def priced(price: float) -> F64:
@@ -360,8 +360,8 @@ def bounds(data: Plane) -> list[Bound]:
             for price in prices
             if price >= 0
         )  # fmt: skip
-        found.append(Bound("lagrangian", best, "Lagrangian relaxation of the memory limit", "topoopt"))
-    return found
+        result.append(Bound("lagrangian", best, "Lagrangian relaxation of the memory limit", "topoopt"))
+    return result
 
 
 def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Json]:

@@ -130,19 +130,19 @@ class Wiring:
         """Rings for a search: all of a group, or the +p rings if it has more than ``MOST_MEMBERS``."""
         if not self.free_rings:
             return ()
-        found = []
+        results = []
         for number, group in enumerate(self.pool.groups):
             if group.size > MOST_MEMBERS:
                 steps = [p for p in range(1, group.size) if np.gcd(p, group.size) == 1]
-                found += [Ring(number, 0.0, tuple(group.ring(p).tolist())) for p in steps]
+                results += [Ring(number, 0.0, tuple(group.ring(p).tolist())) for p in steps]
                 continue
             first, *others = group.members
-            found += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
-        return tuple(found)
+            results += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
+        return tuple(results)
 
-    def worth(self, found: TopologyDesign) -> float:
+    def worth(self, design: TopologyDesign) -> float:
         """The objective of a design."""
-        return found.max_load if self.objective == "max-load" else found.bandwidth_tax
+        return design.max_load if self.objective == "max-load" else design.bandwidth_tax
 
     @cached_property
     def unit(self) -> float:
@@ -186,8 +186,8 @@ class Wiring:
         most = self.fixed.copy()
         if self.free_rings:
             for group in self.pool.groups:
-                here = np.ix_(group.members, group.members)
-                most[here] += group.transfer * (1 - np.eye(group.size))
+                indices = np.ix_(group.members, group.members)
+                most[indices] += group.transfer * (1 - np.eye(group.size))
         return most
 
     @cached_property
@@ -229,7 +229,7 @@ class Wiring:
     def ring_hops(self) -> tuple[I64, I64, I64, F64]:
         """Ring, commodity, target, bytes [U] of every hop of every order."""
         source = self.commodities[0]
-        found: list[tuple[int, int, int, float]] = []
+        results: list[tuple[int, int, int, float]] = []
         if self.by_pair:
             targets = np.nonzero(self.most > 0)[1]
             of_pair = {(int(s), int(t)): k for k, (s, t) in enumerate(zip(source, targets, strict=True))}
@@ -238,11 +238,11 @@ class Wiring:
             size = self.pool.groups[ring.group].transfer / self.unit
             for place, u in enumerate(ring.order):
                 v = ring.order[(place + 1) % len(ring.order)]
-                found.append((r, of_pair[u, v] if self.by_pair else of_server[u], v, size))
-        if not found:
+                results.append((r, of_pair[u, v] if self.by_pair else of_server[u], v, size))
+        if not results:
             none = np.zeros(0, dtype=np.int64)
             return none, none, none, np.zeros(0)
-        ring_, commodity, to, amount = zip(*found, strict=True)
+        ring_, commodity, to, amount = zip(*results, strict=True)
         return np.array(ring_), np.array(commodity), np.array(to), np.array(amount)
 
 
@@ -275,8 +275,8 @@ def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
 def derived(data: Wiring) -> list[Fraction]:
     """The demands in units of U, and U over all demand; U, L and H are decimals."""
     pairs = np.argwhere(data.most > 0) if data.by_pair else None
-    found, total = topoopt.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
-    return [value / outward.entered(data.unit) for value in found] + [outward.entered(data.unit) / total]
+    result, total = topoopt.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
+    return [value / outward.entered(data.unit) for value in result] + [outward.entered(data.unit) / total]
 
 
 def build_cvxpy(data: Wiring) -> CvxpyModel:
@@ -440,8 +440,8 @@ def estimate(data: Wiring) -> dict[str, int]:
 
 def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
     """The values with the design they describe added, if they describe one."""
-    found = _design_of(data, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
-    return kept if found is None else {**kept, **found.values()}
+    result = _design_of(data, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
+    return kept if result is None else {**kept, **result.values()}
 
 
 def _design_of(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign | None:
@@ -485,12 +485,12 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
 
 def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     """Shapes of a design, and of the program's variables if they are given."""
-    found = topoopt.arrays(data.pool)
+    result = topoopt.arrays(data.pool)
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
-        return found
+        return result
     n, pair = data.n, ("src", "dst")
     copies = Array((n, n, data.copies), required=False, axes=(*pair, "copy"))
-    return found | {
+    return result | {
         "y": copies,
         "f": Array((data.commodities[0].size, n, n), required=False, axes=("commodity", *pair)),
         "w": copies,
@@ -504,15 +504,15 @@ def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
 
     ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other than default rings.
     """
-    found, read = topoopt.residuals(data.pool, values), topoopt.read_design(data.pool, values)
+    result, read = topoopt.residuals(data.pool, values), topoopt.read_design(data.pool, values)
     if read is None:
-        return {**found, "parallel": np.inf, "default_rings": np.inf}
+        return {**result, "parallel": np.inf, "default_rings": np.inf}
     _, number = np.unique(read.circuits, axis=0, return_counts=True)
-    found["parallel"] = float(max(int(number.max(initial=0)) - data.parallel, 0))
+    result["parallel"] = float(max(int(number.max(initial=0)) - data.parallel, 0))
     own = topoopt.ring_demand(data.pool, read.rings)
     same = data.free_rings or np.allclose(own, data.pool.traffic, rtol=1e-9, atol=0.0)
-    found["default_rings"] = 0.0 if same else np.inf
-    return found
+    result["default_rings"] = 0.0 if same else np.inf
+    return result
 
 
 def objective(data: Wiring, values: Mapping[str, F64]) -> float:
@@ -554,12 +554,12 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
 
 def index_sets(data: Wiring, values: Mapping[str, F64]) -> dict[str, Names]:
     """Names of circuits, routes and commodities; servers have their numbers."""
-    found = topoopt.index_sets(decode(data, values))
+    result = topoopt.index_sets(decode(data, values))
     if data.by_pair:
         source, target = np.nonzero(data.most > 0)
         pairs = [f"{s} -> {t}" for s, t in zip(source.tolist(), target.tolist(), strict=True)]
-        return found | {"commodity": pairs}
-    return found | {"commodity": data.commodities[0].tolist()}
+        return result | {"commodity": pairs}
+    return result | {"commodity": data.commodities[0].tolist()}
 
 
 FORMULATION = Formulation(

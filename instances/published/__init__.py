@@ -86,11 +86,11 @@ def figure(number: str, panel: str = "") -> dict[str, dict[float, float]]:
 
 
 def _numbers(text: str) -> list[int]:
-    found: list[int] = []
+    results: list[int] = []
     for part in text.split():
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        results += range(int(first), int(last or first) + 1)
+    return results
 
 
 @cache

@@ -56,13 +56,13 @@ class DemandTable:
     @property
     def digest(self) -> str:
         """First 16 digits of the SHA-256 of the contents; the order of listed pairs does not matter."""
-        found = hashlib.sha256(b"opticoll-demand-1")
+        result = hashlib.sha256(b"opticoll-demand-1")
         if self.labels is None:
-            found.update(repr(self.amount.shape).encode() + np.ascontiguousarray(self.amount, dtype="<f8").tobytes())
+            result.update(repr(self.amount.shape).encode() + np.ascontiguousarray(self.amount, dtype="<f8").tobytes())
         else:
             pairs = sorted(zip(self.labels, self.amount.tolist(), strict=True))
-            found.update(repr([pair for pair in pairs if pair[1]]).encode())
-        return found.hexdigest()[:16]
+            result.update(repr([pair for pair in pairs if pair[1]]).encode())
+        return result.hexdigest()[:16]
 
 
 def table_of(value: object) -> DemandTable:
@@ -136,9 +136,9 @@ def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTa
 def _framed(frame: Any) -> DemandTable:
     """A DataFrame: pairs if it has columns for both ends, else a square matrix with labels."""
     names = [str(name) for name in frame.columns]
-    found = _pair_columns(names, "demand")
-    if found is not None:
-        source, target, amount = (frame.iloc[:, i].tolist() for i in found)
+    result = _pair_columns(names, "demand")
+    if result is not None:
+        source, target, amount = (frame.iloc[:, i].tolist() for i in result)
         return _listed([(str(s), str(t)) for s, t in zip(source, target, strict=True)], amount, "demand")
     return _labelled([str(name) for name in frame.index], names, frame.to_numpy(), "demand")
 
@@ -288,21 +288,21 @@ def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | N
     """
     start = text.lstrip("\ufeff \t\r\n")[:4096]
     if re.match(SNDLIB, start):
-        found = sndlib_links(text, what)
+        links = sndlib_links(text, what)
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")
         if root.tag != "network":
             msg = f"{what}: <{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs"
             raise BadFile(msg)
-        found = sndlib_xml_links(root, what)
+        links = sndlib_xml_links(root, what)
     elif re.match(r"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+max[ \t]", start):
-        found = dimacs_links(text, what)
+        links = dimacs_links(text, what)
     else:
         return None
-    if not found.demands:
+    if not links.demands:
         msg = f"{what}: it states no demands; give another file"
         raise BadFile(msg)
-    return dict(found.demands)
+    return dict(links.demands)
 
 
 def _fields(line: str) -> list[str]:
@@ -319,14 +319,14 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
     BadFile
         For a text that is neither a number nor a size, and for amounts with and without a unit in one table.
     """
-    found, plain, sized = np.empty(len(texts)), -1, -1
+    values, plain, sized = np.empty(len(texts)), -1, -1
     for i, text in enumerate(texts):
         if parses_as_float(text) and "_" not in text:
-            found[i] = float(text)
-            plain = i if found[i] and plain < 0 else plain
+            values[i] = float(text)
+            plain = i if values[i] and plain < 0 else plain
             continue
         try:
-            found[i], sized = parse_size(text), i
+            values[i], sized = parse_size(text), i
         except BadInput:
             msg = f"{place(i)}: amount {text[:60]!r} is unknown; write numbers, or sizes such as 64MB or 64MiB"
             raise BadFile(msg) from None
@@ -336,7 +336,7 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
             "every amount, or with none"
         )
         raise BadFile(msg)
-    return found
+    return values
 
 
 def _pairs_of_lines(lines: list[tuple[int, str]], columns: tuple[int, int, int], width: int, what: str) -> DemandTable:

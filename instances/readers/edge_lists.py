@@ -281,9 +281,9 @@ class _Rows:
             self.column = rest[known[0]]
             self.draft.unit = self.draft.unit or OTHER_NAMES.get(known[0].lower())
         elif rest and self.chosen is None:
-            found = known or list(rest)
+            result = known or list(rest)
             kind = "may hold the capacity" if known else "do not say which is the capacity"
-            msg = f"{where}: the columns {', '.join(map(repr, found[:4]))} {kind}; {choice.format(found[0])}"
+            msg = f"{where}: the columns {', '.join(map(repr, result[:4]))} {kind}; {choice.format(result[0])}"
             raise BadFile(msg)
         else:
             self.column = len(parts)

@@ -147,11 +147,11 @@ def read_topology(
 def read_specified(text: str) -> Topology:
     """The topology that ``PATH,option=value`` names; errors as :func:`read_topology`."""
     path, given = text, dict[str, str]()
-    while (found := _OPTION.fullmatch(path)) is not None:
-        if found["name"] in given:
-            msg = f"file {found['path']!r}: {found['name']}= is given twice; give it once"
+    while (match := _OPTION.fullmatch(path)) is not None:
+        if match["name"] in given:
+            msg = f"file {match['path']!r}: {match['name']}= is given twice; give it once"
             raise BadFile(msg)
-        path, given[found["name"]] = found["path"], found["value"]
+        path, given[match["name"]] = match["path"], match["value"]
     where = f"file {path!r}"
     unknown = re.fullmatch(r"(.*),\s*(\w+)=[^,/]*", path, re.DOTALL)
     if unknown is not None and not Path(path).exists() and Path(unknown[1]).exists():

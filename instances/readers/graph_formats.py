@@ -238,15 +238,15 @@ def _gml(text: str, what: str) -> GmlList:
 
 def _entries(entries: GmlList, what: str, line: int) -> dict[str, object]:
     """Attributes that are numbers or texts, each once."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for key, value, at in entries:
         if isinstance(value, list):
             continue
-        if key in found:
+        if key in result:
             msg = f"{what}, line {at}: key {key[:60]!r} occurs twice; write it once"
             raise BadFile(msg)
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
 def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
@@ -269,7 +269,7 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     if about.get("directed", "0") not in {"0", "1"}:
         msg = f"{what}: directed {str(about['directed'])[:20]!r} must be 0 or 1"
         raise BadFile(msg)
-    found = Links(directed=about.get("directed") == "1")
+    result = Links(directed=about.get("directed") == "1")
     for key, value, line in graphs[0]:
         if key not in {"node", "edge"}:
             continue
@@ -280,13 +280,13 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
             raise BadFile(msg)
         ends = [str(entries.pop(name)) for name in needed]
         if key == "edge":
-            found.links.append((ends[0], ends[1], entries, line))
-        elif ends[0] in found.vertices:
+            result.links.append((ends[0], ends[1], entries, line))
+        elif ends[0] in result.vertices:
             msg = f"{what}, line {line}: node id {ends[0][:60]} is used twice; give every node its own id"
             raise BadFile(msg)
         else:
-            found.vertices[ends[0]] = entries
-    return found.build(what, options, keep_loops=about.get("loops") == "keep")
+            result.vertices[ends[0]] = entries
+    return result.build(what, options, keep_loops=about.get("loops") == "keep")
 
 
 #: Columns of arcs by DIMACS problem: their letter, number of fields, and what the fields after the ends are.
@@ -299,15 +299,15 @@ _DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a DIMACS problem, see the head of this module; errors as :func:`dimacs_links`."""
     options.refuse(what, "DIMACS numbers its vertices from 1 and lists all links", "first", "wiring")
-    found = dimacs_links(text, what)
-    if not found.directed and options.directed is None:
+    result = dimacs_links(text, what)
+    if not result.directed and options.directed is None:
         seen: dict[tuple[str, str], int] = {}
-        for u, v, _, line in found.links:
+        for u, v, _, line in result.links:
             if (v, u) in seen or (u, v) in seen:
                 msg = f"{what}, line {line}: edge {u}-{v} is listed twice; if edges are listed both ways, write "
                 raise BadFile(msg + "file:PATH,directed=true")
             seen[u, v] = line
-    return found.build(what, options)
+    return result.build(what, options)
 
 
 def dimacs_links(text: str, what: str) -> Links:
@@ -318,7 +318,7 @@ def dimacs_links(text: str, what: str) -> Links:
     BadFile
         For malformed lines, ends outside the vertices, lower bounds, and another number of arcs than stated.
     """
-    found, kind, n, m = Links(), "", 0, 0
+    result, kind, n, m = Links(), "", 0, 0
     ends: dict[str, str] = {}
     for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
         words = raw.split()
@@ -331,11 +331,16 @@ def dimacs_links(text: str, what: str) -> Links:
                 raise BadFile(msg)
             kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
             Draft(what, "line").check_vertices(n)
-            found.vertices = {str(v): {} for v in range(1, n + 1)}
-            found.directed = _DIMACS[kind][0] == "a"
+            result.vertices = {str(v): {} for v in range(1, n + 1)}
+            result.directed = _DIMACS[kind][0] == "a"
             continue
         letter, columns = _DIMACS.get(kind, ("", ()))
-        if words[0] == "n" and kind in {"max", "min", "col", "edge"} and len(words) == 3 and words[1] in found.vertices:
+        if (
+            words[0] == "n"
+            and kind in {"max", "min", "col", "edge"}
+            and len(words) == 3
+            and words[1] in result.vertices
+        ):
             if kind == "max" and words[2] in {"s", "t"}:
                 ends[words[2]] = words[1]
             continue
@@ -345,7 +350,7 @@ def dimacs_links(text: str, what: str) -> Links:
             or not kind
             or words[0] != letter
             or len(words) != 3 + len(columns)
-            or not all(v in found.vertices for v in names)
+            or not all(v in result.vertices for v in names)
         ):
             msg = f"{where}: {raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}"
             raise BadFile(msg)
@@ -354,15 +359,13 @@ def dimacs_links(text: str, what: str) -> Links:
             msg = f"{where}: the arc has the lower bound {words[3][:20]!r}; opticoll has no lower bounds, write 0"
             raise BadFile(msg)
         attributes.pop("cost", None)
-        found.links.append((names[0], names[1], attributes, line))
-    if len(found.links) != m or not kind:
-        msg = (
-            f"{what}: {len(found.links)} arcs where the problem line states {m}; correct the number, or add the missing"
-        )
+        result.links.append((names[0], names[1], attributes, line))
+    if len(result.links) != m or not kind:
+        msg = f"{what}: {len(result.links)} arcs where the problem line states {m}; correct the number or add arcs"
         raise BadFile(msg)
     if len(ends) == 2:
-        found.demands[ends["s"], ends["t"]] = 1.0
-    return found
+        result.demands[ends["s"], ends["t"]] = 1.0
+    return result
 
 
 #: Longest line of an SNDlib or DIMACS file.
@@ -389,7 +392,7 @@ def _amount(text: str | None, where: str, name: str) -> float:
 
 
 def _snd_link(
-    found: Links, ends: Sequence[str], installed: str | None, modules: Sequence[str | None], where: str, line: int
+    result: Links, ends: Sequence[str], installed: str | None, modules: Sequence[str | None], where: str, line: int
 ) -> None:
     """Add a link with its capacities that are not 0: pre-installed, and of every module."""
     attributes: dict[str, object] = {}
@@ -400,10 +403,10 @@ def _snd_link(
         if value:
             attributes[name] = value
     for end in ends:
-        if end not in found.vertices:
+        if end not in result.vertices:
             msg = f"{where}: node {end[:60]!r} is not declared; add it to the nodes"
             raise BadFile(msg)
-    found.links.append((ends[0], ends[1], attributes, line))
+    result.links.append((ends[0], ends[1], attributes, line))
 
 
 def sndlib_links(text: str, what: str) -> Links:
@@ -414,7 +417,7 @@ def sndlib_links(text: str, what: str) -> Links:
     BadFile
         Naming the line that is malformed.
     """
-    found, section, depth, done = Links(directed=False), "", 0, set[str]()
+    result, section, depth, done = Links(directed=False), "", 0, set[str]()
     for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
         where, words = f"{what}, line {line}", raw.partition("#")[0].strip()
         if not words or (line == 1 and words.startswith("?SNDlib native format; type: network;")):
@@ -429,22 +432,22 @@ def sndlib_links(text: str, what: str) -> Links:
         elif section and words == ")":
             section = ""
         elif section and len(words) <= _MAX_LINE and (entry := _SND_LINES[section].fullmatch(words)):
-            _snd_entry(found, section, entry, where, line)
+            _snd_entry(result, section, entry, where, line)
         else:
             msg = f"{where}: {words[:60]!r} is not a line of {'section ' + section if section else 'an SNDlib network'}"
             raise BadFile(msg)
     if section or "NODES" not in done:
         msg = f"{what}: {f'section {section} is not closed' if section else 'no section NODES'}; complete the file"
         raise BadFile(msg)
-    return found
+    return result
 
 
-def _snd_entry(found: Links, section: str, entry: re.Match[str], where: str, line: int) -> None:
+def _snd_entry(result: Links, section: str, entry: re.Match[str], where: str, line: int) -> None:
     if section == "NODES":
-        if entry["id"] in found.vertices:
+        if entry["id"] in result.vertices:
             msg = f"{where}: node {entry['id'][:60]!r} is declared twice; give every node its own name"
             raise BadFile(msg)
-        found.vertices[entry["id"]] = {}
+        result.vertices[entry["id"]] = {}
         return
     ends = entry["source"], entry["target"]
     if section == "LINKS":
@@ -452,43 +455,43 @@ def _snd_entry(found: Links, section: str, entry: re.Match[str], where: str, lin
         if len(modules) % 2:
             msg = f"{where}: modules must be pairs of capacity and cost"
             raise BadFile(msg)
-        _snd_link(found, ends, entry["installed"], modules[::2], where, line)
+        _snd_link(result, ends, entry["installed"], modules[::2], where, line)
         return
-    _snd_demand(found, ends, entry["unit"], entry["value"], where)
+    _snd_demand(result, ends, entry["unit"], entry["value"], where)
 
 
-def _snd_demand(found: Links, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
+def _snd_demand(result: Links, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
     amount = _amount(unit or "1", where, "routing unit") * _amount(value, where, "demand value")
-    unknown = [end for end in ends if end not in found.vertices]
+    unknown = [end for end in ends if end not in result.vertices]
     if unknown or ends[0] == ends[1] or amount == float("inf"):
         msg = f"{where}: a demand must join two different nodes of the file" + (
             f", not {unknown[0][:60]!r}" if unknown else ""
         )
         raise BadFile(msg)
-    found.demands[ends] += amount
+    result.demands[ends] += amount
 
 
 def sndlib_xml_links(root: XmlElement, what: str) -> Links:
     """Nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
-    found = Links(directed=False)
+    result = Links(directed=False)
     structure = [part for part in root.all("networkStructure") for part in part.children]
     for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
         name = node.attributes.get("id", "")
-        if not name or name in found.vertices:
+        if not name or name in result.vertices:
             msg = f"{what}, line {node.line}: a node without id, or id {name[:60]!r} is used twice"
             raise BadFile(msg)
-        found.vertices[name] = {}
+        result.vertices[name] = {}
     for link in [link for part in structure if part.tag == "links" for link in part.all("link")]:
         where = f"{what}, line {link.line}"
         installed = [module.content("capacity") for module in link.all("preInstalledModule")]
         modules = [m.content("capacity") for part in link.all("additionalModules") for m in part.all("addModule")]
-        _snd_link(found, _xml_ends(link, where), installed[0] if installed else None, modules, where, link.line)
+        _snd_link(result, _xml_ends(link, where), installed[0] if installed else None, modules, where, link.line)
     for demand in [demand for part in root.all("demands") for demand in part.all("demand")]:
         where = f"{what}, line {demand.line}"
         _snd_demand(
-            found, _xml_ends(demand, where), demand.content("routingUnit"), demand.content("demandValue"), where
+            result, _xml_ends(demand, where), demand.content("routingUnit"), demand.content("demandValue"), where
         )
-    return found
+    return result
 
 
 def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
@@ -499,7 +502,7 @@ def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
     return source, target
 
 
-def read_sndlib(found: Links, what: str, options: ReadOptions) -> Topology:
+def read_sndlib(result: Links, what: str, options: ReadOptions) -> Topology:
     """The topology of an SNDlib network: an arc each way for every link unless ``directed=true``.
 
     Raises
@@ -508,7 +511,7 @@ def read_sndlib(found: Links, what: str, options: ReadOptions) -> Topology:
         If no link has a pre-installed capacity and ``capacity=`` does not choose one, and for bad capacities.
     """
     options.refuse(what, "SNDlib names its vertices and lists all links", "first", "wiring")
-    return found.build(what, options)
+    return result.build(what, options)
 
 
 def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology:

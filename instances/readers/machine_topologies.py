@@ -355,7 +355,7 @@ def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np
     if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
         msg = f"{what}, line {number}: the heading must name GPU0, GPU1, ... in order"
         raise BadFile(msg)
-    found = np.zeros((len(gpus), len(gpus)), dtype=np.int64)
+    values = np.zeros((len(gpus), len(gpus)), dtype=np.int64)
     rows = 0
     for number, words in lines:
         if not words or not re.fullmatch(r"GPU[0-9]{1,4}", words[0]) or rows == len(gpus):
@@ -377,13 +377,13 @@ def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np
             if (cell == "X") != (j == rows):
                 msg = f"{what}, line {number}: X must stand for GPU{rows} itself only"
                 raise BadFile(msg)
-            found[rows, j] = int(cell[2:]) if cell.startswith("NV") else 0
+            values[rows, j] = int(cell[2:]) if cell.startswith("NV") else 0
         rows += 1
-    if rows < len(gpus) or (found != found.T).any():
+    if rows < len(gpus) or (values != values.T).any():
         fault = f"{rows} rows for {len(gpus)} GPUs" if rows < len(gpus) else "the matrix is not symmetric"
         msg = f"{what}: {fault}; save the whole output of nvidia-smi topo -m"
         raise BadFile(msg)
-    return found
+    return values
 
 
 def _smi_lines(text: str) -> Iterator[tuple[int, list[str]]]:

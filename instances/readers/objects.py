@@ -55,17 +55,17 @@ def as_instance(
         from opticoll.instances.spec import parse
 
         obj = parse(obj)
-    found = _changed(obj, capacity, ranks, unit) if isinstance(obj, Instance) else None
-    if found is None:
-        found = topology(obj, capacity=capacity, ranks=ranks, unit=unit)
+    result = _changed(obj, capacity, ranks, unit) if isinstance(obj, Instance) else None
+    if result is None:
+        result = topology(obj, capacity=capacity, ranks=ranks, unit=unit)
     if demand is not None:
         from opticoll.instances.demands import read_demand
 
-        if not isinstance(found, Topology):
-            msg = f"demand: {found.spec} is not a topology; leave the demand out"
+        if not isinstance(result, Topology):
+            msg = f"demand: {result.spec} is not a topology; leave the demand out"
             raise BadInput(msg)
-        read_demand(demand, found, found.spec)
-    return found
+        read_demand(demand, result, result.spec)
+    return result
 
 
 def _changed(
@@ -245,8 +245,8 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
     return coo, labels
 
 
-def _matrix(found: tuple[Any, list[str] | None], draft: Draft, capacity: str | float | None) -> list[Edge]:
-    coo, labels = found
+def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | float | None) -> list[Edge]:
+    coo, labels = result
     if capacity is not None:
         msg = f"{WHAT}: the entries of a matrix are its capacities; leave capacity= out"
         raise BadInput(msg)

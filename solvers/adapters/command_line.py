@@ -198,16 +198,16 @@ class CommandLine(Adapter):
 
     def _outcome(self, form: StandardForm, request: SolveRequest, run: _Run) -> Outcome:
         """Judge what the command left: its solution file, its status, and how it ended."""
-        found, unread = None, ""
+        result, unread = None, ""
         if run.solution.exists():
             try:
-                found = read_sol(run.solution)
-                x = self._columns(form, found)
-                y = self._rows(form, found)
+                result = read_sol(run.solution)
+                x = self._columns(form, result)
+                y = self._rows(form, result)
             except BadFile as error:
-                found, unread = None, str(error).replace(str(run.solution), "{sol}")
-        claimed = self._claimed(found, run)
-        outcome = Outcome(claimed or Termination.OPTIMAL, raw=_raw(found, run))
+                result, unread = None, str(error).replace(str(run.solution), "{sol}")
+        claimed = self._claimed(result, run)
+        outcome = Outcome(claimed or Termination.OPTIMAL, raw=_raw(result, run))
         late = request.time_limit_s is not None and run.seconds >= 0.98 * request.time_limit_s
         if run.killed:
             outcome.termination, outcome.message = Termination.TIME_LIMIT, "killed at the time limit"
@@ -216,39 +216,39 @@ class CommandLine(Adapter):
             outcome.message = f"the command ended with {_ending(run.code)}{run.last_output()}"
         elif claimed is None and late:
             outcome.termination = Termination.TIME_LIMIT
-        elif found is None and claimed in (None, Termination.OPTIMAL):
+        elif result is None and claimed in (None, Termination.OPTIMAL):
             outcome.termination = Termination.ERROR
             outcome.message = unread or f"the command wrote no solution file{run.last_output()}"
         if unread and not outcome.message:
             outcome.message = unread
-        if found is not None and found.solved:
+        if result is not None and result.solved:
             set_solution(outcome, form, x, y)
         return outcome
 
-    def _claimed(self, found: SolFile | None, run: _Run) -> Termination | None:
+    def _claimed(self, solution: SolFile | None, run: _Run) -> Termination | None:
         """The status by the configured patterns or the solution file; None if neither states one."""
         for word, pattern in self.configuration.status:
             if re.search(pattern, run.output()):
                 return _STATUSES[word]
-        stated = "" if found is None else found.status
+        stated = "" if solution is None else solution.status
         return next((status for pattern, status in _STATED if re.search(pattern, stated)), None)
 
-    def _columns(self, form: StandardForm, found: SolFile) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _columns(self, form: StandardForm, solution: SolFile) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Values by name; a column that appears nowhere in the file is as near to 0 as its bounds allow."""
         names = [f"x{j}" for j in range(form.A.shape[1])]
         idle = (np.diff(form.A.indptr) == 0) & (form.cost == 0)
         x = np.where(idle, np.clip(0.0, form.col_lower, form.col_upper), 0.0)
-        x[positions(found.values, names, "solution file {sol}")] = list(found.values.values())
+        x[positions(solution.values, names, "solution file {sol}")] = list(solution.values.values())
         return x
 
-    def _rows(self, form: StandardForm, found: SolFile) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    def _rows(self, form: StandardForm, solution: SolFile) -> np.ndarray[Any, np.dtype[np.float64]] | None:
         """Duals by name, as d(objective)/d(rhs) of the problem as stated; None if they are not promised."""
-        if not self.configuration.duals or found.duals is None or form.is_mip:
+        if not self.configuration.duals or solution.duals is None or form.is_mip:
             return None
         y = np.zeros(form.A.shape[0])
         names = [f"r{i}" for i in range(y.size)]
-        given = [re.sub(r"(?<=\d)(lo|up)$", "", name) for name in found.duals]  # two sides of a range in LP format
-        np.add.at(y, positions(given, names, "solution file {sol}", "row"), list(found.duals.values()))
+        given = [re.sub(r"(?<=\d)(lo|up)$", "", name) for name in solution.duals]  # two sides of a range in LP format
+        np.add.at(y, positions(given, names, "solution file {sol}", "row"), list(solution.duals.values()))
         return -y if form.sense == "max" else y
 
 
@@ -357,8 +357,8 @@ def _ending(code: int) -> str:
     return f"signal {-code}"
 
 
-def _raw(found: SolFile | None, run: _Run) -> str:
-    return found.status if found is not None and found.status else f"exit status {run.code}"
+def _raw(solution: SolFile | None, run: _Run) -> str:
+    return solution.status if solution is not None and solution.status else f"exit status {run.code}"
 
 
 @cache
@@ -388,16 +388,16 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     from opticoll.solvers.methods.method import MODULES
 
     files = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
-    found: dict[str, Adapter] = {}
+    result: dict[str, Adapter] = {}
     for path in [*_user_files(), *files]:
-        found |= {one.name: CommandLine(one) for one in read_configuration(path)}
+        result |= {one.name: CommandLine(one) for one in read_configuration(path)}
     for entry in json.loads(os.environ.get(TABLES) or "[]"):
-        found[entry["name"]] = CommandLine(_from_json(entry))
-    for name in found:
+        result[entry["name"]] = CommandLine(_from_json(entry))
+    for name in result:
         if name in taken or name in MODULES or name == "auto":
             msg = f"solver {name!r} of a configuration file has the name of one that opticoll has; rename its table"
             raise BadFile(msg)
-    return found
+    return result
 
 
 def exported(adapter: Adapter | None) -> str:
@@ -464,7 +464,7 @@ def _configuration(name: str, table: Any, path: Path, where: str) -> Configurati
     for key in ("lp", "mip", "duals"):
         if not isinstance(table.get(key, False), bool):
             wrong(f"{key} must be true or false")
-    here = str(path.resolve().parent)
+    folder = str(path.resolve().parent)
     command = _command(table, "command", _FIELDS, wrong)
     if not command:
         wrong('command is missing; write command = "mysolver {mps} {sol}"')
@@ -486,7 +486,7 @@ def _configuration(name: str, table: Any, path: Path, where: str) -> Configurati
     return Configuration(
         name, command, str(table.get("title", name)), table.get("lp", True), table.get("mip", False),
         table.get("duals", False), _command(table, "version_command", {"here"}, wrong),
-        _command(table, "option", {"name", "value"}, wrong), tuple(status.items()), here,
+        _command(table, "option", {"name", "value"}, wrong), tuple(status.items()), folder,
     )  # fmt: skip
 
 
@@ -515,14 +515,14 @@ def _fields(word: str) -> set[str]:
     ValueError
         For braces that are not plain placeholders.
     """
-    found = set()
+    result = set()
     for _, field, form, conversion in string.Formatter().parse(word):
         if field is not None:
             if form or conversion:
                 msg = f"placeholder {{{field}}} with a format"
                 raise ValueError(msg)
-            found.add(field)
-    return found
+            result.add(field)
+    return result
 
 
 __all__ = ["CommandLine", "Configuration", "adopt", "configured", "exported", "read_configuration"]

@@ -94,18 +94,18 @@ class Xpress(Adapter):
 
             problem.addIntsolCallback(record, None)
         solve_status, solution_status = problem.optimize()
-        solved, found = solve_status.name, solution_status.name
-        raw = f"{solved}, {found}"
+        solved, solution = solve_status.name, solution_status.name
+        raw = f"{solved}, {solution}"
         stop = xpress.StopType(problem.attributes.stopstatus).name
-        termination = _TERMINATION.get(found, Termination.ERROR)
+        termination = _TERMINATION.get(solution, Termination.ERROR)
         if solved != "COMPLETED":
             termination = _STOPPED.get(stop, Termination.ERROR)
             raw += f" ({stop})"
-        elif found == "NOTFOUND":
+        elif solution == "NOTFOUND":
             termination = Termination.INFEASIBLE_OR_UNBOUNDED
         outcome = Outcome(termination, raw=raw, options=effective, incumbents=log.incumbents)
         outcome.iterations = int(problem.attributes.simplexiter) + int(problem.attributes.bariter)
-        has_solution = found in ("OPTIMAL", "FEASIBLE")
+        has_solution = solution in ("OPTIMAL", "FEASIBLE")
         x = np.array(problem.getSolution()) if has_solution else None
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(problem.attributes.nodes)

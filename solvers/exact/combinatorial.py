@@ -201,22 +201,22 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Settin
             reason = _difference(model, data, document)
     except Refused as error:
         reason = str(error)
-    found = check_record(model, instance, parameters, reason)
-    found |= {"objective_exact": None, "certificate": None}
+    record = check_record(model, instance, parameters, reason)
+    record |= {"objective_exact": None, "certificate": None}
     if reason:
-        return found
+        return record
     value, bound = stated_ends(model, low, high)
     least, most = (value, bound) if model.sense == "max" else (bound, value)
-    found["objective"], found["bound"] = (None if end is None else float(end) for end in (value, bound))
-    found["bound_source"] = None if bound is None else "certificate"
+    record["objective"], record["bound"] = (None if end is None else float(end) for end in (value, bound))
+    record["bound_source"] = None if bound is None else "certificate"
     if least is not None and least == most:
-        found["objective_exact"] = str(least)
-        found["notes"].append(f"the certificate proves that the optimal value is {least}")
+        record["objective_exact"] = str(least)
+        record["notes"].append(f"the certificate proves that the optimal value is {least}")
     else:
         ends = ["0" if least is None else str(least), "infinity" if most is None else str(most)]
-        found["notes"].append(f"the certificate proves that the optimal value is between {' and '.join(ends)}")
-    found["certificate"] = {"kind": document["kind"], "low": _text(least), "high": _text(most)}
-    return found
+        record["notes"].append(f"the certificate proves that the optimal value is between {' and '.join(ends)}")
+    record["certificate"] = {"kind": document["kind"], "low": _text(least), "high": _text(most)}
+    return record
 
 
 def stated_ends(
@@ -344,7 +344,7 @@ def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
     if shape is None:
         return []
     best = 0.0
-    found: list[NDArray[np.float64]] = []
+    results: list[NDArray[np.float64]] = []
     for axis, size in enumerate(shape):
         s, t, u, v = (np.divmod(ends, shape[1])[axis] for ends in (*pairs, topology.tail, topology.head))
         for at in range(size - 1):
@@ -352,8 +352,8 @@ def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
                 arcs = (tail <= at) & (head > at)
                 ratio = float(((one <= at) & (other > at)).sum()) / max(int(arcs.sum()), 1)
                 if ratio > best and arcs.any():
-                    best, found = ratio, [arcs.astype(np.float64)]
-    return found
+                    best, results = ratio, [arcs.astype(np.float64)]
+    return results
 
 
 def _routing(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mapping[str, NDArray[np.float64]]) -> Parts:
@@ -476,9 +476,9 @@ def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     from opticoll.formulations.sipml.placement import placed
 
     problem = _placement_problem(data)
-    found = placed(data, values)
-    assert found is not None
-    device, begin = found[0].tolist(), found[1]
+    result = placed(data, values)
+    assert result is not None
+    device, begin = result[0].tolist(), result[1]
     lasts = [Fraction(p) for p in problem["durations"]]
     into: dict[int, list[tuple[int, Fraction]]] = {}
     for u, v, delay in problem["edges"]:
@@ -501,11 +501,11 @@ def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     from opticoll.formulations.lumorph.sum_rounds import decode
 
     plan = decode(data, values)
-    found = _schedule(plan)
-    for move, adds in zip(found["transfers"], plan.transfer_adds.tolist(), strict=True):
+    result = _schedule(plan)
+    for move, adds in zip(result["transfers"], plan.transfer_adds.tolist(), strict=True):
         move.append(adds)
     every: dict[str, Any] = {"transfers": list(range(data.collective.chunks))}
-    return _rounds_problem(data), found, [every, *_ends(sum_bounds(data.topology, data.collective, data.limits))]
+    return _rounds_problem(data), result, [every, *_ends(sum_bounds(data.topology, data.collective, data.limits))]
 
 
 #: Placements of more operations are bounded by one chain or all work.

@@ -146,16 +146,16 @@ def distances(
     out: dict[int, list[tuple[int, Fraction]]], source: int, target: int | None, k: int
 ) -> dict[int, list[Fraction]]:
     """The lengths of k shortest walks from the source to every vertex, that do not return to it or leave the target."""
-    found: dict[int, list[Fraction]] = defaultdict(list)
+    result: dict[int, list[Fraction]] = defaultdict(list)
     heap: list[tuple[Any, int]] = [(0, source)]
     while heap:
         distance, u = heappop(heap)
-        if len(found[u]) < k:
-            found[u].append(distance)
+        if len(result[u]) < k:
+            result[u].append(distance)
             for v, length in out[u] if u != target else ():
                 if v != source:
                     heappush(heap, (distance + length, v))
-    return found
+    return result
 
 
 def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:

@@ -145,11 +145,11 @@ def designing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: obje
 
 def _layers(n: int, first: int, onward: int) -> list[int]:
     """The most nodes at distance 1, 2, ...; all at once that ``onward`` = 0 leaves out."""
-    found: list[int] = []
-    while (left := n - 1 - sum(found)) > 0:
-        found.append(min(left, first) or left)
+    results: list[int] = []
+    while (left := n - 1 - sum(results)) > 0:
+        results.append(min(left, first) or left)
         first *= onward
-    return found
+    return results
 
 
 def _flow(topology: Topology) -> tuple[ExactForm, ExactAnswer]:
@@ -185,8 +185,8 @@ def stepping(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     leaf = answer.nodes[0]
     assert isinstance(leaf, Leaf)
     rows = form.rows["capacity"].index.tolist()
-    found = [[a, word(abs(leaf.y[i]))] for a, i in enumerate(rows) if leaf.y.get(i)]
-    prices = [found, [[a, 1] for a in range(topology.arcs)]]
+    results = [[a, word(abs(leaf.y[i]))] for a, i in enumerate(rows) if leaf.y.get(i)]
+    prices = [results, [[a, 1] for a in range(topology.arcs)]]
     return steps_problem(data), {"ways": taken}, [{"prices": some} for some in prices if some]
 
 
@@ -230,13 +230,13 @@ def in_worker(
     n, ports, demand, whole = wiring_check.stated(problem, load)
     hops = wiring_check.least_hops(demand, ports)([()] * n, list(range(n)))
     alone = {"load": word(Fraction(int(hops), whole * n * ports)), "order": order, "lengths": []}
-    found, end = [lengths], time.monotonic() + LIMIT_S
+    result, end = [lengths], time.monotonic() + LIMIT_S
     try:
         for rows in wiring_check.wirings(demand, ports, order, int(load * whole) * n * ports):
-            for k, length in enumerate(found):
+            for k, length in enumerate(result):
                 paid, total = wiring_check.paid(demand, rows, length)
                 if paid >= load * whole * total > 0:
-                    found.insert(0, found.pop(k))
+                    result.insert(0, result.pop(k))
                     break
             else:
                 if time.monotonic() > end:
@@ -244,11 +244,11 @@ def in_worker(
                 other, least, lengths = _least_load(problem, Counter((u, v) for u, row in enumerate(rows) for v in row))
                 if least < load:  # by less than the tolerance of floating point, or the run did not prove its optimum
                     solution, load = other, least
-                found.insert(0, lengths)
+                result.insert(0, lengths)
     except Refused:  # there are too many wirings
         return {"solution": solution, "arguments": [alone]}, {}
     return {
-        "solution": solution, "arguments": [{"load": word(load), "order": order, "lengths": found[::-1]}, alone]
+        "solution": solution, "arguments": [{"load": word(load), "order": order, "lengths": result[::-1]}, alone]
     }, {}  # fmt: skip
 
 

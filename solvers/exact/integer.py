@@ -348,16 +348,16 @@ def nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int,
     if vector is None or not np.isfinite(vector).all() or not vector.any():
         return []
     size = float(np.abs(vector).max()) if rays else 1.0
-    found = []
+    results = []
     for sign in (1.0, -1.0) if rays else (1.0,):
         used = [(i, sign * v / size) for i, v in enumerate(vector.tolist()) if abs(v) > 1e-12 * size]
         used = [(i, v) for i, v in used if (form.row_lower if v > 0 else form.row_upper)[i] is not None]
         for most in DENOMINATORS:
             near = {i: Fraction(v).limit_denominator(most) for i, v in used}
             if max((abs(float(near[i]) - v) for i, v in used), default=0.0) <= MOVED:
-                found.append({i: value for i, value in near.items() if value})
-        found.append({i: Fraction(v) for i, v in used})
-    return [y for k, y in enumerate(found) if y not in found[:k]]
+                results.append({i: value for i, value in near.items() if value})
+        results.append({i: Fraction(v) for i, v in used})
+    return [y for k, y in enumerate(results) if y not in results[:k]]
 
 
 #: Flow problems of fewer columns are solved as stated.
@@ -533,8 +533,8 @@ def bounded_by(
         vector = np.zeros(form.shape[0])
         for name, block in form.rows.items():
             if name in duals and np.size(duals[name]) == block.index.size:
-                here = block.index.ravel() >= 0
-                vector[block.index.ravel()[here]] = form.flip * np.ravel(duals[name])[here]
+                mask = block.index.ravel() >= 0
+                vector[block.index.ravel()[mask]] = form.flip * np.ravel(duals[name])[mask]
         tried = [*nearby(form, vector, rays=False)]
     bounds = [(bound, -k) for k, y in enumerate(tried) if (bound := form.dual_bound(y)) is not None]
     if not bounds:
@@ -554,7 +554,7 @@ def _distances(data: ConcurrentFlow, lengths: list[Fraction]) -> list[list[Fract
     ends = zip(data.topology.tail.tolist(), data.topology.head.tolist(), whole.tolist(), strict=True)
     for tail, head, length in ends:
         out[tail].append((head, length))
-    found = []
+    results = []
     for source in data.sources.tolist():
         best: dict[int, int] = {}
         heap = [(0, source)]
@@ -566,5 +566,5 @@ def _distances(data: ConcurrentFlow, lengths: list[Fraction]) -> list[list[Fract
             for v, length in out[u]:
                 if v not in best:
                     heapq.heappush(heap, (distance + length, v))
-        found.append([Fraction(best.get(u, 0), below) for u in range(data.topology.n)])
-    return found
+        results.append([Fraction(best.get(u, 0), below) for u in range(data.topology.n)])
+    return results

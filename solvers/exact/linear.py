@@ -90,9 +90,9 @@ def solve_from(
            for low, high in zip(form.col_lower, form.col_upper, strict=True)):  # fmt: skip
         return ExactAnswer("infeasible", nodes=(Leaf({}),)), None
     for plain in (False, True):
-        found = _refined(form, remaining, None if plain else start, plain=plain)
-        if found is not None:
-            return found
+        result = _refined(form, remaining, None if plain else start, plain=plain)
+        if result is not None:
+            return result
     msg = "exact: no basis was proven optimal in rational arithmetic; the value in floating point stands alone"
     raise NoSolution(msg)
 
@@ -111,12 +111,12 @@ def _refined(
         status = lp.run()
         if status != "kOptimal" and not settled:
             settled = True
-            found = _without_optimum(form, remaining)
-            if isinstance(found, ExactAnswer):
-                return found, None
+            result = _without_optimum(form, remaining)
+            if isinstance(result, ExactAnswer):
+                return result, None
             # There is an optimum: pose the problem around an exact solution, which HiGHS cannot overlook.
             lp = _FloatingLp(form, remaining, presolve=False, plain=plain)
-            lp.shift(found, [_ZERO] * form.shape[0], form.activity(found), form.reduced_costs({}), AROUND, 0)
+            lp.shift(result, [_ZERO] * form.shape[0], form.activity(result), form.reduced_costs({}), AROUND, 0)
             status = lp.run()
         if status not in ("kOptimal", "kUnknown"):
             if not plain:
@@ -226,10 +226,10 @@ class _FloatingLp:
         return status
 
     def basis(self) -> Basis:
-        found = self._highs.getBasis()
+        result = self._highs.getBasis()
         return Basis(
-            np.array([int(kind) for kind in found.col_status], dtype=np.int64),
-            np.array([int(kind) for kind in found.row_status], dtype=np.int64),
+            np.array([int(kind) for kind in result.col_status], dtype=np.int64),
+            np.array([int(kind) for kind in result.row_status], dtype=np.int64),
         )
 
     def floating(self) -> _Pair:
@@ -412,9 +412,9 @@ class _System:
         whole, below = common(right)
         if not any(whole.tolist()):
             return [_ZERO] * self.size if self._factors is not None else self._dense(whole, transposed=transposed)
-        found = self._lift(whole, transposed=transposed)
-        if found is not None:
-            values, denominator = found
+        result = self._lift(whole, transposed=transposed)
+        if result is not None:
+            values, denominator = result
             return [Fraction(v, denominator * below) for v in values.tolist()]
         dense = self._dense(whole, transposed=transposed)
         return None if dense is None else [value / below for value in dense]
@@ -457,11 +457,11 @@ class _System:
                 if size > 64 * limit:
                     break  # no convergence with so many bits at a time
                 if size == 0 or steps == attempt:
-                    found = _reconstruct(total, bits * steps + finer, finer)
-                    if found is not None:
-                        values, denominator = found
+                    result = _reconstruct(total, bits * steps + finer, finer)
+                    if result is not None:
+                        values, denominator = result
                         if np.array_equal(self._times(values, transposed=transposed), denominator * right):
-                            return found
+                            return result
                     if bits * steps > self._most_bits:
                         return None
                     attempt *= 2
@@ -494,10 +494,10 @@ class _System:
             for place in range(int(starts[i]), int(starts[i + 1])):
                 matrix[i, int(at[place])] = int(data[place])
         try:
-            found = matrix.solve(flint.fmpz_mat(self.size, 1, [int(v) for v in right.tolist()]))
+            result = matrix.solve(flint.fmpz_mat(self.size, 1, [int(v) for v in right.tolist()]))
         except ZeroDivisionError:
             return None
-        return [Fraction(int(v.p), int(v.q)) for v in found.entries()]
+        return [Fraction(int(v.p), int(v.q)) for v in result.entries()]
 
 
 def _reconstruct(total: Whole, bits: int, unsure: int = 0) -> tuple[Whole, int] | None:

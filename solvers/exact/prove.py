@@ -83,8 +83,8 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
                 "state its data in fewer digits, or in a unit in which they are decimals (1/3 and 2/3 as 1 and 2)"
             )
             raise BadInput(msg)
-        found = near[0] if near else plain
-        return -found if value < 0 else found
+        result = near[0] if near else plain
+        return -result if value < 0 else result
 
     return read
 
@@ -134,15 +134,15 @@ def needed_arrays(run: Run) -> Arrays | None:
     if first.plan.formulation.problem == "LP":
         msg = f"exact: the data are a solution of {first.record.formulation}, of which no exact one was found"
         raise NoSolution(msg)
-    found: Arrays = {}
+    result: Arrays = {}
     for name, array in (first.values or {}).items():
         whole = np.rint(array)
         if np.abs(whole - array).max(initial=0.0) <= verify.FEASIBLE:
             places = np.flatnonzero(whole)
-            found[name] = (
+            result[name] = (
                 np.shape(array), dict(zip(places.tolist(), map(Fraction, whole.ravel()[places].tolist()), strict=True))
             )  # fmt: skip
-    return found
+    return result
 
 
 def needed_lines(needed: Arrays | None) -> Iterator[str]:
@@ -160,7 +160,7 @@ def read_needed(path: Path) -> Arrays:
     BadFile
         If a comment is not an array, or the file cannot be read.
     """
-    found: Arrays = {}
+    result: Arrays = {}
     for line in comments(path):
         words = line.split()
         if words[:2] != NEEDED.split():
@@ -168,7 +168,7 @@ def read_needed(path: Path) -> Arrays:
         try:
             name, shape = words[2], tuple(int(size) for size in words[3].split(",") if words[3] != "-")
             places, values = [int(word) for word in words[4::2]], [Fraction(word) for word in words[5::2]]
-            found[name] = shape, dict(zip(places, values, strict=True))
+            result[name] = shape, dict(zip(places, values, strict=True))
             if math.prod(shape) > MOST_NONZEROS or min(shape, default=0) < 0 or any(
                 not 0 <= place < math.prod(shape) for place in places
             ):  # fmt: skip
@@ -176,16 +176,16 @@ def read_needed(path: Path) -> Arrays:
         except (ValueError, IndexError, ZeroDivisionError):
             msg = f"certificate {path}: the comment {line[:40]!r} is not NAME SHAPE PLACE VALUE ..."
             raise BadFile(msg) from None
-    return found
+    return result
 
 
 def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
     """The arrays in floating point."""
-    found = {}
+    result = {}
     for name, (shape, values) in needed.items():
-        found[name] = np.zeros(shape)
-        found[name].flat[list(values)] = [float(value) for value in values.values()]
-    return found
+        result[name] = np.zeros(shape)
+        result[name].flat[list(values)] = [float(value) for value in values.values()]
+    return result
 
 
 def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
@@ -251,8 +251,8 @@ def solve_apart(
     )  # fmt: skip
     if "answer" not in call.arrays:
         raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
-    found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
-    return found
+    result: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
+    return result
 
 
 def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
@@ -311,8 +311,8 @@ def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
     x = np.full(len(form.cost), np.nan)
     for name, block in form.columns.items():
         if name in values and np.size(values[name]) == block.index.size:
-            here = block.index >= 0
-            x[block.index[here]] = np.asarray(values[name], dtype=float).ravel()[here]
+            mask = block.index >= 0
+            x[block.index[mask]] = np.asarray(values[name], dtype=float).ravel()[mask]
     return None if np.isnan(x).all() else x
 
 
@@ -324,8 +324,8 @@ def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     if gap is not None and gap < -verify.FEASIBLE:
         message = f"{record.message or ''} exact: the bound {answer.bound} is contradicted by {record.objective!r}"
         return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
-    found = "" if answer.objective is None else f" and a solution of value {answer.objective}"
-    message = f"{record.message or ''} exact: proven are the bound {answer.bound}{found}; the optimum is not"
+    result = "" if answer.objective is None else f" and a solution of value {answer.objective}"
+    message = f"{record.message or ''} exact: proven are the bound {answer.bound}{result}; the optimum is not"
     metrics = dict(record.metrics or {}) | {"bound_exact": str(answer.bound)}
     return replace(
         run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message.strip())

@@ -117,11 +117,11 @@ class Checker:
         self.cutoffs: dict[int, Fraction] = {}  # least value, as if minimized, of the points outside a cutoff
         expiring: dict[int, list[int]] = {}
         last = Constraint(0, Fraction(0), {})
-        for self.here in range(self.first, self.first + self.index()):
-            last = self.known[self.here] = self.derivation()
+        for self.at in range(self.first, self.first + self.index()):
+            last = self.known[self.at] = self.derivation()
             last_use = self.index(start=-1)
-            expiring.setdefault(max(last_use, self.here) if last_use >= 0 else -1, []).append(self.here)
-            for i in expiring.pop(self.here, ()):
+            expiring.setdefault(max(last_use, self.at) if last_use >= 0 else -1, []).append(self.at)
+            for i in expiring.pop(self.at, ()):
                 del self.known[i]
         if self.peek():
             self.refuse("the file goes on after the last derivation")
@@ -210,7 +210,7 @@ class Checker:
                 self.refuse(f"the last derived constraint depends on the assumption {i}")
 
     def earlier(self) -> tuple[int, Constraint]:
-        i = self.index(self.here)
+        i = self.index(self.at)
         return (i, self.known[i]) if i in self.known else self.refuse(f"constraint {i} is used after its last use")
 
     def derivation(self) -> Constraint:
@@ -218,9 +218,9 @@ class Checker:
         self.expect("{")
         kind = self.expect("asm", "lin", "rnd", "uns", "sol")
         if kind == "sol":
-            self.cutoffs[self.here] = self.cutoff(stated)
+            self.cutoffs[self.at] = self.cutoff(stated)
         combined = kind in ("lin", "rnd")
-        assumed = self.combination(stated, kind) if combined else self.unsplit(stated) if kind == "uns" else {self.here}
+        assumed = self.combination(stated, kind) if combined else self.unsplit(stated) if kind == "uns" else {self.at}
         self.expect("}")
         return stated._replace(assumed=frozenset(assumed))
 

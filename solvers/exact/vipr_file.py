@@ -146,11 +146,11 @@ def lines(
     if value is None:
         yield "RTP infeas\nSOL 0\n"
     else:
-        found = None if answer.objective is None else answer.objective - form.offset
+        result = None if answer.objective is None else answer.objective - form.offset
         if form.sense == "min":
-            yield f"RTP range {value} {'inf' if found is None else found}\n"
+            yield f"RTP range {value} {'inf' if result is None else result}\n"
         else:
-            yield f"RTP range {'-inf' if found is None else found} {value}\n"
+            yield f"RTP range {'-inf' if result is None else result} {value}\n"
         best = "" if answer.x is None else f"\nbest {_vector((j, x) for j, x in enumerate(answer.x) if x)}"
         yield f"SOL {int(answer.x is not None)}{best}\n"
     proof = _Proof(form, answer, rows, value)
@@ -237,62 +237,62 @@ class _Proof:
 
     def lines(self) -> Iterator[str]:
         """The lines of the section, in the order of a depth-first search."""
-        here = self.rows.count
+        position = self.rows.count
         todo: list[tuple[str, int, int]] = [("visit", 0, -1)]  # action, node, last use of what it derives
         while todo:
             action, place, last = todo.pop()
             node = self.nodes[place]
             if isinstance(node, Leaf):
-                yield from self.leaf(node, here, last)
-                here += self.sizes[place]
+                yield from self.leaf(node, position, last)
+                position += self.sizes[place]
                 continue
             below, above = self.sizes[node.below], self.sizes[node.above]
             if action == "visit":
-                unsplit = here + below + above + 2
-                yield self.assume(("u", node.column), node.at, here, unsplit)
-                here += 1
+                unsplit = position + below + above + 2
+                yield self.assume(("u", node.column), node.at, position, unsplit)
+                position += 1
                 todo += [("above", place, last), ("visit", node.below, unsplit)]
             elif action == "above":
                 self.branch["u", node.column].pop()
-                yield self.assume(("l", node.column), node.at + 1, here, here + above + 1)
-                here += 1
-                todo += [("unsplit", place, last), ("visit", node.above, here + above)]
+                yield self.assume(("l", node.column), node.at + 1, position, position + above + 1)
+                position += 1
+                todo += [("unsplit", place, last), ("visit", node.above, position + above)]
             else:
                 self.branch["l", node.column].pop()
-                second = here - above - 1
-                reason = f"{second - 1} {second - 1 - below} {here - 1} {second}"
-                yield f"D{here} {self.goal} {{ uns {reason} }} {last}\n"
-                here += 1
+                second = position - above - 1
+                reason = f"{second - 1} {second - 1 - below} {position - 1} {second}"
+                yield f"D{position} {self.goal} {{ uns {reason} }} {last}\n"
+                position += 1
 
-    def assume(self, side: tuple[str, int], at: int, here: int, last: int) -> str:
-        self.branch.setdefault(side, []).append((at, here))
-        return f"A{here} {'L' if side[0] == 'u' else 'G'} {at} 1 {side[1]} 1 {{ asm }} {last}\n"
+    def assume(self, side: tuple[str, int], at: int, position: int, last: int) -> str:
+        self.branch.setdefault(side, []).append((at, position))
+        return f"A{position} {'L' if side[0] == 'u' else 'G'} {at} 1 {side[1]} 1 {{ asm }} {last}\n"
 
     def end(self, side: str, j: int) -> tuple[Fraction, int] | None:
         """The tightest end of a column in the current branch, and the index of the constraint that states it."""
         own = self.form.col_lower[j] if side == "l" else self.form.col_upper[j]
-        known = [(Fraction(at), here) for at, here in self.branch.get((side, j), ())]
+        known = [(Fraction(at), position) for at, position in self.branch.get((side, j), ())]
         ends = known if own is None else [*known, (own, self.rows.at[side, j])]
         return (max if side == "l" else min)(ends, key=lambda end: end[0], default=None)
 
-    def leaf(self, leaf: Leaf, here: int, last: int) -> Iterator[str]:
+    def leaf(self, leaf: Leaf, position: int, last: int) -> Iterator[str]:
         terms = self.crossed()
         absurd = terms is not None
         if terms is None:
             terms, absurd = self.terms(leaf), leaf.farkas
         if leaf.farkas or self.step is None:
-            yield self.line(here, self.goal, "lin", terms, last)
+            yield self.line(position, self.goal, "lin", terms, last)
         elif self.step == 1:
-            yield self.line(here, self.goal, "lin" if absurd else "rnd", terms, last)
+            yield self.line(position, self.goal, "lin" if absurd else "rnd", terms, last)
         elif absurd:
-            yield self.line(here, self.rounded, "lin", terms, here + 1)
-            yield self.line(here + 1, self.goal, "lin", {here: self.step}, last)
+            yield self.line(position, self.rounded, "lin", terms, position + 1)
+            yield self.line(position + 1, self.goal, "lin", {position: self.step}, last)
         else:
-            yield self.line(here, self.rounded, "rnd", {i: a / self.step for i, a in terms.items()}, here + 1)
-            yield self.line(here + 1, self.goal, "lin", {here: self.step}, last)
+            yield self.line(position, self.rounded, "rnd", {i: a / self.step for i, a in terms.items()}, position + 1)
+            yield self.line(position + 1, self.goal, "lin", {position: self.step}, last)
 
-    def line(self, here: int, stated: str, kind: str, terms: Mapping[int, Fraction], last: int) -> str:
-        return f"D{here} {stated} {{ {kind} {_vector(terms.items())} }} {last}\n"
+    def line(self, position: int, stated: str, kind: str, terms: Mapping[int, Fraction], last: int) -> str:
+        return f"D{position} {stated} {{ {kind} {_vector(terms.items())} }} {last}\n"
 
     def crossed(self) -> dict[int, Fraction] | None:
         """What proves that the branch has a column without values; None if there is none."""
@@ -308,20 +308,20 @@ class _Proof:
             msg = "certificate: a leaf of an infeasible problem has no proof that it is empty"
             raise ModelError(msg)
         sign = 1 if leaf.farkas else self.form.flip
-        found: dict[int, Fraction] = {}
+        result: dict[int, Fraction] = {}
         for i, y in leaf.y.items():
             at = self.rows.at.get(("L" if y > 0 else "U", i))
             if at is None:
                 msg = f"certificate: row {i} has a multiplier and no bound on that side"
                 raise ModelError(msg)
-            found[at] = sign * y
+            result[at] = sign * y
         for j, z in self.form.reduced_costs(leaf.y, farkas=leaf.farkas).items():
             end = self.end("l" if z > 0 else "u", j)
             if end is None:
                 msg = f"certificate: column {j} has a reduced cost and no bound on that side"
                 raise ModelError(msg)
-            found[end[1]] = sign * z
-        return found
+            result[end[1]] = sign * z
+        return result
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -431,9 +431,9 @@ class Reader:
         self.where = "DER"
         self._expect(b"DER")
         first = self.count
-        for here in range(first, first + self._index()):
-            self.where = f"constraint {here}"
-            yield self._derivation(here)
+        for position in range(first, first + self._index()):
+            self.where = f"constraint {position}"
+            yield self._derivation(position)
         self.where = "end"
         if self._at < len(self._buffer) or self._fill():
             self.refuse("the file goes on after the last derivation")
@@ -443,7 +443,7 @@ class Reader:
         msg = f"certificate {self.path}, {self.where}: {reason}"
         raise BadFile(msg)
 
-    def _derivation(self, here: int) -> Derivation:
+    def _derivation(self, position: int) -> Derivation:
         stated = self._row()
         self._expect(b"{")
         kind = self._expect(b"asm", b"lin", b"rnd", b"uns", b"sol").decode()
@@ -451,25 +451,25 @@ class Reader:
         factors: tuple[fmpq, ...] = ()
         bounds: list[tuple[int, int, int, fmpq]] = []
         if kind == "uns":
-            used = self._indices(self._take(4), here)
+            used = self._indices(self._take(4), position)
         elif kind in ("lin", "rnd"):
             word = self._next()
             if word == b"incomplete" and kind == "lin":
-                kind, found = "incomplete", []
+                kind, results = "incomplete", []
                 while (word := self._next()) != b"}":
-                    found.append(word)
-                return Derivation(stated, kind, self._indices(found, here), last_use=self._last_use())
+                    results.append(word)
+                return Derivation(stated, kind, self._indices(results, position), last_use=self._last_use())
             if word == b"weak" and kind == "lin":
                 kind = "weak"
                 self._expect(b"{")
                 for _ in range(self._index()):
                     side = 1 if self._expect(b"L", b"U") == b"L" else -1
-                    j, i = self._index(len(self.variables)), self._index(here)
+                    j, i = self._index(len(self.variables)), self._index(position)
                     bounds.append((side, j, i, self._number(self._next())))
                 self._expect(b"}")
                 word = self._next()
             words = self._take(2 * self._index(word=word))
-            used, factors = self._indices(words[::2], here), tuple(map(self._number, words[1::2]))
+            used, factors = self._indices(words[::2], position), tuple(map(self._number, words[1::2]))
             if len(set(used)) < len(used):
                 self.refuse("it uses a constraint twice")
         self._expect(b"}")
@@ -547,15 +547,15 @@ class Reader:
         return self._buffer[self._at - 1]
 
     def _take(self, count: int) -> list[bytes]:
-        found = self._buffer[self._at : self._at + count]
-        self._at += len(found)
-        while len(found) < count:
+        result = self._buffer[self._at : self._at + count]
+        self._at += len(result)
+        while len(result) < count:
             if not self._fill():
                 self.refuse("the file ends too early")
-            more = self._buffer[: count - len(found)]
+            more = self._buffer[: count - len(result)]
             self._at = len(more)
-            found += more
-        return found
+            result += more
+        return result
 
     def _fill(self) -> bool:
         self._buffer, self._at = next(self._pieces, []), 0

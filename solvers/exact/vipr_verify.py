@@ -131,32 +131,32 @@ def check_certificate(
         except Unproven as error:
             reason = error.reason
         break
-    found = check_record(model, instance, parameters, "" if verdict is not None else reason)
-    found |= {"verified": verdict is not None, "objective_exact": None, "certificate": None}
+    record = check_record(model, instance, parameters, "" if verdict is not None else reason)
+    record |= {"verified": verdict is not None, "objective_exact": None, "certificate": None}
     if verdict is None:
-        return found
+        return record
     ends = (verdict.low, verdict.high) if model.sense == "max" else (verdict.high, verdict.low)
     point = verdict.low is not None and verdict.low == verdict.high
-    found["objective"], found["bound"] = (None if end is None else float(end) for end in ends)
-    found["bound_source"] = None if ends[1] is None else "certificate"
-    found["objective_exact"] = str(verdict.low) if point else None
+    record["objective"], record["bound"] = (None if end is None else float(end) for end in ends)
+    record["bound_source"] = None if ends[1] is None else "certificate"
+    record["objective_exact"] = str(verdict.low) if point else None
     if verdict.infeasible:
-        found["notes"].append("the certificate proves that there is no solution")
+        record["notes"].append("the certificate proves that there is no solution")
     elif point:
-        found["notes"].append(f"the certificate proves that the optimal value is {verdict.low}")
+        record["notes"].append(f"the certificate proves that the optimal value is {verdict.low}")
     else:
         low, high = ("infinity" if end is None else end for end in (verdict.low, verdict.high))
-        found["notes"].append(f"the certificate proves that the optimal value is between {low} and {high}")
-    if model.metrics and found["objective"] is not None:
-        found["metrics"] = dict(model.metrics(data, found["objective"]))
-    found["certificate"] = {
+        record["notes"].append(f"the certificate proves that the optimal value is between {low} and {high}")
+    if model.metrics and record["objective"] is not None:
+        record["metrics"] = dict(model.metrics(data, record["objective"]))
+    record["certificate"] = {
         "infeasible": verdict.infeasible,
         "low": None if verdict.low is None else str(verdict.low),
         "high": None if verdict.high is None else str(verdict.high),
         "constraints": verdict.constraints, "derivations": verdict.derivations, "nonzeros": verdict.nonzeros,
         "solutions": verdict.solutions,
     }  # fmt: skip
-    return found
+    return record
 
 
 class _Problem:
@@ -183,7 +183,7 @@ class _Problem:
             self.add(-1 - j, [(j, Fraction(1))], low, high)
         for i, (low, high) in enumerate(zip(form.row_lower, form.row_upper, strict=True)):
             self.add(i, list(form.row(i)), low, high)
-        self.found: set[bytes] = set()
+        self.seen: set[bytes] = set()
 
     def differs(self, what: str) -> NoReturn:
         """Refuse a file with another problem."""
@@ -203,8 +203,8 @@ class _Problem:
             if row.sense in (0, side) and (entries or side * row.rhs > 0):
                 key = _half_space(side, entries, row.rhs)
                 if self.missing.pop(key, None) is not None:
-                    self.found.add(key)
-                elif key not in self.found:
+                    self.seen.add(key)
+                elif key not in self.seen:
                     self.differs(f"the formulation has no constraint like {row.name[:40]!r}")
 
     def complete(self) -> None:
@@ -264,13 +264,13 @@ class _Proof:
         if primal is not None and (self.best is None or self.best > self.sign * primal):
             self.refuse(f"no solution has the objective value {_short(primal)} or a better one")
         expiring: dict[int, list[int]] = {}
-        last, assumed, here = Row("", 0, fmpq(0), (), ()), _NO_ASSUMPTIONS, reader.count - 1
-        for here, derivation in enumerate(reader.derivations(), reader.count):
-            last = self.rows[here] = derivation.stated
-            assumed = self.assumed[here] = self.assumptions(derivation, here)
+        last, assumed, position = Row("", 0, fmpq(0), (), ()), _NO_ASSUMPTIONS, reader.count - 1
+        for position, derivation in enumerate(reader.derivations(), reader.count):
+            last = self.rows[position] = derivation.stated
+            assumed = self.assumed[position] = self.assumptions(derivation, position)
             if derivation.last_use >= 0:
-                expiring.setdefault(max(derivation.last_use, here), []).append(here)
-            for i in expiring.pop(here, ()):
+                expiring.setdefault(max(derivation.last_use, position), []).append(position)
+            for i in expiring.pop(position, ()):
                 del self.rows[i], self.assumed[i]
         if claim is None or dual is not None:
             self.conclude(last, assumed, dual)
@@ -279,7 +279,7 @@ class _Proof:
             claim is None,
             None if low is None else _fraction(low) + offset,
             None if high is None else _fraction(high) + offset,
-            reader.count, here + 1 - reader.count, nonzeros, solutions,
+            reader.count, position + 1 - reader.count, nonzeros, solutions,
         )  # fmt: skip
 
     def check_solution(self, name: str, x: Mapping[int, fmpq]) -> None:
@@ -322,14 +322,14 @@ class _Proof:
             if dual is None or i not in self.cutoffs or self.cutoffs[i] < self.sign * dual:
                 self.refuse(f"the last derived constraint depends on the assumption {i}")
 
-    def assumptions(self, derivation: Derivation, here: int) -> frozenset[int]:
+    def assumptions(self, derivation: Derivation, position: int) -> frozenset[int]:
         """Verify a derivation and return the assumptions on which it depends."""
         used = [self.known(i) for i in derivation.used]
         if derivation.kind == "asm":
-            return frozenset((here,))
+            return frozenset((position,))
         if derivation.kind == "sol":
-            self.cutoffs[here] = self.cutoff(derivation.stated)
-            return frozenset((here,))
+            self.cutoffs[position] = self.cutoff(derivation.stated)
+            return frozenset((position,))
         if derivation.kind == "incomplete":
             return self.combination(*self.with_multipliers(derivation, used))
         if derivation.kind == "uns":
@@ -444,8 +444,8 @@ class _Proof:
         assert isinstance(leaf, Leaf)
         numbers, flip = list(rows), 1 if leaf.farkas else stated.sense
         factors = {numbers[k]: fmpq(flip * y.numerator, y.denominator) for k, y in leaf.y.items()}
-        found = replace(derivation, kind="lin", used=tuple(factors), factors=tuple(factors.values()))
-        return found, [rows[i] for i in factors]
+        result = replace(derivation, kind="lin", used=tuple(factors), factors=tuple(factors.values()))
+        return result, [rows[i] for i in factors]
 
     def completed(
         self, derivation: Derivation, sense: int, rhs: fmpq, total: dict[int, fmpq], assumed: frozenset[int]

@@ -96,7 +96,7 @@ class Tree:
     ) -> None:  # fmt: skip
         self.form, self.leaf = form, LeafBounds.of(form)
         self.incumbent, self.x, self.tol = incumbent, x, tol
-        self.tick, self.found = tick, on_incumbent
+        self.tick, self.on_incumbent = tick, on_incumbent
         self.whole = np.flatnonzero(np.asarray(form.integer))
         self.step = objective_step(form)
         self.nodes = self.unproven = 0
@@ -160,8 +160,8 @@ class Tree:
             self._discard(node, duals)
             return None
         if duals is not None and state != "infeasible":
-            found = self.leaf.bound(duals, lower, upper)
-            bound, proof = (found, duals) if found > bound else (bound, proof)
+            bound = self.leaf.bound(duals, lower, upper)
+            bound, proof = (bound, duals) if bound > bound else (bound, proof)
             self._learn(node, bound)
         if self._cut(bound):
             self._close(node, bound, proof)
@@ -192,7 +192,7 @@ class Tree:
         value = float(self.form.cost @ again) + self.form.offset
         if value < self.incumbent - 1e-12 * abs(value):
             self.incumbent, self.x = value, again
-            self.found(again, value)
+            self.on_incumbent(again, value)
 
     def _branch(self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64) -> Node:
         at = 0.5 * (lower + upper) if x is None else np.clip(x, lower, upper)

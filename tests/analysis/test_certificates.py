@@ -29,13 +29,13 @@ def test_a_certificate_is_written_and_checked_by_all(solved, capfd):
     assert vipr_check.check(str(solved)) == "the optimal value is 1"
     capfd.readouterr()
     assert main(["check", *RING, str(solved), "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert found["verified"] is True
-    assert (found["objective_exact"], found["objective"], found["bound"], found["bound_source"]) == (
+    document = json.loads(capfd.readouterr().out)
+    assert document["verified"] is True
+    assert (document["objective_exact"], document["objective"], document["bound"], document["bound_source"]) == (
         "1", 1.0, 1.0, "certificate",
     )  # fmt: skip
-    assert found["metrics"]["T"] == 1.0
-    assert found["certificate"]["derivations"] == 1
+    assert document["metrics"]["T"] == 1.0
+    assert document["certificate"]["derivations"] == 1
     assert main(["check", *RING, str(solved)]) == 0
     assert "proves that the optimal value is 1\n" in capfd.readouterr().out
 
@@ -70,9 +70,9 @@ def test_an_integer_program_from_python(tmp_path):
     result = oc.solve("alltoall.min-congestion", "ring:3", exact=True)
     path = result.save(tmp_path / "ring.vipr")
     assert vipr_file.is_certificate(path)
-    found = oc.check("alltoall.min-congestion", "ring:3", path)
-    assert found["verified"] is True
-    assert Fraction(found["objective_exact"]) == result.objective_exact == 1
+    outcome = oc.check("alltoall.min-congestion", "ring:3", path)
+    assert outcome["verified"] is True
+    assert Fraction(outcome["objective_exact"]) == result.objective_exact == 1
     with pytest.raises(BadInput, match="solve with exact=True"):
         oc.solve("alltoall.min-congestion", "ring:3").save(tmp_path / "no.vipr")
     assert sorted(tmp_path.iterdir()) == [path]

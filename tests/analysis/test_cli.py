@@ -99,13 +99,13 @@ def test_solve_for_people(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
     for word in ("value", "bound", "gap", "proof", "optimal", "highs", "solve", "closed-form"):
         assert word in out
     assert not Store().root.exists()
-    found = as_json(capfd, "check", "alltoall.master", "ring:4", str(file))
-    assert found["verified"] is True
+    result = as_json(capfd, "check", "alltoall.master", "ring:4", str(file))
+    assert result["verified"] is True
     document = json.loads(file.read_text())
     document["values"]["g"]["value"] = [2 * v for v in document["values"]["g"]["value"]]
     file.write_text(json.dumps(document))
-    found = as_json(capfd, "check", "alltoall.master", "ring:4", str(file), status=3)
-    assert found["verified"] is False
+    result = as_json(capfd, "check", "alltoall.master", "ring:4", str(file), status=3)
+    assert result["verified"] is False
     assert main(["check", "alltoall.master", "ring:4", str(file)]) == 3
     assert capfd.readouterr().err.count("\n") == 1
 
@@ -379,9 +379,9 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     assert record["bound"] >= record["objective"]
 
 
-@pytest.mark.parametrize(("over", "said"), [(1 + 4.44e-16, "0 % above"), (1.25, "25 % above"), (0.5, "-50 % above")])
+@pytest.mark.parametrize(("over", "message"), [(1 + 4.44e-16, "0 % above"), (1.25, "25 % above"), (0.5, "-50 % above")])
 def test_round_off_is_not_printed_as_a_distance_from_the_bound(
-    over: float, said: str, capfd: pytest.CaptureFixture[str]
+    over: float, message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     present.show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
-    assert f"this one is {said}" in " ".join(capfd.readouterr().out.split())
+    assert f"this one is {message}" in " ".join(capfd.readouterr().out.split())

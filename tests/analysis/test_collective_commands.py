@@ -9,7 +9,7 @@ import pytest
 from opticoll.analysis.cli import main
 
 
-def said(capfd, *arguments, status=0):
+def output_of(capfd, *arguments, status=0):
     assert main([*arguments]) == status
     captured = capfd.readouterr()
     assert captured.err.count("\n") == (1 if status else 0)
@@ -34,12 +34,12 @@ SWITCHED = ["hypercube:2+host=1.5", "--set", "lasers=2", "--set", "waveguides=2"
 def test_every_collective_is_written_and_checked(arguments, endings, tmp_path, capfd):
     for ending in endings:
         path = tmp_path / f"plan.{ending}"
-        record = json.loads(said(capfd, "solve", *arguments, "--no-store", "--json", "--schedule", str(path)))
+        record = json.loads(output_of(capfd, "solve", *arguments, "--no-store", "--json", "--schedule", str(path)))
         assert record["schedule"]["delivers"], record["schedule"]
-        found = json.loads(said(capfd, "check", *arguments[:2], str(path), *arguments[2:], "--json"))
-        assert found["verified"], found
+        result = json.loads(output_of(capfd, "check", *arguments[:2], str(path), *arguments[2:], "--json"))
+        assert result["verified"], result
         if arguments[0].startswith("alltoall"):
-            assert found["metrics"]["T_bound"] <= found["objective"] * (1 + 1e-9)
+            assert result["metrics"]["T_bound"] <= result["objective"] * (1 + 1e-9)
         else:
             document = json.loads(path.read_text())
             document["rounds"][0]["transfers"].pop()
@@ -51,13 +51,13 @@ def test_every_collective_is_written_and_checked(arguments, endings, tmp_path, c
 def test_loss_of_a_program_is_that_of_its_simulated_time(tmp_path, capfd):
     path = tmp_path / "sums.xml"
     arguments = ["solve", "alltoall.reduce-scatter", "nvswitch:boxes=2,gpus=3", "--no-store", "--schedule", str(path)]
-    facts = json.loads(said(capfd, *arguments, "--json"))["schedule"]
+    facts = json.loads(output_of(capfd, *arguments, "--json"))["schedule"]
     above = facts["simulated_time"] / facts["fluid_time"] - 1
     assert above > 0.01
     assert facts["time"] != pytest.approx(facts["simulated_time"])  # programs have no synchronous steps
-    told = said(capfd, *arguments)
-    assert f"{100 * above:.3g} %   (simulated time above the flow's)" in told
-    assert f"{100 * facts['loss']:.3g} %" not in told
+    output = output_of(capfd, *arguments)
+    assert f"{100 * above:.3g} %   (simulated time above the flow's)" in output
+    assert f"{100 * facts['loss']:.3g} %" not in output
 
 
 @pytest.mark.parametrize("arguments", [
@@ -68,7 +68,7 @@ def test_loss_of_a_program_is_that_of_its_simulated_time(tmp_path, capfd):
 ])  # fmt: skip
 def test_refusals(arguments, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    said(capfd, "solve", *arguments, "--no-store", status=2)
+    output_of(capfd, "solve", *arguments, "--no-store", status=2)
 
 
 @pytest.mark.parametrize("rounds", [
@@ -78,4 +78,4 @@ def test_refusals(arguments, tmp_path, monkeypatch, capfd):
 def test_malformed_rounds_are_refused(rounds, tmp_path, capfd):
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"format": "opticoll-schedule/1", "kind": "rounds", "rounds": rounds}))
-    said(capfd, "check", "lumorph.rounds", "lightpath:2x2,lasers=2", str(path), status=2)
+    output_of(capfd, "check", "lumorph.rounds", "lightpath:2x2,lasers=2", str(path), status=2)

@@ -120,11 +120,13 @@ def test_every_block_of_the_documents_has_something_that_writes_it():
     known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in bench.PLOTS}
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
-        found = [one for one in markers.names(text) if one != "bench-NAME"]
-        assert not found or name in bench.DOCUMENTS or tuple(found) in generated, f"nothing writes the blocks of {name}"
-        assert len(found) == len(set(found))
-        assert set(found) <= known
-        assert all(markers.content(text, one) for one in found), "blocks end"
+        result = [one for one in markers.names(text) if one != "bench-NAME"]
+        assert not result or name in bench.DOCUMENTS or tuple(result) in generated, (
+            f"nothing writes the blocks of {name}"
+        )
+        assert len(result) == len(set(result))
+        assert set(result) <= known
+        assert all(markers.content(text, one) for one in result), "blocks end"
     readme, results = (markers.names((ROOT / name).read_text(encoding="utf-8")) for name in bench.DOCUMENTS[:2])
     assert "verdicts" in readme
     assert {"results", *(f"plot-{one.name}" for one in bench.PLOTS)} == set(results)

@@ -20,22 +20,22 @@ from opticoll.instances.task_graph import TaskGraphDraft
      "random-regular:n=16,d=4,seed=1"],
 )  # fmt: skip
 def test_every_network_respects_the_bounds(network):
-    found = oc.iteration("dlrm", network, section="5.6", check=True)
-    assert found.bound_s == max(found.bounds.values()) > 0
-    assert found.seconds >= found.bound_s * (1 - 1e-9)
-    assert found.seconds >= found.computing_s
-    assert (found.violation is None) == any(rule in network for rule in ("ocs-reconfig", "sip-ring"))
-    assert found.violation is None or found.violation < 0.01
-    assert found == oc.iteration("dlrm", network, section="5.6", check=True), "deterministic"
+    result = oc.iteration("dlrm", network, section="5.6", check=True)
+    assert result.bound_s == max(result.bounds.values()) > 0
+    assert result.seconds >= result.bound_s * (1 - 1e-9)
+    assert result.seconds >= result.computing_s
+    assert (result.violation is None) == any(rule in network for rule in ("ocs-reconfig", "sip-ring"))
+    assert result.violation is None or result.violation < 0.01
+    assert result == oc.iteration("dlrm", network, section="5.6", check=True), "deterministic"
 
 
 def test_the_command_prints_what_the_function_returns(capfd):
     words = ["iteration", "vgg", "ideal-switch:n=4,capacity=2", "--link", "25Gb/s", "--overlap", "none", "--check"]
     assert main([*words, "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
+    document = json.loads(capfd.readouterr().out)
     expected = oc.iteration("vgg", "ideal-switch:n=4,capacity=2", link="25Gb/s", overlap="none", check=True)
-    assert found["seconds"] == expected.seconds
-    assert found["routing"] == "even"
+    assert document["seconds"] == expected.seconds
+    assert document["routing"] == "even"
     assert main(words) == 0
     assert "worst violation" in capfd.readouterr().out
 
@@ -43,11 +43,11 @@ def test_the_command_prints_what_the_function_returns(capfd):
 def test_capacities_with_a_unit_need_no_link_and_own_graphs_no_model():
     draft = TaskGraphDraft(2)
     draft.transfer(0, 1, 50e9)
-    found = oc.iteration(
+    result = oc.iteration(
         draft.finished(), oc.Topology(2, [0, 1], [1, 0], [400, 400], capacity_unit="Gb/s"), latency=0.0
     )
-    assert found.seconds == pytest.approx(1.0)
-    assert found.model == "custom"
+    assert result.seconds == pytest.approx(1.0)
+    assert result.model == "custom"
 
 
 @pytest.mark.parametrize(

@@ -45,20 +45,20 @@ def test_a_wheel_installs_opticoll_and_nothing_else(wheel):
 
 
 def test_a_user_s_own_modules_do_not_get_in_the_way(wheel, tmp_path):
-    site, here = tmp_path / "site", tmp_path / "here"
+    site, current = tmp_path / "site", tmp_path / "here"
     zipfile.ZipFile(wheel).extractall(site)
-    (here / "analysis").mkdir(parents=True)
-    (here / "analysis" / "__init__.py").write_text("raise RuntimeError('mine')\n", encoding="utf-8")
-    (here / "solvers.py").write_text("raise RuntimeError('mine')\n", encoding="utf-8")
+    (current / "analysis").mkdir(parents=True)
+    (current / "analysis" / "__init__.py").write_text("raise RuntimeError('mine')\n", encoding="utf-8")
+    (current / "solvers.py").write_text("raise RuntimeError('mine')\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(site)}
     place = subprocess.run(
         [sys.executable, "-c", "import opticoll; print(opticoll.__file__)"],
-        cwd=here, env=environment, capture_output=True, text=True, check=True,
+        cwd=current, env=environment, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert Path(place.strip()).parent.parent == site
     done = subprocess.run(
         [sys.executable, "-m", "opticoll", "solve", "alltoall.master", "ring:4", "--json", "--no-store"],
-        cwd=here, env=environment, capture_output=True, text=True, check=False,
+        cwd=current, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["metrics"]["T"] == pytest.approx(2.0)

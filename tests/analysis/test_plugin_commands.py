@@ -174,8 +174,8 @@ def test_a_study_from_outside_runs_in_two_processes_and_resumes(folder, tmp_path
     asked = ["-m", "opticoll", "study", "../study.toml", "--jobs", "2", "--store", "store", "--json"]
     done = outside(place, *asked)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["cells"], told["done"]) == (5, 5), told
+    result = json.loads(done.stdout)
+    assert (result["cells"], result["done"]) == (5, 5), result
     again = json.loads(outside(place, *asked).stdout)
     assert (again["done"], again["skipped"]) == (0, 5)
     path = folder / "scipy_highs.py"
@@ -260,9 +260,9 @@ def test_a_study_says_how_many_cells_have_no_answer(capfd, tmp_path, methods, st
     assert main(["study", str(file), "--json"]) == status
     out, err = capfd.readouterr()
     assert says in err
-    found = json.loads(out)
-    assert found["failed"] == (2 if "broken" in methods else 0)
-    assert found["done"] == (2 if "highs-simplex" in methods else 0)
+    document = json.loads(out)
+    assert document["failed"] == (2 if "broken" in methods else 0)
+    assert document["done"] == (2 if "highs-simplex" in methods else 0)
     if "highs-simplex" in methods:
         assert main(["compare", str(file)]) == 0
         assert ("mosek: 2 runs had no usable solver" in capfd.readouterr().err) == ("mosek" in methods)

@@ -253,9 +253,9 @@ def test_schedules_that_fail_follow_the_schema(capfd, folder, monkeypatch):
     schema = jsonschema.Draft202012Validator(strict(json_outputs.schema("check")))
     for file, status in (("schedule.json", 0), ("short.json", 3)):
         assert main(["check", "alltoall.master", "ring:4", file, "--json"]) == status
-        found = json.loads(capfd.readouterr().out)
-        schema.validate(found)
-        assert (found["schedule"]["violation"] is None) == (status == 0)
+        document = json.loads(capfd.readouterr().out)
+        schema.validate(document)
+        assert (document["schedule"]["violation"] is None) == (status == 0)
 
 
 def test_gaps_and_wrong_answers_of_a_comparison_follow_the_schema(folder, monkeypatch):
@@ -277,14 +277,14 @@ def test_gaps_and_wrong_answers_of_a_comparison_follow_the_schema(folder, monkey
 
 def test_metrics_of_several_formulations_are_documented(capfd):
     options = ["--set", "paths=shortest", "--shard", "1MB", "--no-store", "--json"]
-    found = json.loads(shown(capfd, "solve", "alltoall.path-mcf", "torus:3x3+unit=Gb/s", *options))
+    document = json.loads(shown(capfd, "solve", "alltoall.path-mcf", "torus:3x3+unit=Gb/s", *options))
     schema = json_outputs.schema("solve")
     known = schema["$defs"]["SolveOutput"]["properties"]["metrics"]["properties"]
-    assert {"F", "T", "T_s", "conditional_on"} <= known.keys() & found["metrics"].keys()
+    assert {"F", "T", "T_s", "conditional_on"} <= known.keys() & document["metrics"].keys()
     validator = jsonschema.Draft202012Validator(strict(schema))
-    validator.validate(found)
+    validator.validate(document)
     with pytest.raises(jsonschema.ValidationError):
-        validator.validate({**found, "metrics": {**found["metrics"], "T_s": "fast"}})
+        validator.validate({**document, "metrics": {**document["metrics"], "T_s": "fast"}})
 
 
 def test_schemas_are_printed(capfd):

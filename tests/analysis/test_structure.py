@@ -19,12 +19,12 @@ PER_PAPER = {"__init__", "claims", "figures"}
 
 
 def modules() -> dict[str, Path]:
-    found = {}
+    result = {}
     for layer in LAYERS:
         for path in sorted((ROOT / layer).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
-            found[".".join(("opticoll", *parts)).removesuffix(".__init__")] = path
-    return found
+            result[".".join(("opticoll", *parts)).removesuffix(".__init__")] = path
+    return result
 
 
 def imports(name: str, path: Path) -> set[str]:
@@ -37,13 +37,13 @@ def imports(name: str, path: Path) -> set[str]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing_only:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                found.add(full if full in known else node.module)
-    return {one for one in found if one in known}
+                result.add(full if full in known else node.module)
+    return {one for one in result if one in known}
 
 
 MODULES = modules()
@@ -113,7 +113,7 @@ INTERNAL = ("solvers.isolation", "solvers.shared_files", "solvers.contract", "so
 
 def untyped(name: str, tree: ast.Module) -> list[str]:
     """Public functions, methods and fields of a module whose annotations have a dict or mapping with values of Any."""
-    found = []
+    results = []
 
     def loose(annotation: ast.expr | None) -> bool:
         return annotation is not None and any(
@@ -134,16 +134,16 @@ def untyped(name: str, tree: ast.Module) -> list[str]:
             ):
                 taken = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.kwarg]
                 if any(loose(one) for one in [node.returns, *(arg.annotation for arg in taken if arg is not None)]):
-                    found.append(f"{where}.{node.name}")
+                    results.append(f"{where}.{node.name}")
             elif (
                 isinstance(node, ast.AnnAssign)
                 and loose(node.annotation)
                 and not ast.unparse(node.target).startswith("_")
             ):
-                found.append(f"{where}.{ast.unparse(node.target)}")
+                results.append(f"{where}.{ast.unparse(node.target)}")
 
     visit(tree.body, name)
-    return found
+    return results
 
 
 def test_no_public_signature_has_a_dictionary_of_anything():

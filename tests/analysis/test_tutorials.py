@@ -39,13 +39,13 @@ def words(text: str) -> list[str]:
 
 def commands(block: str) -> list[tuple[str, list[str]]]:
     """Commands of a console block with the lines that they print."""
-    found: list[tuple[str, list[str]]] = []
+    results: list[tuple[str, list[str]]] = []
     for line in block.replace("\\\n", " ").splitlines():
         if line.startswith("$ "):
-            found.append((line[2:], []))
+            results.append((line[2:], []))
         elif line.strip() not in ("", "..."):
-            found[-1][1].extend(words(line))
-    return found
+            results[-1][1].extend(words(line))
+    return results
 
 
 def follow(text: str, read_output) -> int:

@@ -68,14 +68,14 @@ def clos() -> nx.Graph:
 @pytest.fixture(scope="module")
 def solved():
     """A result of every formulation, solved on first use."""
-    found: dict[str, oc.Result] = {}
+    result: dict[str, oc.Result] = {}
 
     def get(name: str) -> oc.Result:
-        if name not in found:
+        if name not in result:
             spec, settings = SMALL[name]
-            found[name] = oc.solve(name, spec, **settings)
-            assert found[name].verified, found[name]
-        return found[name]
+            result[name] = oc.solve(name, spec, **settings)
+            assert result[name].verified, result[name]
+        return result[name]
 
     return get
 
@@ -539,8 +539,8 @@ def test_circuits_of_a_one_stage_all_to_all_deliver_it(spec):
 
     result = oc.solve("optree.one-stage", spec)
     fibres, schedule = result.instance, result.schedule().rounds
-    found = violations(fibres, collective("all-to-all", fibres.n), Limits(fibres.wavelengths, ports=None), schedule)
-    assert max(found.values()) == 0
+    outcome = violations(fibres, collective("all-to-all", fibres.n), Limits(fibres.wavelengths, ports=None), schedule)
+    assert max(outcome.values()) == 0
 
 
 def test_a_solution_for_a_demand_in_memory_is_checked_with_it(tmp_path):

@@ -116,9 +116,9 @@ def test_all_forms_build_the_same_program(mixed):
     [([2, 4, 1.5, 2], "row"), ([1.5, 3, 1.5, 2], "integrality"), ([1, 3.5, 1.5, 0], "column"), ([0, 1, 1.5, 2], "row")],
 )
 def test_the_checker_finds_each_violation(mixed, values, block):
-    found = FORMULATION.residuals(parse(mixed), {"x": np.array(values, dtype=float)})
-    assert max(found, key=lambda name: found[name]) == block
-    assert found[block] > 1e-3
+    result = FORMULATION.residuals(parse(mixed), {"x": np.array(values, dtype=float)})
+    assert max(result, key=lambda name: result[name]) == block
+    assert result[block] > 1e-3
 
 
 def read_by_scip(arguments, arrays, report):
@@ -183,14 +183,14 @@ def test_solutions_of_exported_models_are_checked(tmp_path, formulation, instanc
         file.write_text("".join(f"{name} {value!r}\n" for name, value in values.items()), encoding="utf-8")
         return check(formulation, instance, file)
 
-    found = checked()
-    assert found["verified"], found["reason"]
-    assert found["objective"] == pytest.approx(solved.objective, rel=1e-6)
-    assert found["formulation"] == formulation
+    result = checked()
+    assert result["verified"], result["reason"]
+    assert result["objective"] == pytest.approx(solved.objective, rel=1e-6)
+    assert result["formulation"] == formulation
     values[column] += 1.0
-    found = checked()
-    assert not found["verified"]
-    assert block in found["reason"]
+    result = checked()
+    assert not result["verified"]
+    assert block in result["reason"]
     values["unknown"] = 1.0
     with pytest.raises(BadFile, match="no column 'unknown'"):
         checked()
@@ -308,8 +308,8 @@ def test_solution_files_of_solvers_are_checked(tmp_path, mixed, capsys, writer):
     file = tmp_path / "s.sol"
     file.write_text(SOLUTIONS[writer], encoding="utf-8")
     assert main(["check", NAME, mixed, str(file), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["verified"], found["objective"], found["claimed"]) == (True, 9.5, 9.5)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verified"], document["objective"], document["claimed"]) == (True, 9.5, 9.5)
 
 
 def test_a_solution_written_to_a_sol_file_is_read_back(tmp_path, mixed, capsys):
@@ -355,9 +355,9 @@ def test_duals_of_a_solution_file_give_a_bound(tmp_path, capsys):
         encoding="utf-8",
     )
     assert main(["check", NAME, spec, str(file), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["bound"] == pytest.approx(4)
-    assert found["bound_source"] == "lp-dual"
+    document = json.loads(capsys.readouterr().out)
+    assert document["bound"] == pytest.approx(4)
+    assert document["bound_source"] == "lp-dual"
     file.write_text(file.read_text(encoding="utf-8").replace("c1 1\n", "c1 0.5\n"), encoding="utf-8")
     assert main(["check", NAME, spec, str(file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(2)

@@ -74,7 +74,7 @@ def shortest(topology, lengths):
 
 def routes(topology):
     """Arcs of a path of fewest arcs for every ordered pair, by breadth-first search."""
-    found = {}
+    result = {}
     for s in range(topology.n):
         paths, frontier = {s: []}, [s]
         while frontier:
@@ -86,8 +86,8 @@ def routes(topology):
                         paths[v] = [*paths[u], a]
                         following.append(v)
             frontier = following
-        found.update({(s, t): path for t, path in paths.items() if t != s})
-    return found
+        result.update({(s, t): path for t, path in paths.items() if t != s})
+    return result
 
 
 def routed(topology, traffic):
@@ -136,15 +136,15 @@ def flow_trial(random):
     np.fill_diagonal(traffic, 0.0)
     exact = routed(topology, traffic)
     data = model.by_source(topology) if uniform else model.by_source(topology, traffic)
-    found = {bound.name: bound.value for bound in flow_bounds(data)}
-    for name, value in found.items():
+    result = {bound.name: bound.value for bound in flow_bounds(data)}
+    for name, value in result.items():
         yield f"flow {name}", above(value, exact)
 
     capacity, wanted = fractions(topology.capacity), [fractions(row) for row in traffic]
     total = sum(capacity)
     hops = shortest(topology, [1] * topology.arcs)
     cost = sum(wanted[s][t] * hops[s][t] for s, t in product(range(n), repeat=2) if s != t)
-    yield "distance formula", above(found["distance"], total / cost)
+    yield "distance formula", above(result["distance"], total / cost)
     arcs = list(zip(topology.tail.tolist(), topology.head.tolist(), capacity, strict=True))
     ratios = []
     for size in range(1, n):
@@ -153,7 +153,7 @@ def flow_trial(random):
             needed = sum(wanted[s][t] for s in inside for t in range(n) if t not in inside)
             if needed:
                 ratios.append(sum(c for u, v, c in arcs if u in inside and v not in inside) / needed)
-    yield "sweep-cut formula", above(found["sweep-cut"], min(ratios))
+    yield "sweep-cut formula", above(result["sweep-cut"], min(ratios))
 
     lengths = 10.0 ** random.uniform(-9, 0, topology.arcs)
     reach = shortest(topology, fractions(lengths))
@@ -233,15 +233,15 @@ def other_trial(random):
     topology = any_graph(random)
     n = topology.n
     ends = np.array([(s, t) for s, t in product(range(n), repeat=2) if s != t])
-    hops, found = shortest(topology, [1] * topology.arcs), unit_data(topology, *ends.T)
+    hops, result = shortest(topology, [1] * topology.arcs), unit_data(topology, *ends.T)
     load = [0] * topology.arcs
     for path in routes(topology).values():
         for a in path:
             load[a] += 1
     needed = ceil(Fraction(sum(hops[s][t] for s, t in ends.tolist()), topology.arcs))
-    yield "overlap hops", overlap_bound(found, np.ones(topology.arcs)) == needed
+    yield "overlap hops", overlap_bound(result, np.ones(topology.arcs)) == needed
     for duals in adversarial(random, topology):
-        yield "overlap certify", overlap_bound(found, duals) <= max(load)
+        yield "overlap certify", overlap_bound(result, duals) <= max(load)
     count, room = int(random.integers(1, 10**6)), int(random.integers(1, 10**4))
     yield "rounds", rounded_up(count / room) == -(-count // room)
 
@@ -283,25 +283,25 @@ TRIALS = (flow_trial, gather_trial, other_trial)
 
 def wrong(trial, seeds):
     """Bounds compared and those on the wrong side as (seed, name)."""
-    tried, found = 0, []
+    tried, results = 0, []
     for seed in seeds:
         for name, right in trial(np.random.default_rng(seed)):
             tried += 1
             if not right:
-                found.append((seed, name))
-    return tried, found
+                results.append((seed, name))
+    return tried, results
 
 
 @pytest.mark.parametrize("trial", TRIALS)
 def test_no_bound_is_on_the_wrong_side(trial):
-    tried, found = wrong(trial, range(40))
+    tried, result = wrong(trial, range(40))
     assert tried > 500
-    assert found == []
+    assert result == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trial", TRIALS)
 def test_no_bound_of_ten_thousand_instances_is_on_the_wrong_side(trial):
-    tried, found = wrong(trial, range(10_000))
+    tried, result = wrong(trial, range(10_000))
     assert tried > 100_000
-    assert found == []
+    assert result == []

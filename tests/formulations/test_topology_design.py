@@ -62,9 +62,9 @@ def test_no_topology_of_the_degree_is_below_the_bound(name):
     directed = "digraphs" in name
     n, d = (int(part.split("=")[1]) for part in name.partition(":")[2].split(","))
     bound = least_time(design_data(n, d, directed))[0]
-    found = [parse(spec) for spec in (all_digraphs if directed else all_graphs)(n, d)]
-    assert found
-    for topology in found:
+    results = [parse(spec) for spec in (all_digraphs if directed else all_graphs)(n, d)]
+    assert results
+    for topology in results:
         depths = nx.all_pairs_shortest_path_length(digraph_of(topology))
         total = sum(sum(reached.values()) for _, reached in depths)
         assert Fraction(total, topology.arcs) >= bound
@@ -142,20 +142,20 @@ def test_candidates_have_the_degree_and_the_sum_that_they_state(directed):
         assert set(topology.out_degree.tolist()) == set(topology.in_degree.tolist()) == {4} or "kautz" in candidate.spec
         if candidate.least:
             lengths = dict(nx.all_pairs_shortest_path_length(digraph_of(topology)))
-            mean = sum(sum(found.values()) for found in lengths.values()) / 20
+            mean = sum(sum(result.values()) for result in lengths.values()) / 20
             assert candidate.least == pytest.approx(mean / 4)
             assert mean >= least_time(data)[0] * 4
     assert candidates(data, seed=3, starts=2, fails=40) == listed
 
 
 def test_the_search_is_solved_checked_and_compared_with_the_bound():
-    found = oc.solve(NAME, "servers:n=13,degree=4", method="symmetric-search")
-    assert found.proof == "optimal"
-    assert found.verified
-    topology = parse(found.metrics["found"])
-    assert found.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-7)
-    assert found.metrics["T"] == pytest.approx(float(least_time(design_data(13, 4, False))[0]), rel=1e-7)
-    assert parse(found.metrics["topology"]) == topology
+    result = oc.solve(NAME, "servers:n=13,degree=4", method="symmetric-search")
+    assert result.proof == "optimal"
+    assert result.verified
+    topology = parse(result.metrics["found"])
+    assert result.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-7)
+    assert result.metrics["T"] == pytest.approx(float(least_time(design_data(13, 4, False))[0]), rel=1e-7)
+    assert parse(result.metrics["topology"]) == topology
 
 
 def test_the_program_finds_what_enumeration_finds():
@@ -214,10 +214,10 @@ def test_a_record_s_time_is_that_of_a_plain_lp(seed):
 
 def test_design_answers_from_the_table_or_by_search(capsys):
     assert main(["design", "n=10", "degree=3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["T"], found["bound"], found["proof"]) == (pytest.approx(5), 5, "optimal")
-    assert found["best_possible"] is True
-    assert found["source"] == "table"
+    document = json.loads(capsys.readouterr().out)
+    assert (document["T"], document["bound"], document["proof"]) == (pytest.approx(5), 5, "optimal")
+    assert document["best_possible"] is True
+    assert document["source"] == "table"
     assert main(["design", "n=10", "degree=3", "--search", "--compare"]) == 0
     text = capsys.readouterr().out
     assert "none: best possible" in text
@@ -254,9 +254,9 @@ def test_a_spent_limit_names_the_first_candidate_without_flows():
         Task("alltoall.master", "servers:n=24,degree=3"), formulation("alltoall.master"), None, None, {}, -1.0,
         runner.solve, lambda answer, objective: None,
     )  # fmt: skip
-    found = search(context, design_data(24, 3, False), starts=2)
-    assert (found.interrupted, found.orbits, found.time) == (True, None, np.inf)
-    topology = parse(found.spec)
+    match = search(context, design_data(24, 3, False), starts=2)
+    assert (match.interrupted, match.orbits, match.time) == (True, None, np.inf)
+    topology = parse(match.spec)
     assert topology.n == 24
     assert (topology.out_degree == 3).all()
     assert np.isfinite(topology.hops).all()
@@ -302,8 +302,8 @@ def test_design_tells_what_a_failed_link_costs(capsys):
     assert main(["design", "n=6", "degree=3", "--failed-links", "1"]) == 0
     assert "T, one failed" in capsys.readouterr().out
     assert main(["design", "n=3", "degree=1", "--directed", "--failed-links", "1", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["T_failed"], len(found["failed_link"])) == (None, 2)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["T_failed"], len(document["failed_link"])) == (None, 2)
 
 
 def test_more_failed_links_are_refused():
@@ -372,11 +372,11 @@ def test_no_topology_that_keeps_to_the_racks_is_below_the_bound(name, limits):
 
 
 def test_the_program_with_racks_finds_what_enumeration_finds():
-    found = oc.solve(NAME, "servers:n=6,degree=3", rack=3, uplinks=2, method="highs")
-    topology = parse(found.metrics["topology"])
+    result = oc.solve(NAME, "servers:n=6,degree=3", rack=3, uplinks=2, method="highs")
+    topology = parse(result.metrics["topology"])
     assert keeps_to(topology, 3, 0, 2)
-    assert found.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
-    assert found.metrics["T"] == pytest.approx(4.5)  # 9 shards over 2 cables each way, which two triangles attain
+    assert result.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
+    assert result.metrics["T"] == pytest.approx(4.5)  # 9 shards over 2 cables each way, which two triangles attain
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -385,10 +385,10 @@ def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_split
 
     limits = (4, 2, 5)
     data = design_data(12, 4, directed, rack=4, cables=2, uplinks=5)
-    found = list(exchanged(data, seed=3, starts=2, steps=300))
-    assert found
-    assert [one.spec for one in exchanged(data, seed=3, starts=2, steps=300)] == [one.spec for one in found]
-    for topology in found:
+    results = list(exchanged(data, seed=3, starts=2, steps=300))
+    assert results
+    assert [one.spec for one in exchanged(data, seed=3, starts=2, steps=300)] == [one.spec for one in results]
+    for topology in results:
         assert parse(topology.spec) == topology
         assert keeps_to(topology, *limits)
         assert max(topology.out_degree.max(), topology.in_degree.max()) <= 4
@@ -402,11 +402,11 @@ def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_split
 
 
 def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
-    found = oc.solve(NAME, "servers:n=17,degree=4", method="symmetric-search", starts=2, exchanges=1500)
-    assert found.verified
-    assert found.metrics["found"].startswith("digraph:")
+    result = oc.solve(NAME, "servers:n=17,degree=4", method="symmetric-search", starts=2, exchanges=1500)
+    assert result.verified
+    assert result.metrics["found"].startswith("digraph:")
     circulants = [c for c in candidates(design_data(17, 4, False), starts=4) if c.spec.startswith("cayley")]
-    assert found.metrics["T"] < min(candidate.least for candidate in circulants)
+    assert result.metrics["T"] < min(candidate.least for candidate in circulants)
 
 
 @pytest.mark.parametrize(
@@ -429,12 +429,12 @@ def test_racks_that_make_no_sense_are_refused(words, message, capsys):
 def test_design_with_racks(capsys):
     words = ["design", "n=12", "degree=4", "--rack", "4", "--cables", "2", "--uplinks", "4", "--starts", "1"]
     assert main([*words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    topology = parse(found["topology"])
+    document = json.loads(capsys.readouterr().out)
+    topology = parse(document["topology"])
     assert keeps_to(topology, 4, 2, 4)
-    assert found["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
-    assert found["bound"] == 8  # 4 x 8 shards over 4 cables
-    assert (found["rack"], found["cables"], found["uplinks"], found["source"]) == (4, 2, 4, "search")
+    assert document["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
+    assert document["bound"] == 8  # 4 x 8 shards over 4 cables
+    assert (document["rack"], document["cables"], document["uplinks"], document["source"]) == (4, 2, 4, "search")
     assert main(words) == 0
     assert "racks     of 4 nodes, at most 2 cables from one to another" in capsys.readouterr().out
 

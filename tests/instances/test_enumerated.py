@@ -100,9 +100,9 @@ CONNECTED_GRAPHS = {(4, 3): 1, (6, 3): 2, (8, 3): 5, (10, 3): 19, (12, 3): 85, (
 @pytest.mark.parametrize(("size", "count"), CONNECTED_GRAPHS.items())
 def test_regular_graphs_are_as_many_as_known(size, count):
     n, d = size
-    found = [parse(spec) for spec in expand(f"all-graphs:n={n},d={d}")]
-    assert len(found) == count
-    for topology in found:
+    results = [parse(spec) for spec in expand(f"all-graphs:n={n},d={d}")]
+    assert len(results) == count
+    for topology in results:
         assert (topology.out_degree == d).all()
         assert topology.connected
         assert topology.reversed() == topology
@@ -120,20 +120,20 @@ def labellings(topology: Topology) -> int:
 )
 def test_the_classes_of_digraphs_make_up_all_labelled_ones(n, d, labelled):
     """Labelled 2-regular digraphs: 1, 9, 216, 7570 (OEIS A007107), of which 10 are two complete digraphs of 3 nodes."""
-    found = [parse(spec) for spec in expand(f"all-digraphs:n={n},d={d}")]
-    assert all((g.out_degree == d).all() and (g.in_degree == d).all() and g.connected for g in found)
-    assert sum(labellings(g) for g in found) == labelled
+    results = [parse(spec) for spec in expand(f"all-digraphs:n={n},d={d}")]
+    assert all((g.out_degree == d).all() and (g.in_degree == d).all() and g.connected for g in results)
+    assert sum(labellings(g) for g in results) == labelled
     if n <= 5:
         assert len({g.hash for g in labelled_digraphs(n, d)}) == labelled
 
 
 def test_no_two_members_are_isomorphic():
-    found = [parse(spec) for spec in expand("all-digraphs:n=5,d=2")]
+    results = [parse(spec) for spec in expand("all-digraphs:n=5,d=2")]
     images = [
         {g.relabelled(np.array(p)).hash for p in permutations(range(5))}
-        for g in found
+        for g in results
     ]  # fmt: skip
-    assert len(found) == 5
+    assert len(results) == 5
     assert all(not (a & b) for i, a in enumerate(images) for b in images[:i])
 
 

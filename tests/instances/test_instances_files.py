@@ -98,8 +98,8 @@ def read(tmp_path, text, name="t.txt"):
 )
 def test_edge_lists(tmp_path, text, n, arcs, labels):
     topology = read(tmp_path, text)
-    found = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
-    assert (topology.n, sorted(found), topology.labels) == (n, arcs, tuple(labels))
+    result = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
+    assert (topology.n, sorted(result), topology.labels) == (n, arcs, tuple(labels))
 
 
 @pytest.mark.parametrize(

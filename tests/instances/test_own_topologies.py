@@ -245,12 +245,12 @@ def test_files_of_numpy_are_matrices(tmp_path, kind, order):
     matrix = np.array([[0, 3, 1, 0], [2, 0, 0, 1], [0, 4, 0, 1], [1, 0, 5, 0]])
     np.save(tmp_path / "net.npy", np.asarray(matrix, dtype=kind, order=order))
     np.savetxt(tmp_path / "net.txt", matrix)
-    found = parse(f"file:{tmp_path / 'net.npy'}")
-    assert found == parse(f"file:{tmp_path / 'net.txt'}")
+    result = parse(f"file:{tmp_path / 'net.npy'}")
+    assert result == parse(f"file:{tmp_path / 'net.txt'}")
     with pytest.raises(BadInput, match="entries of a matrix are its capacities"):
         parse(f"file:{tmp_path / 'net.npy'},capacity=2")
-    demand = runner.solve(Task("alltoall.master", found, settings={"demand": f"file:{tmp_path / 'net.npy'}"}))
-    assert demand.objective == runner.solve(Task("alltoall.master", found, settings={"demand": matrix})).objective
+    demand = runner.solve(Task("alltoall.master", result, settings={"demand": f"file:{tmp_path / 'net.npy'}"}))
+    assert demand.objective == runner.solve(Task("alltoall.master", result, settings={"demand": matrix})).objective
     pool = parse(f"servers:n=4,degree=2,traffic=file:{tmp_path / 'net.npy'}")
     assert np.array_equal(pool.traffic, matrix)
     with pytest.raises(BadInput, match=r"a matrix of 4 rows and columns; give 5"):

@@ -24,12 +24,12 @@ PUBLISHED = Path(__file__).parents[1] / "data" / "third-party"
 
 def arcs_of(topology):
     """Capacity by labels of the ends, parallel arcs added."""
-    found = {}
+    result = {}
     ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
     for u, v, c in ends:
         key = topology.labels[u], topology.labels[v]
-        found[key] = found.get(key, 0.0) + c
-    return found
+        result[key] = result.get(key, 0.0) + c
+    return result
 
 
 def both(arcs):
@@ -449,13 +449,13 @@ NUMBERED = {
 def test_a_changed_number_changes_exactly_its_capacity(tmp_path, data):
     suffix = data.draw(st.sampled_from(sorted(NUMBERED)))
     text, pattern = NUMBERED[suffix]
-    found = data.draw(st.sampled_from(list(re.finditer(pattern, text))))
+    result = data.draw(st.sampled_from(list(re.finditer(pattern, text))))
     number = data.draw(st.integers(1, 10**6))
-    changed = text[: found.start()] + str(number) + text[found.end() :]
+    changed = text[: result.start()] + str(number) + text[result.end() :]
     before = read_topology(saved(tmp_path, text, suffix))
     after = read_topology(saved(tmp_path, changed, suffix))
     ways = 1 if suffix == "max" else 2
-    expected = before.capacity.sum() + ways * (number - float(found[0]))
+    expected = before.capacity.sum() + ways * (number - float(result[0]))
     assert after.capacity.sum() == pytest.approx(expected)
     assert (after.n, after.arcs, after.labels) == (before.n, before.arcs, before.labels)
 

@@ -19,19 +19,19 @@ from opticoll.solvers.task import Proof, Task
 
 #: Agreement on F, relative, whatever the algorithm.
 AGREE = 1e-6
-LP_ADAPTERS = [name for name, found in adapters().items() if found.capabilities.lp]
+LP_ADAPTERS = [name for name, result in adapters().items() if result.capabilities.lp]
 
 
 @cache
 def forms_of(name, specs):
     """Each layer's matrix of a formulation on each spec, and its optimum by SciPy."""
-    chosen, found = formulation(name), []
+    chosen, results = formulation(name), []
     for spec in specs:
         data = chosen.prepare(parse(spec), {})
         for layer in chosen.forms:
             form = compile_model(chosen.build[layer](data))
-            found.append((spec, layer, chosen, data, form, optimum(form)[0]))
-    return tuple(found)
+            results.append((spec, layer, chosen, data, form, optimum(form)[0]))
+    return tuple(results)
 
 
 @pytest.mark.parametrize("adapter", LP_ADAPTERS)

@@ -313,6 +313,6 @@ def test_metrics_of_a_formulation_from_outside_get_a_verified_value_only():
 
 def test_slack_is_no_violation():
     slack = replace(packing(1.0), residuals=lambda topology, values: {"apart": -1.0, "whole": np.nan, "sum": 0.5})
-    found = verify.residuals(slack, oc.parse("ring:4"), {})
-    assert (found["apart"], found["sum"]) == (0.0, 0.5)
-    assert np.isnan(found["whole"])
+    result = verify.residuals(slack, oc.parse("ring:4"), {})
+    assert (result["apart"], result["sum"]) == (0.0, 0.5)
+    assert np.isnan(result["whole"])

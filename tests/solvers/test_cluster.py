@@ -140,23 +140,23 @@ def patient() -> Iterator[None]:
 
 @contextmanager
 def machines(folder: Path, *workers: tuple[str, ...]) -> Iterator[Machines]:
-    found = Machines(folder)
+    result = Machines(folder)
     try:
         for options in workers:
-            found.worker(*options)
+            result.worker(*options)
         if workers:
-            with DaskCluster(found.address) as here:
-                found.until(lambda: here.jobs == len(workers))
-        yield found
+            with DaskCluster(result.address) as current:
+                result.until(lambda: current.jobs == len(workers))
+        yield result
     finally:
-        found.stop()
+        result.stop()
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     """Two workers: one on its own, one under a nanny, which makes it a daemon."""
-    with machines(tmp_path_factory.mktemp("cluster"), ("--no-nanny",), ("--nanny",)) as found:
-        yield found
+    with machines(tmp_path_factory.mktemp("cluster"), ("--no-nanny",), ("--nanny",)) as result:
+        yield result
 
 
 @pytest.fixture
@@ -167,14 +167,14 @@ def study_file(tmp_path: Path) -> Path:
 
 
 def records(store: Store) -> dict[str, dict[str, Any]]:
-    found = [store.read(name) for name in store.names()]
-    assert len({record["key"] for record in found}) == len(found)  # one a cell
-    return {f"{record['instance']} {record['method']}": record for record in found}
+    results = [store.read(name) for name in store.names()]
+    assert len({record["key"] for record in results}) == len(results)  # one a cell
+    return {f"{record['instance']} {record['method']}": record for record in results}
 
 
 def test_study_loses_nothing_when_a_worker_is_killed(both: Machines, study_file: Path, tmp_path: Path) -> None:
     study = load(study_file)
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    current, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     alone = both.processes[1]  # the worker without a nanny
     seen: list[str] = []
 
@@ -189,8 +189,8 @@ def test_study_loses_nothing_when_a_worker_is_killed(both: Machines, study_file:
     assert alone.wait(timeout=240) == -signal.SIGKILL
     assert summary.complete
     assert summary.count("done") == len(study.cells) == len(seen) == len(set(seen)) == 6
-    run_study(study, here, InProcess())
-    local, remote = records(here), records(there)
+    run_study(study, current, InProcess())
+    local, remote = records(current), records(there)
     assert local.keys() == remote.keys()
     for cell, record in remote.items():
         assert record["verified"]
@@ -198,7 +198,7 @@ def test_study_loses_nothing_when_a_worker_is_killed(both: Machines, study_file:
         assert record["objective"] == pytest.approx(local[cell]["objective"], rel=1e-9 if "pdlp" not in cell else 1e-4)
         assert record["environment"]["host"] == socket.gethostname()
         values, _ = there.solution(record["id"])
-        assert values.keys() == here.solution(local[cell]["id"])[0].keys()
+        assert values.keys() == current.solution(local[cell]["id"])[0].keys()
     # All of it is answered now: nothing is sent.
     with DaskCluster(str(both.file)) as executor:
         again = run_study(study, there, executor)
@@ -251,20 +251,20 @@ def test_command_line_runs_a_study_there(both: Machines, study_file: Path, tmp_p
     study_file.write_text(text)
     asked = ["study", str(study_file), "--dask", both.address, "--store", str(tmp_path / "store"), "--json"]
     assert main(asked) == 0
-    told = json.loads(capfd.readouterr().out)
-    assert (told["done"], told["failed"]) == (1, 0)
+    output = json.loads(capfd.readouterr().out)
+    assert (output["done"], output["failed"]) == (1, 0)
 
 
 def test_children_there_are_the_children_here(both: Machines) -> None:
     def solve(**settings: Any) -> Any:
         return runner.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "master-child", settings=settings))
 
-    here, there = solve(jobs=2), solve(dask=both.address)
-    assert here.verified
+    current, there = solve(jobs=2), solve(dask=both.address)
+    assert current.verified
     assert there.verified
-    assert there.proof == here.proof == "optimal"
-    assert there.objective == pytest.approx(here.objective, rel=1e-12)
-    np.testing.assert_allclose(there.values["f"], here.values["f"], atol=1e-12)
+    assert there.proof == current.proof == "optimal"
+    assert there.objective == pytest.approx(current.objective, rel=1e-12)
+    np.testing.assert_allclose(there.values["f"], current.values["f"], atol=1e-12)
 
 
 def _answer_or_die(item: str) -> str:
@@ -275,8 +275,8 @@ def _answer_or_die(item: str) -> str:
 
 def test_worker_that_a_job_kills_costs_only_that_job(tmp_path: Path) -> None:
     with (
-        machines(tmp_path, ("--no-nanny",), ("--no-nanny",), ("--no-nanny",)) as found,
-        DaskCluster(found.address) as executor,
+        machines(tmp_path, ("--no-nanny",), ("--no-nanny",), ("--no-nanny",)) as cluster,
+        DaskCluster(cluster.address) as executor,
     ):
         answers = dict(executor.map_unordered(_answer_or_die, ["a", "b", "die", "c"]))
     assert isinstance(answers[2], JobCrashed)
@@ -284,10 +284,10 @@ def test_worker_that_a_job_kills_costs_only_that_job(tmp_path: Path) -> None:
 
 
 def test_scheduler_that_dies_ends_the_study_and_keeps_what_came_back(tmp_path: Path) -> None:
-    with machines(tmp_path, ("--no-nanny",)) as found, DaskCluster(found.address) as executor:
+    with machines(tmp_path, ("--no-nanny",)) as result, DaskCluster(result.address) as executor:
         answers = executor.map_unordered(time.sleep, [0, 600, 600])
         assert next(answers) == (0, None)
-        found.processes[0].kill()
+        result.processes[0].kill()
         with pytest.raises(ClusterLost, match="start again"):
             next(answers)
 

@@ -51,13 +51,13 @@ CASES = {
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
     """The certificates of all cases, written and read again."""
-    found = {}
+    outcome = {}
     folder = tmp_path_factory.mktemp("certificates")
     for name, (name_of, instance, method, settings, _) in CASES.items():
         result = oc.solve(name_of, instance, method=method, **settings)
         path = result.save(folder / f"{name}.proof.json{'.gz' if name == 'rounds' else ''}")
-        found[name] = (combinatorial_check.read(str(path)), path, result)
-    return found
+        outcome[name] = (combinatorial_check.read(str(path)), path, result)
+    return outcome
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -69,11 +69,11 @@ def test_what_is_written_is_proven(name, documents):
     assert float(value) == pytest.approx(result.objective)
     if optimum is not None:
         assert (low, high) == (optimum, optimum)
-    found = oc.check(name_of, instance, path, settings)
-    assert found["verified"] is True, found["reason"]
-    assert found["objective_exact"] == (str(low) if low == high else None)
-    assert found["certificate"]["low"] == str(low)
-    assert (found["bound"], found["objective"]) == (float(bound), float(value))
+    outcome = oc.check(name_of, instance, path, settings)
+    assert outcome["verified"] is True, outcome["reason"]
+    assert outcome["objective_exact"] == (str(low) if low == high else None)
+    assert outcome["certificate"]["low"] == str(low)
+    assert (outcome["bound"], outcome["objective"]) == (float(bound), float(value))
 
 
 def leaves(part, at=()):
@@ -133,9 +133,9 @@ def test_no_changed_certificate_proves_a_false_claim(name, documents, tmp_path):
                 if problems <= 12 and name_of != "alltoall.virtual-channels":
                     path = tmp_path / "changed.proof.json"
                     path.write_text(json.dumps(mutated))
-                    found = oc.check(name_of, instance, path, settings)
-                    assert found["verified"] is False, (at, value, other)
-                    assert "another problem" in found["reason"]
+                    result = oc.check(name_of, instance, path, settings)
+                    assert result["verified"] is False, (at, value, other)
+                    assert "another problem" in result["reason"]
                 continue
             assert low is None or low <= most, (at, value, other)
             assert high is None or high >= least, (at, value, other)
@@ -237,8 +237,8 @@ def test_the_stand_alone_checker_is_short_and_needs_python_alone(documents, tmp_
 def all_wirings(n, ports):
     """Every wiring without free ports, by trying all rows: numbers of circuits, ``(n, n)``."""
     rows = [row for row in itertools.product(range(ports + 1), repeat=n) if sum(row) == ports]
-    for found in itertools.product(*([row for row in rows if row[u] == 0] for u in range(n))):
-        count = np.array(found)
+    for result in itertools.product(*([row for row in rows if row[u] == 0] for u in range(n))):
+        count = np.array(result)
         if (count.sum(axis=0) == ports).all():
             yield count
 
@@ -247,13 +247,13 @@ def all_wirings(n, ports):
 def test_all_wirings_are_tried_if_none_is_ruled_out(n, ports, number):
     """Without parallel ports they are the derangements, of which there are 9 and 44."""
     wanted = {tuple(map(tuple, count)) for count in all_wirings(n, ports)}
-    found = [
+    results = [
         tuple(tuple(row.count(v) for v in range(n)) for row in rows)
         for rows in wiring_check.wirings(np.zeros((n, n), int).tolist(), ports, list(range(n))[::-1], 1)
     ]
-    assert len(found) == len(set(found))
-    assert set(found) == wanted
-    assert number in (None, len(found))
+    assert len(results) == len(set(results))
+    assert set(results) == wanted
+    assert number in (None, len(results))
 
 
 def test_byte_hops_of_a_part_are_at_most_those_of_every_wiring():
@@ -270,13 +270,13 @@ def test_byte_hops_of_a_part_are_at_most_those_of_every_wiring():
         for unknown in random.permutation(n)[: random.integers(0, n + 1)]:
             rows[unknown] = ()
         entering = Counter(v for row in rows for v in row)
-        found = least(rows, [v for v in range(n) if entering[v] < ports])
+        result = least(rows, [v for v in range(n) if entering[v] < ports])
         dist = shortest_path(count > 0, unweighted=True)
         hops = (demand * np.where(demand > 0, dist, 0)).sum()
-        assert found <= hops
+        assert result <= hops
         if all(rows):
-            assert found == hops
-        tight += found == hops
+            assert result == hops
+        tight += result == hops
     assert 20 <= tight < 200
 
 
@@ -305,10 +305,10 @@ def routed(count, demand):
             kept[s * n + v, a * n + s] += 1.0
             kept[s * n + u, a * n + s] -= 1.0
     rows = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
-    found = linprog(
+    result = linprog(
         np.eye(columns)[-1], A_ub=carried, b_ub=np.zeros(len(pairs)), A_eq=kept[rows], b_eq=demand.ravel()[rows] / unit
     )
-    return found.fun * unit if found.status == 0 else np.inf
+    return result.fun * unit if result.status == 0 else np.inf
 
 
 def test_an_argument_that_leaves_out_a_wiring_or_a_length_is_refused(documents):

@@ -181,8 +181,8 @@ def test_multipliers_of_rows_of_many_digits_are_found_without_flint(size, monkey
     whole[::2] = whole[::2] * (10**20 + 39)
     system = _System(np.arange(0, size * size + 1, size), np.tile(np.arange(size), size), whole.ravel(), size)
     right = [Q(int(k == 0)) for k in range(size)]
-    found = system.solve(right, transposed=True)
-    assert (whole.T @ np.array(found, dtype=object)).tolist() == right
+    result = system.solve(right, transposed=True)
+    assert (whole.T @ np.array(result, dtype=object)).tolist() == right
     x = [Q(k - 2, k + 1) for k in range(size)]
     assert system.solve((whole @ np.array(x, dtype=object)).tolist()) == x
 
@@ -284,8 +284,8 @@ def test_a_tree_without_time_proves_a_bound(calls, seed, tmp_path):
     if calls == 10**6:
         assert (answer.status, answer.objective) == ("optimal", best)
     vipr_file.write(tmp_path / "a.vipr", form, answer)
-    found = verify(tmp_path / "a.vipr", form)
-    assert (found.low, found.high) == (answer.objective, answer.proven)
+    result = verify(tmp_path / "a.vipr", form)
+    assert (result.low, result.high) == (answer.objective, answer.proven)
     vipr_check.check(str(tmp_path / "a.vipr"))
     wrong = replace(answer, status="bounded", bound=best - 1)
     assert fault(form, wrong) is not None
@@ -379,17 +379,17 @@ def test_chords_are_exact(name):
     volume = [Q(int(v)) if v == int(v) else Q(repr(v)) for v in moves.volume.tolist()]
     c, t = form.columns["c"].index, int(form.columns["t"].index[0])
     assert form.cost[t] == max(volume) / Q(repr(moves.bandwidth))
-    found = set()
+    result = set()
     for i in range(form.shape[0]):
         row = dict(form.row(i))
         if t in row:
             (column,) = set(row) - {t}
-            found.add((column, row[column] / row[t], (form.row_lower[i] or form.row_upper[i]) / row[t]))
+            result.add((column, row[column] / row[t], (form.row_lower[i] or form.row_upper[i]) / row[t]))
     expected = {
         (int(c[p]), v / max(volume) / (h * (h + 1)), v / max(volume) * (2 * h + 1) / (h * (h + 1)))
         for p, v in enumerate(volume) for h in range(1, max(int(data.high[p]), 2))
     }  # fmt: skip
-    assert found == expected
+    assert result == expected
 
 
 def test_shares_of_the_unit_load_are_exact():
@@ -400,8 +400,8 @@ def test_shares_of_the_unit_load_are_exact():
     loads += [sum(column) / k for column, k in zip(zip(*demand, strict=True), into, strict=True)]
     F = int(form.columns["F"].index[0])
     starts, _, order = form.by_column
-    found = {abs(form.values[k]) for k in order[starts[F] : starts[F + 1]].tolist()}
-    assert found == {v / max(loads) for row in demand for v in row if v}
+    result = {abs(form.values[k]) for k in order[starts[F] : starts[F + 1]].tolist()}
+    assert result == {v / max(loads) for row in demand for v in row if v}
 
 
 def test_times_of_parallelization_are_exact():
@@ -437,11 +437,11 @@ def test_seeded_and_computed_data_are_the_decimals_of_their_floats(name, instanc
     answer = prove.solve_exactly(form)
     assert fault(form, answer) is None
     built = compile_built(model, model.build["cvxpy"](data))  # in floating point
-    found = scipy.optimize.milp(
+    result = scipy.optimize.milp(
         built.cost * form.flip, integrality=built.integer, bounds=(built.col_lower, built.col_upper),
         constraints=scipy.optimize.LinearConstraint(built.A, built.row_lower, built.row_upper),
     )  # fmt: skip
-    assert form.flip * found.fun + built.offset == pytest.approx(float(answer.objective), rel=1e-6)
+    assert form.flip * result.fun + built.offset == pytest.approx(float(answer.objective), rel=1e-6)
 
 
 def test_the_demand_of_a_seed_is_its_shortest_decimal():
@@ -455,15 +455,15 @@ def test_the_demand_of_a_seed_is_its_shortest_decimal():
 def test_a_child_takes_the_exact_flow_of_the_master(tmp_path):
     demand = "random:1"
     settings = {"demand": demand, "source": "1"}
-    found = oc.solve("alltoall.child", "kautz:d=2,D=1", exact=True, **settings)
+    result = oc.solve("alltoall.child", "kautz:d=2,D=1", exact=True, **settings)
     master = oc.solve("alltoall.master", "kautz:d=2,D=1", exact=True, demand=demand)
-    assert found.objective_exact == master.objective_exact
-    assert len(str(found.objective_exact)) > 20  # not a short decimal
+    assert result.objective_exact == master.objective_exact
+    assert len(str(result.objective_exact)) > 20  # not a short decimal
     path = tmp_path / "child.vipr"
-    found.save(path)
+    result.save(path)
     check = oc.check("alltoall.child", "kautz:d=2,D=1", path, settings)
     assert check["verified"]
-    assert check["objective_exact"] == str(found.objective_exact)
+    assert check["objective_exact"] == str(result.objective_exact)
     assert any("own solution of alltoall.master" in note for note in check["notes"])
     text = path.read_text()
     line = next(line for line in text.splitlines() if line.startswith("% needed array g"))
@@ -476,10 +476,10 @@ def test_a_child_takes_the_exact_flow_of_the_master(tmp_path):
 
 
 def test_layers_for_given_routes_have_a_certificate(tmp_path):
-    found = oc.solve("alltoall.virtual-channels", "ring:4,directed", exact=True, layers=2)
-    assert found.objective_exact == 2
+    result = oc.solve("alltoall.virtual-channels", "ring:4,directed", exact=True, layers=2)
+    assert result.objective_exact == 2
     path = tmp_path / "layers.vipr.gz"
-    found.save(path)
+    result.save(path)
     assert oc.check("alltoall.virtual-channels", "ring:4,directed", path, {"layers": "2"})["objective_exact"] == "2"
 
 

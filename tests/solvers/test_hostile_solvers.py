@@ -50,11 +50,11 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    wrong, told = LIES[lie]
-    found = accepted("liar", FORM, replace(TRUE, **wrong))
-    assert found.termination is Termination.ERROR
-    assert told in found.message
-    assert found.x is None
+    wrong, result = LIES[lie]
+    result = accepted("liar", FORM, replace(TRUE, **wrong))
+    assert result.termination is Termination.ERROR
+    assert result in result.message
+    assert result.x is None
 
     def lying(form: StandardForm, *given: Any, **named: Any) -> Outcome:
         rows, columns = form.A.shape
@@ -70,18 +70,18 @@ def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.Mon
 
 
 def test_a_right_outcome_is_left_as_it_is() -> None:
-    found = accepted("honest", FORM, TRUE)
-    assert (found.termination, found.objective, found.bound) == (Termination.OPTIMAL, 2.0, 2.0)
-    assert found.x is not None
-    assert found.x.tolist() == [0.0, 1.0]
+    result = accepted("honest", FORM, TRUE)
+    assert (result.termination, result.objective, result.bound) == (Termination.OPTIMAL, 2.0, 2.0)
+    assert result.x is not None
+    assert result.x.tolist() == [0.0, 1.0]
 
 
 def test_messages_are_one_line_that_can_be_stored() -> None:
-    found = accepted("loud", FORM, replace(TRUE, message="\x1b[31mred\n\ud800" + "x" * 20_000_000, raw="\ud800"))
-    assert "\x1b" not in found.message
-    assert "\n" not in found.message
-    assert found.message.encode()
-    assert len(found.message) < 5000
+    result = accepted("loud", FORM, replace(TRUE, message="\x1b[31mred\n\ud800" + "x" * 20_000_000, raw="\ud800"))
+    assert "\x1b" not in result.message
+    assert "\n" not in result.message
+    assert result.message.encode()
+    assert len(result.message) < 5000
     assert one_line("a\tb\r\nc") == "a b c"
 
 
@@ -279,14 +279,14 @@ def test_placement_enumeration_keeps_its_incumbents() -> None:
     task = Task("sipml.placement", "op-graph:model=chain,splits=1x4", "placement-enumeration", settings={"k": "2"})
     plan = make_plan(task)
     saved: list[float | None] = []
-    found = method_named("placement-enumeration")
-    assert found is not None
-    assert found.run is not None
+    result = method_named("placement-enumeration")
+    assert result is not None
+    assert result.run is not None
     context = Context(
         task, plan.formulation, plan.data, plan.instance, plan.method_parameters, None, runner.solve,
         lambda answer, value: saved.append(value),
     )  # fmt: skip
-    last = found.run(context)
+    last = result.run(context)
     assert last.values is not None
     assert saved == sorted(saved, reverse=True)
     assert saved[-1] == pytest.approx(plan.formulation.objective(plan.data, last.values))

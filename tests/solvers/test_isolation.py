@@ -79,7 +79,7 @@ def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) ->
 
 
 def nest(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    def relay(values: dict[str, Any], found: dict[str, Any]) -> None:
+    def relay(values: dict[str, Any], result: dict[str, Any]) -> None:
         report({"inner": values["pid"], "outer": os.getpid(), "folder": os.environ[shared_files.NESTED]})
 
     answer = call_isolated(f"{HERE}:tell_and_sleep", {"seconds": arguments["seconds"]}, on_progress=relay)
@@ -134,13 +134,13 @@ def misbehaving(how: str, **limits: Any) -> Answer:
     return call_isolated(f"{HERE}:misbehave", {"how": how}, **limits)
 
 
-def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], told: str) -> Answer:
-    """What a hanging worker leaves; the limit grows until the worker, started on a busy machine, had told ``told``."""
+def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], message: str) -> Answer:
+    """What a hanging worker leaves; the limit grows until the worker, started on a busy machine, had printed ``message``."""
     for limit in (2.0, 8.0, 32.0, 128.0):
         answer = call_isolated(f"{HERE}:{function}", arguments, wall_limit_s=limit)
         assert answer.ending == Termination.TIME_LIMIT
         assert answer.wall_s >= limit
-        if told in answer.values:
+        if message in answer.values:
             break
     return answer
 
@@ -464,11 +464,11 @@ os.killpg(0, signal.SIGKILL)
 
 @pytest.mark.skipif(not (worker_module.FORKS and hasattr(os, "pidfd_open")), reason="needs the ends of processes")
 def test_an_answer_is_taken_before_the_end_of_its_process_if_that_leaves_no_other() -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", ANSWERS], stdout=subprocess.PIPE, text=True, timeout=240, check=False,
         start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(worker_module.importable_places())},
     )  # fmt: skip
-    assert told.stdout.split() == ["True", "False", "False"]
+    assert result.stdout.split() == ["True", "False", "False"]
 
 
 # Started ahead ---------------------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ SMALL = StandardForm(
 
 
 def waiting() -> list[worker_module.Worker]:
-    return list(worker_module.here.waiting.values())
+    return list(worker_module.waiting_room.waiting.values())
 
 
 @pytest.fixture
@@ -558,7 +558,7 @@ def test_a_waiting_worker_ends_with_its_parent(tmp_path: Path) -> None:
         f"import os, sys; sys.path.insert(0, {str(worker_module.ROOT)!r})\n"
         "from opticoll.solvers import worker as worker_module\n"
         "worker_module.start_ahead(('json',), 1)\n"
-        "[worker] = worker_module.here.waiting.values()\n"
+        "[worker] = worker_module.waiting_room.waiting.values()\n"
         "print(worker.process.pid, flush=True)\n"
         "os._exit(0)\n"
     )

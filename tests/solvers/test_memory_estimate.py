@@ -191,9 +191,9 @@ def test_refusal_in_a_study_is_a_row_and_is_tried_again(tmp_path: Path, monkeypa
 def test_command_line_says_refusal_as_json_contract_wants(capfd: Any) -> None:
     asked = ["solve", "alltoall.link-mcf", LARGE, "--method", "glop", "--memory-limit", "2", "--json", "--no-store"]
     assert main(asked) == 2
-    told = capfd.readouterr()
-    assert told.out == ""
-    assert len(told.err.strip().splitlines()) == 1
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert len(output.err.strip().splitlines()) == 1
     assert main(["solve", "alltoall.link-mcf", "ring:4", "--memory-limit", "2", "--json", "--no-store"]) == 0
     assert json.loads(capfd.readouterr().out)["verified"]
 
@@ -265,5 +265,5 @@ def test_container_limits_are_seen(tmp_path: Path, version: int, inside: bool) -
 def test_no_groups_leave_the_machine(tmp_path: Path) -> None:
     import psutil
 
-    found = available_bytes(tmp_path, tmp_path)
-    assert found == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+    result = available_bytes(tmp_path, tmp_path)
+    assert result == pytest.approx(psutil.virtual_memory().available, rel=0.2)

@@ -82,9 +82,13 @@ def test_a_proof_is_no_stronger_than_that_of_its_data(monkeypatch):
     assert run.proof is Proof.CERTIFIED_GAP
     assert run.record["gap"] == master.record["gap"] > 1e-4
     assert "optimal for its data" in run.record["message"]
-    told = run.record["needed"]
-    assert (told["proof"], told["method"], told["key"]) == ("certified-gap", "certified-pdhg", master.record["key"])
-    assert (told["objective"], told["bound"]) == (master.objective, master.bound)
+    result = run.record["needed"]
+    assert (result["proof"], result["method"], result["key"]) == (
+        "certified-gap",
+        "certified-pdhg",
+        master.record["key"],
+    )
+    assert (result["objective"], result["bound"]) == (master.objective, master.bound)
 
 
 @pytest.mark.parametrize(("own", "data", "both"), [
@@ -160,9 +164,9 @@ def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatc
     assert (run.verified, run.record["instance"]) == (True, spec)
 
     def read_and_change(text):
-        found = parsed(text)
+        result = parsed(text)
         _ring(path, 5.0)
-        return found
+        return result
 
     _ring(path, 1.0)
     monkeypatch.setattr(plan_module, "parse", read_and_change)
@@ -308,9 +312,9 @@ def checked(document, tmp_path, name="alltoall.master", spec="genkautz:n=7,d=3",
 
 
 def test_a_written_solution_is_accepted(document, tmp_path):
-    found = checked(document, tmp_path)
-    assert found["verified"], found
-    assert found["objective"] == pytest.approx(document["objective"])
+    result = checked(document, tmp_path)
+    assert result["verified"], result
+    assert result["objective"] == pytest.approx(document["objective"])
     child = runner.solution_document(runner.solve(Task("alltoall.child", "ring:5", settings={"source": "2"})))
     assert checked(child, tmp_path, "alltoall.child", "ring:5", {"source": "2"})["verified"]
 
@@ -323,9 +327,9 @@ def test_a_corrupted_solution_is_rejected_with_its_reason(document, tmp_path):
     ):
         broken = json.loads(json.dumps(document))
         change(broken)
-        found = checked(broken, tmp_path)
-        assert not found["verified"]
-        assert word in found["reason"]
+        result = checked(broken, tmp_path)
+        assert not result["verified"]
+        assert word in result["reason"]
 
 
 @pytest.mark.parametrize("change", [
@@ -498,8 +502,8 @@ def test_an_objective_of_zero_is_proven_by_a_bound_of_zero_only():
         assert verify.relative_gap(0.0, bound, "max") == np.inf
         assert verify.relative_gap(0.0, -bound, "max") == -np.inf
         for sense, end in (("max", bound), ("min", -bound), ("max", -bound)):
-            found = verify.prove(verified=True, objective=0.0, bound=end, sense=sense, tol=1e-6)
-            assert found == (Proof.FEASIBLE, None)
+            result = verify.prove(verified=True, objective=0.0, bound=end, sense=sense, tol=1e-6)
+            assert result == (Proof.FEASIBLE, None)
     assert verify.relative_gap(1e-300, 1.5e-300, "max") == pytest.approx(0.5)
 
 
@@ -595,7 +599,7 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
     def lie(form, adapter, request, **_):
         A, cost = form.A.toarray(), np.asarray(form.cost)
         rows = LinearConstraint(np.vstack([A, cost]), np.append(form.row_lower, 16.0), np.append(form.row_upper, 16.0))
-        found = milp(np.zeros(cost.size), constraints=rows, bounds=Bounds(form.col_lower, form.col_upper),
+        values = milp(np.zeros(cost.size), constraints=rows, bounds=Bounds(form.col_lower, form.col_upper),
                      integrality=np.ones(cost.size))  # fmt: skip
         right = np.where(np.isfinite(form.row_lower), form.row_lower, form.row_upper)
         y = 16.0 * right / (right @ right)
@@ -604,7 +608,7 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
         null = np.rint(null[:, 0] / np.abs(null[:, 0]).max())
         assert not (A.T @ null).any()
         shown.append((form, y + 1e14 * null))
-        return Outcome(Termination.OPTIMAL, x=found.x, objective=16.0, bound=16.0, row_duals=y + 1e14 * null)
+        return Outcome(Termination.OPTIMAL, x=values.x, objective=16.0, bound=16.0, row_duals=y + 1e14 * null)
 
     monkeypatch.setattr(runner, "solve_scaled", lie)
     monkeypatch.setattr("opticoll.solvers.relaxation.solve_scaled", lie)

@@ -40,17 +40,17 @@ def traffic(n, unit):
 def test_a_plain_adapter_of_a_third_party_solves_demands_in_any_unit(linprog, formulation, unit):
     """F = 0 passed for optimal at 1e8: its dual is 1e-9, below SciPy's dual tolerance of 1e-7."""
     base = oc.solve(formulation, "ring:4", demand=traffic(4, 1.0), method="highs").objective
-    found = oc.solve(formulation, "ring:4", demand=traffic(4, unit), method=linprog)
-    assert found.proof == "optimal"
-    assert found.objective == pytest.approx(base / unit, rel=1e-6)
+    result = oc.solve(formulation, "ring:4", demand=traffic(4, unit), method=linprog)
+    assert result.proof == "optimal"
+    assert result.objective == pytest.approx(base / unit, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", ["scip", "clarabel", "glop", "time-form"])
 def test_our_adapters_solve_demands_in_bytes(method):
     base = oc.solve("alltoall.link-mcf", "ring:4", demand=traffic(4, 1.0), method="highs").objective
-    found = oc.solve("alltoall.link-mcf", "ring:4", demand=traffic(4, 1e8), method=method)
-    assert found.proof == "optimal"
-    assert found.objective == pytest.approx(base / 1e8, rel=1e-6)
+    result = oc.solve("alltoall.link-mcf", "ring:4", demand=traffic(4, 1e8), method=method)
+    assert result.proof == "optimal"
+    assert result.objective == pytest.approx(base / 1e8, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", ["highs", "scip"])
@@ -95,7 +95,7 @@ def test_vectors_come_back_in_the_units_of_the_problem(seed):
     sizes = np.abs(steps[-1].form.A.data)
     assert sizes.min() > relaxation.TINY / 4
     assert sizes.max() < 4 * relaxation.LARGE
-    outcome = relaxation.solve_scaled(form, "highs", SolveRequest(), here=True)
+    outcome = relaxation.solve_scaled(form, "highs", SolveRequest(), in_process=True)
     assert outcome.termination is Termination.OPTIMAL
     assert max(verify.matrix_violations(form, outcome.x).values()) <= verify.FEASIBLE
     assert form.objective(outcome.x) == pytest.approx(outcome.objective, rel=1e-9)
@@ -119,7 +119,7 @@ def test_rows_of_large_integer_columns_are_divided_where_no_other_row_suffers():
         assert np.abs(scaled[0]).max() <= 2, "the row of t, which occurs nowhere else"
         if switch:
             assert np.array_equal(scaled[2:, [0, 2]], form.A.toarray()[2:, [0, 2]]), "s occurs in another row too"
-        outcome = relaxation.solve_scaled(form, "highs", SolveRequest(), here=True)
+        outcome = relaxation.solve_scaled(form, "highs", SolveRequest(), in_process=True)
         assert outcome.objective == pytest.approx(1e8)
         assert outcome.bound == pytest.approx(1e8)
         assert form.objective(outcome.x) == pytest.approx(1e8)

@@ -33,11 +33,11 @@ def checked(tmp_path_factory):
     )  # fmt: skip
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"ended with {done.returncode} at {rows[-1:]}: {done.stderr[-2000:]}"
-    found: dict[str, dict[str, tuple[int, list[str]]]] = {}
+    result: dict[str, dict[str, tuple[int, list[str]]]] = {}
     for name, what, *ending in rows:
         if ending:
-            found.setdefault(name, {})[f"{len(found.get(name, ()))} {what}"] = (ending[0], ending[1])
-    return found
+            result.setdefault(name, {})[f"{len(result.get(name, ()))} {what}"] = (ending[0], ending[1])
+    return result
 
 
 def test_every_formulation_is_among_the_cases():
@@ -165,13 +165,13 @@ def test_bounds_are_recomputed_from_duals_or_ignored(tmp_path, capsys):
     document, file = runner.solution_document(run), tmp_path / "solution.json"
     document |= {"bound": 1e-3, "proof": "optimal"}
 
-    def found():
+    def result():
         file.write_text(json.dumps(document))
         capsys.readouterr()
         assert main(["check", "alltoall.master", "ring:4", str(file), "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    record = found()
+    record = result()
     assert record["bound"] == pytest.approx(run.objective, rel=1e-6)
     assert record["bound_source"] == "any-lengths"
     assert any("proof was ignored" in note for note in record["notes"])
@@ -179,7 +179,7 @@ def test_bounds_are_recomputed_from_duals_or_ignored(tmp_path, capsys):
     file.write_text(json.dumps(document))
     assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
     del document["duals"]
-    record = found()
+    record = result()
     assert record["bound"] is None
     assert any("bound was ignored" in note for note in record["notes"])
     assert main(["check", "alltoall.master", "ring:4", str(file)]) == 0
@@ -276,15 +276,15 @@ def test_wrong_numbers_in_schedules_are_refused(tmp_path, capsys):
     assert ends("algo.xml", xml.format(**{**right, "offset": "3"})) == 3
 
 
-@pytest.mark.parametrize(("name", "spec", "said"), [
+@pytest.mark.parametrize(("name", "spec", "message"), [
     ("alltoall.master", "ring:3", "is a solution of alltoall.link-mcf, not of alltoall.master"),
     ("alltoall.link-mcf", "path:3", "is a solution for ring:3, not for path:3"),
 ])  # fmt: skip
-def test_a_file_for_another_problem_is_refused_by_the_names_of_both(name, spec, said, tmp_path):
+def test_a_file_for_another_problem_is_refused_by_the_names_of_both(name, spec, message, tmp_path):
     document = {
         "format": "opticoll-solution/1", "formulation": "alltoall.link-mcf", "instance": "ring:3",
         "instance_hash": parse("ring:3").hash, "settings": {"printed": False}, "values": {},
     }  # fmt: skip
     (tmp_path / "flows.json").write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(BadFile, match=said):
+    with pytest.raises(BadFile, match=message):
         runner.check(name, spec, tmp_path / "flows.json")

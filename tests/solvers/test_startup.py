@@ -47,7 +47,7 @@ print(json.dumps({"loaded": list(sys.modules)}))
 """
 
 
-def told(code: str, *words: str) -> dict[str, object]:
+def loaded_by(code: str, *words: str) -> dict[str, object]:
     """What a new interpreter prints that runs ``code``."""
     place = interpreter("opticoll.solvers.worker:main")[-1].partition("; from")[0]
     command = [sys.executable, "-P", "-c", f"{place}\n{code}", *words]
@@ -70,13 +70,13 @@ def slow_ones(loaded: object) -> set[str]:
     ],
 )
 def test_a_worker_with_little_to_do_loads_neither_scipy_nor_numba(words: tuple[str, ...]) -> None:
-    found = told(SOLVE, *words)
-    assert found["ended"] == "optimal"
-    assert not slow_ones(found["loaded"])
+    result = loaded_by(SOLVE, *words)
+    assert result["ended"] == "optimal"
+    assert not slow_ones(result["loaded"])
 
 
 def test_the_runner_itself_loads_no_slow_package() -> None:
-    assert not slow_ones(told(IMPORT)["loaded"])
+    assert not slow_ones(loaded_by(IMPORT)["loaded"])
 
 
 # Lookup by name --------------------------------------------------------------------------------------------------

@@ -162,9 +162,9 @@ def ours(path: Path, text: str, form: ExactForm | None = None):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_both_checkers_accept_the_examples(name, tmp_path):
     text, value = EXAMPLES[name]
-    found = ours(tmp_path / "a.vipr", text)
-    assert found is not None
-    assert (None if found.infeasible else (found.low, found.high)) == value
+    result = ours(tmp_path / "a.vipr", text)
+    assert result is not None
+    assert (None if result.infeasible else (result.low, result.high)) == value
     assert alone(text)
 
 
@@ -175,18 +175,18 @@ def test_what_is_written_is_proven(name, ending, tmp_path):
     assert fault(form, answer) is None
     path = tmp_path / f"a{ending}"
     facts = vipr_file.write(path, form, answer, name)
-    found = verify(path, form)
-    assert (found.low, found.high) == (answer.objective, answer.proven)
-    assert found.infeasible is (answer.status == "infeasible")
-    assert (found.constraints, found.derivations) == (facts["constraints"], facts["derivations"])
+    result = verify(path, form)
+    assert (result.low, result.high) == (answer.objective, answer.proven)
+    assert result.infeasible is (answer.status == "infeasible")
+    assert (result.constraints, result.derivations) == (facts["constraints"], facts["derivations"])
     assert facts["bytes"] == path.stat().st_size
     vipr_check.check(str(path))
 
 
 def test_a_weak_combination_is_completed_from_bounds(tmp_path):
-    found = ours(tmp_path / "a.vipr", WEAK)
-    assert found is not None
-    assert (found.low, found.high) == (3, 3)
+    result = ours(tmp_path / "a.vipr", WEAK)
+    assert result is not None
+    assert (result.low, result.high) == (3, 3)
     assert alone(WEAK) is None  # complete files alone
     for wrong in ("1 U 0 3 1", "1 L 0 3 2", "1 U 0 5 2", "0"):  # another value, side or constraint; no bound at all
         assert ours(tmp_path / "a.vipr", WEAK.replace("1 U 0 3 2", wrong)) is None
@@ -205,9 +205,9 @@ INCOMPLETE = """VER 1.1 VAR 2 x y INT 2 0 1 OBJ min 1 1 1 CON 2 0 p G 1 2 0 3 1 
 
 
 def test_multipliers_that_are_left_out_are_found(tmp_path):
-    found = ours(tmp_path / "a.vipr", INCOMPLETE)
-    assert found is not None
-    assert (found.low, found.high) == (1, 1)
+    result = ours(tmp_path / "a.vipr", INCOMPLETE)
+    assert result is not None
+    assert (result.low, result.high) == (1, 1)
     assert alone(INCOMPLETE) is None  # complete files alone
     for right, wrong in (
         ("half G 1/2", "half G 2/3"), ("incomplete 2", "incomplete"), ("incomplete 3", "incomplete 2"),
@@ -216,9 +216,9 @@ def test_multipliers_that_are_left_out_are_found(tmp_path):
         assert ours(tmp_path / "a.vipr", INCOMPLETE.replace(right, wrong)) is None, wrong
     absurd = INCOMPLETE.replace("q L 2", "q L -9").replace("0 3 1 -2", "0 3 1 2").replace("SOL 1 best 1 1 1", "SOL 0")
     absurd = absurd[: absurd.index("DER")].replace("range 1 1", "infeas") + "DER 1 d G 1 0 { lin incomplete } -1"
-    found = ours(tmp_path / "a.vipr", absurd)
-    assert found is not None
-    assert found.infeasible
+    result = ours(tmp_path / "a.vipr", absurd)
+    assert result is not None
+    assert result.infeasible
 
 
 #: False or unproven claims whose derivations look right one by one.
@@ -277,26 +277,26 @@ HARMLESS_IN_STEPS = {"derived sense", "derived right-hand side", "derived coeffi
 
 def roles(words: list[str]) -> list[str]:
     """What every token of a certificate is."""
-    found: list[str] = []
+    results: list[str] = []
 
     def take(*names: str) -> None:
-        found.extend(names)
+        results.extend(names)
 
     def vector(role: str) -> None:
-        size = int(words[len(found)])
+        size = int(words[len(results)])
         take("size", *["index", role] * size)
 
     def constraint(derived: str = "") -> None:
         take("name", f"{derived}sense", f"{derived}right-hand side")
-        if words[len(found)] == "OBJ":
+        if words[len(results)] == "OBJ":
             take("OBJ")
         else:
             vector(f"{derived}coefficient")
 
     def count(keyword: str, role: str = "count") -> int:
-        assert words[len(found)] == keyword
+        assert words[len(results)] == keyword
         take("keyword", role)
-        return int(words[len(found) - 1])
+        return int(words[len(results) - 1])
 
     take("keyword", "version")
     take(*["name"] * count("VAR"))
@@ -308,7 +308,7 @@ def roles(words: list[str]) -> list[str]:
     for _ in range(constraints):
         constraint()
     take("keyword", "claim")
-    if words[len(found) - 1] == "range":
+    if words[len(results) - 1] == "range":
         take("end", "end")
     for _ in range(count("SOL", "solutions")):
         take("name")
@@ -316,12 +316,12 @@ def roles(words: list[str]) -> list[str]:
     for _ in range(count("DER")):
         constraint("derived ")
         take("brace", "reason")
-        kind = words[len(found) - 1]
+        kind = words[len(results) - 1]
         if kind in ("lin", "rnd"):
             vector("multiplier")
         take(*["index"] * (4 if kind == "uns" else 0), "brace", "last use")
-    assert len(found) == len(words)
-    return found
+    assert len(results) == len(words)
+    return results
 
 
 def mutations(word: str, role: str) -> list[str]:
@@ -339,10 +339,10 @@ def mutations(word: str, role: str) -> list[str]:
 
 
 def texts() -> dict[str, tuple[str, ExactForm | None]]:
-    found: dict[str, tuple[str, ExactForm | None]] = {name: (text, None) for name, (text, _) in EXAMPLES.items()}
+    result: dict[str, tuple[str, ExactForm | None]] = {name: (text, None) for name, (text, _) in EXAMPLES.items()}
     for name, (form, answer) in WRITTEN.items():
-        found[name] = ("".join(vipr_file.lines(form, answer)), form)
-    return found
+        result[name] = ("".join(vipr_file.lines(form, answer)), form)
+    return result
 
 
 def is_true(path: Path) -> bool:
@@ -362,17 +362,17 @@ def is_true(path: Path) -> bool:
     cost = np.zeros(n)
     cost[list(reader.objective)] = [sign * float(Fraction(str(c))) for c in reader.objective.values()]
     whole = np.isin(np.arange(n), list(reader.integer)).astype(int)
-    found = milp(
+    result = milp(
         cost, integrality=whole, bounds=Bounds(-1000, 1000), constraints=LinearConstraint(np.array(rows), low, high)
     )
     if claim is None:
-        return found.status == 2
+        return result.status == 2
     ends = [
         side * np.inf if end is None else float(Fraction(str(end))) for side, end in zip((-1, 1), claim, strict=True)
     ]
-    if found.status == 2:
+    if result.status == 2:
         return ends[1 if sign > 0 else 0] in (np.inf, -np.inf)  # no solution is claimed
-    return found.status == 0 and ends[0] - 1e-6 <= sign * found.fun <= ends[1] + 1e-6
+    return result.status == 0 and ends[0] - 1e-6 <= sign * result.fun <= ends[1] + 1e-6
 
 
 @pytest.mark.parametrize("name", texts())
@@ -387,10 +387,10 @@ def test_mutations_are_refused_or_harmless_and_both_checkers_agree(name, tmp_pat
     for place, role in enumerate(roles(words)):
         for other in mutations(words[place], role):
             changed = " ".join([*words[:place], other, *words[place + 1 :]])
-            found = ours(path, changed)
+            result = ours(path, changed)
             tried += 1
-            assert (found is None) is (alone(changed) is None), (role, words[place], other)
-            if found is None:
+            assert (result is None) is (alone(changed) is None), (role, words[place], other)
+            if result is None:
                 continue
             assert is_true(path), (role, words[place], other)
             accepted.append((role, words[place], other))
@@ -422,9 +422,9 @@ def test_the_problem_may_be_renamed_reordered_and_scaled(tmp_path):
     with pytest.raises(OtherProblem, match=missing):  # two bounds of x1 are left out
         path.write_text(same) and verify(path, form)
     both = same.replace("CON 6", "CON 8").replace("u E 0 0", "u E 0 0 v G 0 1 0 3 w L 7 1 0 1")
-    found = ours(path, both, form)
-    assert found is not None
-    assert found.low == answer.objective == Fraction(14, 5) + Fraction(1, 3)  # with the constant of the form
+    result = ours(path, both, form)
+    assert result is not None
+    assert result.low == answer.objective == Fraction(14, 5) + Fraction(1, 3)  # with the constant of the form
     for other in (both.replace("L 7 1 0 1", "L 8 1 0 1"), both.replace("INT 0", "INT 1 0"), both.replace("max", "min")):
         path.write_text(other)
         with pytest.raises(OtherProblem):

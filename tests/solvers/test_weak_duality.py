@@ -35,20 +35,20 @@ def holds(bound, value, sense):
 
 def numbers(random, size, spread):
     """Floats over ``spread`` orders of magnitude, some of them 0, half of them negative."""
-    found = random.choice([-1.0, 1.0], size) * 10.0 ** random.uniform(-spread / 2, spread / 2, size)
-    return np.where(random.random(size) < 0.2, 0.0, found)
+    result = random.choice([-1.0, 1.0], size) * 10.0 ** random.uniform(-spread / 2, spread / 2, size)
+    return np.where(random.random(size) < 0.2, 0.0, result)
 
 
 def toward(value, up):
     """The nearest float that is not below (above) a fraction; infinite where there is none."""
     try:
-        found = float(value)
+        result = float(value)
     except OverflowError:
         return INF if up == (value > 0) else float(np.copysign(np.finfo(float).max, float(value > 0) - 0.5))
-    exact = Fraction(found)
+    exact = Fraction(result)
     if up:
-        return found if exact >= value else float(np.nextafter(found, INF))
-    return found if exact <= value else float(np.nextafter(found, -INF))
+        return result if exact >= value else float(np.nextafter(result, INF))
+    return result if exact <= value else float(np.nextafter(result, -INF))
 
 
 def random_problem(random):

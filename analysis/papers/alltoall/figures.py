@@ -70,13 +70,15 @@ _SAID = {("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("all
 
 def _testbed_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Least proven time of every kind of schedule on every testbed."""
-    here = rows[rows["ok"] & rows["instance"].isin(list(TESTBEDS)) & rows["formulation"].isin(list(_KINDS))].copy()
-    one_path = np.array(settings_of(here, "paths")) == "shortest"
-    here = here[(here["formulation"] != "alltoall.min-congestion") | one_path]
-    here = here[here["proof"].isin(PROVEN)]
-    stepped = here["formulation"] == "alltoall.timestep-mcf"
-    here["time"] = here["T"].where(~stepped, here["objective"]).astype(float)
-    return here.sort_values("time").drop_duplicates(["formulation", "instance"])[["formulation", "instance", "time"]]
+    selected = rows[rows["ok"] & rows["instance"].isin(list(TESTBEDS)) & rows["formulation"].isin(list(_KINDS))].copy()
+    one_path = np.array(settings_of(selected, "paths")) == "shortest"
+    selected = selected[(selected["formulation"] != "alltoall.min-congestion") | one_path]
+    selected = selected[selected["proof"].isin(PROVEN)]
+    stepped = selected["formulation"] == "alltoall.timestep-mcf"
+    selected["time"] = selected["T"].where(~stepped, selected["objective"]).astype(float)
+    return selected.sort_values("time").drop_duplicates(["formulation", "instance"])[
+        ["formulation", "instance", "time"]
+    ]
 
 
 def _testbed(table: pd.DataFrame) -> Figure:
@@ -88,9 +90,9 @@ def _testbed(table: pd.DataFrame) -> Figure:
             place = [names.index(i) + 0.16 * (number - 1.5) for i in mine["instance"]]
             handles += axes.plot(mine["time"], place, linestyle="none", marker=marker, color=colour, label=kind)
             reference = table[table["formulation"] == "alltoall.master"].set_index("instance")["time"]
-            said = [i for name, i in _SAID if name == formulation and names[i] in reference.index]
+            result = [i for name, i in _SAID if name == formulation and names[i] in reference.index]
             axes.plot(
-                [reference[names[i]] for i in said], [i + 0.16 * (number - 1.5) for i in said], linestyle="none",
+                [reference[names[i]] for i in result], [i + 0.16 * (number - 1.5) for i in result], linestyle="none",
                 marker="o", markersize=12, markerfacecolor="none", color=INK,
             )  # fmt: skip
         handles += axes.plot([], [], linestyle="none", marker="o", markersize=12, markerfacecolor="none", color=INK,
@@ -133,8 +135,8 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
     parts = []
-    for method, here in _groups(proven, "method"):
-        top = here.sort_values("n").iloc[-1]
+    for method, group in _groups(proven, "method"):
+        top = group.sort_values("n").iloc[-1]
         parts.append(f"{method}: N = {int(top['n'])} in {float(top['time_solve_s']):.3g} s")
     together: Any = proven.pivot_table(index="n", columns="method", values="time_solve_s", aggfunc="min")
     if {"highs-simplex", "flow-decomposition"} <= set(together.columns):
@@ -191,12 +193,12 @@ def _load(table: pd.DataFrame) -> Figure:
         axes.axvspan(1.6, 1.8, color=MUTED, alpha=0.18, linewidth=0)
         axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         for number, (scheme, _, _) in enumerate(_SCHEMES):
-            here = table[table["scheme"] == scheme]
+            selected = table[table["scheme"] == scheme]
             colour, marker = series(number)
-            if len(here):
+            if len(selected):
                 handles += axes.plot(
-                    here["ratio"], [instances.index(i) for i in here["instance"]], linestyle="none", marker=marker,
-                    color=colour, markersize=6, label=scheme,
+                    selected["ratio"], [instances.index(i) for i in selected["instance"]], linestyle="none",
+                    marker=marker, color=colour, markersize=6, label=scheme,
                 )  # fmt: skip
         axes.set_yticks(range(len(instances)), [label(i) for i in instances])
         axes.set_ylim(max(len(instances), 1) - 0.5, -0.5)
@@ -208,9 +210,9 @@ def _load(table: pd.DataFrame) -> Figure:
 
 def _load_finding(table: pd.DataFrame) -> str:
     parts = []
-    for scheme, here in _groups(table, "scheme"):
-        low, high = here["ratio"].min(), here["ratio"].max()
-        parts.append(f"{scheme} {low:.3g}-{high:.3g} ({len(here)})")
+    for scheme, group in _groups(table, "scheme"):
+        low, high = group["ratio"].min(), group["ratio"].max()
+        parts.append(f"{scheme} {low:.3g}-{high:.3g} ({len(group)})")
     return "Load over the optimum, range (number of instances): " + "; ".join(parts) + "."
 
 
@@ -231,10 +233,10 @@ def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _kautz(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="vertices N", y="T ÷ lower bound of Corollary 3 [–]") as (figure, axes, handles):
-        for number, (degree, here) in enumerate(_groups(rows, "d")):
+        for number, (degree, group) in enumerate(_groups(rows, "d")):
             colour, marker = series(number)
-            handles += axes.plot(here["n"], here["over_bound"], color=colour, marker=marker, markersize=5, linewidth=1,
-                                 label=f"degree {degree}")  # fmt: skip
+            handles += axes.plot(group["n"], group["over_bound"], color=colour, marker=marker, markersize=5,
+                                 linewidth=1, label=f"degree {degree}")  # fmt: skip
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "x")
         axes.set_ylim(bottom=min(0.98, float(rows["over_bound"].min()) - 0.01))
@@ -243,10 +245,10 @@ def _kautz(rows: pd.DataFrame) -> Figure:
 
 def _kautz_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for degree, here in _groups(rows, "d"):
-        top = here.sort_values("n").iloc[-1]
+    for degree, group in _groups(rows, "d"):
+        top = group.sort_values("n").iloc[-1]
         parts.append(
-            f"degree {degree}: {here['over_bound'].min():.3f}-{here['over_bound'].max():.3f}, "
+            f"degree {degree}: {group['over_bound'].min():.3f}-{group['over_bound'].max():.3f}, "
             f"{top['over_bound']:.3f} at N = {int(top['n'])}"
         )
     return "T over the bound: " + "; ".join(parts) + "."
@@ -272,12 +274,12 @@ def _against_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _against(table: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="vertices N",
                    y="throughput of GenKautz ÷ other topology [–]") as (figure, axes, handles):  # fmt: skip
-        for number, ((family, degree), here) in enumerate(_groups(table, ["family", "d"])):
+        for number, ((family, degree), group) in enumerate(_groups(table, ["family", "d"])):
             colour, marker = series(number)
-            handles += axes.plot(here["n"], here["ratio"], color=colour, marker=marker, markersize=5, linewidth=1,
+            handles += axes.plot(group["n"], group["ratio"], color=colour, marker=marker, markersize=5, linewidth=1,
                                  label=f"{family}, degree {int(degree)}")  # fmt: skip
-        said = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
-        for height, dashes, note in said:
+        stated = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
+        for height, dashes, note in stated:
             handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
         log_axes(axes, "x")
         axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1024"])
@@ -287,10 +289,10 @@ def _against(table: pd.DataFrame) -> Figure:
 
 def _against_finding(table: pd.DataFrame) -> str:
     parts = []
-    for (family, degree), here in _groups(table, ["family", "d"]):
-        top = here.sort_values("n").iloc[-1]
+    for (family, degree), group in _groups(table, ["family", "d"]):
+        top = group.sort_values("n").iloc[-1]
         parts.append(
-            f"{family} (d = {int(degree)}): mean {here['ratio'].mean():.3f}, {top['ratio']:.3f} at N = {int(top['n'])}"
+            f"{family} (d = {int(degree)}): mean {group['ratio'].mean():.3f}, {top['ratio']:.3f} at N = {int(top['n'])}"
         )
     return "GenKautz over " + "; ".join(parts) + "."
 
@@ -313,10 +315,10 @@ def _host(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="host-to-NIC bandwidth [link bandwidths], decreasing to the right",
                    y="time T [shard size ÷ bandwidth]", columns=2) as (figure, axes, handles):  # fmt: skip
         numbers = {name: number for number, name in enumerate(dict.fromkeys(rows["topology"]))}
-        for (topology, relay), here in _groups(rows, ["topology", "relay"]):
+        for (topology, relay), group in _groups(rows, ["topology", "relay"]):
             colour, marker = series(numbers[topology])
             handles += axes.plot(
-                here["host"], here["T"], color=colour, marker=marker, markersize=5, linewidth=1,
+                group["host"], group["T"], color=colour, marker=marker, markersize=5, linewidth=1,
                 markerfacecolor=colour if relay == "host" else "none", linestyle="-" if relay == "host" else "--",
                 label=f"{family_of(topology)}, {relay} forwards",
             )  # fmt: skip
@@ -331,7 +333,7 @@ def _host(rows: pd.DataFrame) -> Figure:
 def _host_finding(rows: pd.DataFrame) -> str:
     parts = []
     for relay, mine in _groups(rows, "relay"):
-        ratios = [(host, here["T"].max() / here["T"].min()) for host, here in _groups(mine, "host")]
+        ratios = [(host, group["T"].max() / group["T"].min()) for host, group in _groups(mine, "host")]
         note = ", ".join(f"{ratio:.3f} at {host:g}" for host, ratio in ratios)
         parts.append(f"if the {relay} forwards, {note}")
     return "Slowest over fastest topology by host bandwidth: " + "; ".join(parts) + "."
@@ -361,12 +363,12 @@ def _expander_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _expanders(table: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="vertices N", y="throughput ÷ that of GenKautz [–]") as (figure, axes, handles):
         for number, (family, name) in enumerate(EXPANDERS.items()):
-            here = table[table["family"] == family]
+            selected = table[table["family"] == family]
             colour, marker = series(number)
-            if len(here):
-                place = [EXPANDER_SIZES.index(n) + 0.22 * (number - 1) for n in here["n"]]
-                handles += axes.plot(place, here["ratio"], linestyle="none", marker=marker, color=colour, markersize=5,
-                                     label=name)  # fmt: skip
+            if len(selected):
+                place = [EXPANDER_SIZES.index(n) + 0.22 * (number - 1) for n in selected["n"]]
+                handles += axes.plot(place, selected["ratio"], linestyle="none", marker=marker, color=colour,
+                                     markersize=5, label=name)  # fmt: skip
         low, high = min(1.0, float(table["ratio"].min())), max(1.0, float(table["ratio"].max()))
         axes.set_ylim(low - 0.03, high + 0.05)
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
@@ -383,8 +385,8 @@ def _expanders_finding(table: pd.DataFrame) -> str:
     parts = []
     for family, name in EXPANDERS.items():
         ranges = [
-            f"{here['ratio'].min():.3f}-{here['ratio'].max():.3f} at N = {n} ({len(here)})"
-            for n, here in _groups(table[table["family"] == family], "n")
+            f"{group['ratio'].min():.3f}-{group['ratio'].max():.3f} at N = {n} ({len(group)})"
+            for n, group in _groups(table[table["family"] == family], "n")
         ]
         if ranges:
             parts.append(f"{name} {', '.join(ranges)}")

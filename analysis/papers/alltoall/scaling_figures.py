@@ -60,23 +60,23 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
     kautz = (rows["instance"].map(family_of) == "genkautz") & ~rows["instance"].str.contains("+", regex=False)
     degree = rows["instance"].map(lambda spec: argument(spec, "d")) == "4"
     tolerance = np.isclose(rows["requested_tol"].astype(float), TOL, rtol=1e-9)
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for _, row in rows[kautz & degree & tolerance].iterrows():
         route = next((r for r, name, m in ROUTES if (row["formulation"], row["method"]) == (name, m)), None)
         if route is None:
             continue
-        here = {"route": route, "n": int(row["n"])}
+        common = {"route": route, "n": int(row["n"])}
         if row["termination"] == "refused":
-            found.append({**here, "phase": "solve", "seconds": np.nan, "state": "refused"})
+            results.append({**common, "phase": "solve", "seconds": np.nan, "state": "refused"})
         elif row["termination"] == "time-limit" and row["requested_time_limit_s"] is not None:
             limit = float(row["requested_time_limit_s"])
-            found.append({**here, "phase": "solve", "seconds": limit, "state": "late"})
+            results.append({**common, "phase": "solve", "seconds": limit, "state": "late"})
         elif row["ok"] and row["proof"] in PROVEN:
             for phase, seconds in _phases(row).items():
                 if seconds is not None and seconds > 0:
-                    found.append({**here, "phase": phase, "seconds": seconds, "state": "measured"})
+                    results.append({**common, "phase": phase, "seconds": seconds, "state": "measured"})
     order = {"measured": 0, "late": 1, "refused": 2}
-    table = frame(found, columns=COLUMNS)
+    table = frame(results, columns=COLUMNS)
     ranked = table.assign(_rank=table["state"].map(order)).sort_values(["_rank", "seconds"], kind="stable")
     return ranked.drop_duplicates(["route", "phase", "n"])[COLUMNS].sort_values(["route", "phase", "n"])
 
@@ -114,11 +114,11 @@ def draw(table: pd.DataFrame) -> Figure:
         grid = figure.subplots(2, 2, sharex=True)
         lines: dict[str, Any] = {}
         for axes, (phase, title) in zip(grid.ravel(), PHASES.items(), strict=True):
-            here = table[table["phase"] == phase]
+            selected = table[table["phase"] == phase]
             ends: list[tuple[float, float, str, str]] = []
             for number, (route, _, _) in enumerate(ROUTES):
                 colour, marker = series(number)
-                points = here[here["route"] == route].sort_values("n")
+                points = selected[selected["route"] == route].sort_values("n")
                 known, late = points[points["state"] == "measured"], points[points["state"] == "late"]
                 if len(known):
                     (lines[route],) = axes.plot(
@@ -189,15 +189,15 @@ def finding(table: pd.DataFrame) -> str:
     """Exponents of N with the fitted range of N, and the largest N solved in time."""
     parts = []
     for route, _, _ in ROUTES:
-        here = table[table["route"] == route]
+        selected = table[table["route"] == route]
         exponents = []
         for phase in PHASES:
-            fitted = slope(here[here["phase"] == phase])
+            fitted = slope(selected[selected["phase"] == phase])
             if fitted is not None:
                 exponents.append(f"{phase} N^{fitted[0]:.1f} (N = {fitted[1]} to {fitted[2]})")
-        reached = here[(here["phase"] == "solve") & (here["state"] == "measured")]["n"]
+        reached = selected[(selected["phase"] == "solve") & (selected["state"] == "measured")]["n"]
         top = "" if reached.empty else f", proven up to N = {int(reached.max())}"
-        late = here[here["state"] == "late"]["n"]
+        late = selected[selected["state"] == "late"]["n"]
         ended = "" if late.empty else f", ended by its limit from N = {int(late.min())}"
         if exponents:
             parts.append(f"{route}: {', '.join(exponents)}{top}{ended}")
@@ -441,15 +441,15 @@ def split_flows() -> list[Row]:
     for n in (100, 400, 700, 1000):
         given = ("--method", "flow-decomposition", "--set", "paths=all", "--tol", "1e-3")
         record, cpu, seconds = _measured("alltoall.path-mcf", f"genkautz:n={n},d=4", *given)
-        found = record["metrics"]
+        result = record["metrics"]
         rows.append(
             {
                 "N": n,
-                "T": found["T"],
+                "T": result["T"],
                 "gap": record["gap"],
-                "paths": found["paths"],
-                "master [s]": found["master_s"],
-                "split [s]": found["decompose_s"],
+                "paths": result["paths"],
+                "master [s]": result["master_s"],
+                "split [s]": result["decompose_s"],
                 "peak MB": record["peak_memory_mb"],
                 "CPU [s]": cpu,
                 "whole command [s]": seconds,
@@ -518,16 +518,16 @@ def schedules() -> list[Row]:
 def _scheduled(instance: str, kind: str, folder: Path) -> Row:
     """One schedule, with the CPU seconds of all processes."""
     record, cpu, seconds = _measured("alltoall.master", instance, "--schedule", str(folder / f"schedule.{kind}"))
-    found = record["schedule"]
+    result = record["schedule"]
     return {
         "instance": instance,
         "ranks": record["n"],
         "file": f".{kind}",
-        "chunks": found["chunks"],
-        "steps": found.get("steps"),
-        "T": found["time"],
-        "loss [%]": 100 * found["loss"],
-        "executed": "delivers" if found["delivers"] else "FAILS",
+        "chunks": result["chunks"],
+        "steps": result.get("steps"),
+        "T": result["time"],
+        "loss [%]": 100 * result["loss"],
+        "executed": "delivers" if result["delivers"] else "FAILS",
         "CPU [s]": cpu,
         "whole command [s]": seconds,
     }

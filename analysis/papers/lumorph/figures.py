@@ -64,12 +64,14 @@ def _split(rows: pd.DataFrame) -> Figure:
             for number, grid in enumerate(WIDE):
                 colour, marker = series(number)
                 for each in (True, False):
-                    here = rows[(rows["algorithm"] == name) & (rows["grid"] == grid) & (rows["per_wavelength"] == each)]
-                    if here.empty:
+                    selected = rows[
+                        (rows["algorithm"] == name) & (rows["grid"] == grid) & (rows["per_wavelength"] == each)
+                    ]
+                    if selected.empty:
                         continue
                     text = f"{grid}" if each else f"{grid}, wavelengths ignored"
                     handle = axes.plot(
-                        here["waveguides"], here["reconfigurations"], color=colour, marker=marker, markersize=5,
+                        selected["waveguides"], selected["reconfigurations"], color=colour, marker=marker, markersize=5,
                         linewidth=1, linestyle="-" if each else "--", markerfacecolor=colour if each else "none",
                         label=text,
                     )  # fmt: skip
@@ -86,10 +88,10 @@ def _split(rows: pd.DataFrame) -> Figure:
 
 def _split_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for (grid, name), here in rows.groupby(["grid", "algorithm"], sort=False):
+    for (grid, name), group in rows.groupby(["grid", "algorithm"], sort=False):
         counts = []
         for each, note in ((True, ""), (False, " with wavelengths ignored")):
-            mine = here[here["per_wavelength"] == each].set_index("waveguides")["reconfigurations"]
+            mine = group[group["per_wavelength"] == each].set_index("waveguides")["reconfigurations"]
             if not mine.empty:
                 counts.append(f"{mine[20]} and {mine[40]}{note}")
         parts.append(f"{name} on {grid} {', '.join(counts)}")
@@ -118,11 +120,11 @@ def _time(rows: pd.DataFrame) -> Figure:
         counts = sorted(set(rows["n"]))
         panels = figure.subplots(1, len(counts), sharey=True, squeeze=False)[0]
         for axes, n in zip(panels, counts, strict=True):
-            for name, here in rows[rows["n"] == n].groupby("algorithm", sort=False):
+            for name, group in rows[rows["n"] == n].groupby("algorithm", sort=False):
                 bound = name == "lower bound, LIGHTPATH"
                 colour = INK if bound else series(numbers[str(name)])[0]
                 handle = axes.plot(
-                    here["size"] / MB, here["time_us"], color=colour, linewidth=1.6 if not bound else 1,
+                    group["size"] / MB, group["time_us"], color=colour, linewidth=1.6 if not bound else 1,
                     linestyle=(0, (2, 2)) if bound else "--" if name in _SWITCH.values() else "-", label=str(name),
                 )  # fmt: skip
                 handles += handle if n == counts[0] else []
@@ -173,9 +175,9 @@ def _sweep(rows: pd.DataFrame) -> Figure:
         lines = dict(zip(BUFFERS, (":", "--", "-"), strict=True))
         for axes, what in zip(panels, ("delay", "rate"), strict=True):
             for number, (name, mine) in enumerate(rows[rows["sweep"] == what].groupby("algorithm", sort=False)):
-                for size, here in mine.groupby("size"):
+                for size, group in mine.groupby("size"):
                     handle = axes.plot(
-                        here["value"], here["time_us"], color=series(number)[0], linewidth=1.5,
+                        group["value"], group["time_us"], color=series(number)[0], linewidth=1.5,
                         linestyle=lines[float(str(size))], label=f"{name}, {_bytes(float(str(size)))}",
                     )  # fmt: skip
                     handles += handle if what == "delay" else []
@@ -198,8 +200,8 @@ def _bytes(size: float) -> str:
 def _sweep_finding(rows: pd.DataFrame) -> str:
     delays = rows[rows["sweep"] == "delay"]
     parts = []
-    for size, here in delays.groupby("size"):
-        wide = here.pivot_table(index="value", columns="algorithm", values="time_us")
+    for size, group in delays.groupby("size"):
+        wide = group.pivot_table(index="value", columns="algorithm", values="time_us")
         even_delays = []
         for name in _OPTICAL[:2]:
             gap = (wide[name] - wide[_RING]).to_numpy()
@@ -252,11 +254,11 @@ def _over(rows: pd.DataFrame) -> Figure:
     height = 1.6 + 0.27 * len(order)
     with one_panel(7.6, height, x="rounds ÷ best bound [–]", y="machine, collective") as (figure, axes, handles):
         for number, name in enumerate(names):
-            here = places[places["algorithm"] == name]
+            selected = places[places["algorithm"] == name]
             colour, marker = series(number)
             shift = (number - (len(names) - 1) / 2) * 0.09
             handles += axes.plot(
-                here["over"], [order.index(p) + shift for p in here["place"]], color=colour, marker=marker,
+                selected["over"], [order.index(p) + shift for p in selected["place"]], color=colour, marker=marker,
                 markersize=5, linestyle="", label=name,
             )  # fmt: skip
         axes.axvline(1.0, color=INK, linewidth=1)
@@ -268,9 +270,9 @@ def _over(rows: pd.DataFrame) -> Figure:
 
 def _over_finding(rows: pd.DataFrame) -> str:
     parts = [
-        f"{name}: median {here['over'].median():.2f}, worst {here['over'].max():.2f}, optimal in "
-        f"{int((here['over'] <= 1).sum())} of {len(here)}"
-        for name, here in rows.groupby("algorithm")
+        f"{name}: median {group['over'].median():.2f}, worst {group['over'].max():.2f}, optimal in "
+        f"{int((group['over'] <= 1).sum())} of {len(group)}"
+        for name, group in rows.groupby("algorithm")
     ]
     return "Rounds over the best bound, " + "; ".join(parts) + "."
 
@@ -279,8 +281,8 @@ def _over_finding(rows: pd.DataFrame) -> str:
 
 
 def _program_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    here = (rows["formulation"] == "lumorph.rounds") & rows["instance"].isin(PROGRAM_MESHES)
-    runs = rows[here & rows["time_solver_s"].notna()].copy()
+    mask = (rows["formulation"] == "lumorph.rounds") & rows["instance"].isin(PROGRAM_MESHES)
+    runs = rows[mask & rows["time_solver_s"].notna()].copy()
     if runs.empty:
         return runs
     runs["program"] = settings_of(runs, "program", "corrected")
@@ -302,9 +304,9 @@ def _programs(rows: pd.DataFrame) -> Figure:
     order = list(dict.fromkeys(case))
     height = 1.6 + 0.27 * len(order)
     with one_panel(7.6, height, x="solver time [s]", y="size, lasers, rounds: program") as (figure, axes, handles):
-        for number, (method, here) in enumerate(rows.assign(case=case).groupby("method")):
+        for number, (method, group) in enumerate(rows.assign(case=case).groupby("method")):
             colour, marker = series(number)
-            for ended, runs in here.groupby("ended"):
+            for ended, runs in group.groupby("ended"):
                 handles += axes.plot(
                     runs["time_solver_s"], [order.index(name) for name in runs["case"]], color=colour, marker=marker,
                     markersize=6, linestyle="", markerfacecolor=colour if ended else "none",
@@ -318,10 +320,10 @@ def _programs(rows: pd.DataFrame) -> Figure:
 
 def _program_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for name, here in rows[rows["n"] == rows["n"].max()].groupby("program"):
-        done = here[here["ended"]]
+    for name, group in rows[rows["n"] == rows["n"].max()].groupby("program"):
+        done = group[group["ended"]]
         slowest = f", slowest {done['time_solver_s'].max():.3g} s" if len(done) else ""
-        parts.append(f"{name}: {len(done)} of {len(here)} runs finished{slowest}")
+        parts.append(f"{name}: {len(done)} of {len(group)} runs finished{slowest}")
     return f"All-gather on {int(rows['n'].max())} GPUs, " + "; ".join(parts) + "."
 
 

@@ -490,9 +490,9 @@ def communication(model: str, n: int, algorithm: str) -> float:
 
 def layers(model: str, n: int) -> float:
     """Time of the transfers between layers, both passes, as the authors' code prices them [us]."""
-    total, found = 0.0, iteration(model, n)[1]
-    for layer in sorted({each.layer for each in found}):
-        group = [each for each in found if each.layer == layer]
+    total, result = 0.0, iteration(model, n)[1]
+    for layer in sorted({each.layer for each in result}):
+        group = [each for each in result if each.layer == layer]
         sources = tuple(gpu for each in group for gpu in each.sources)
         ends = (sources, group[0].targets)
         total += sum(layer_time(*way, group[0].size) for way in (ends, ends[::-1]))
@@ -548,15 +548,15 @@ class Gain:
 
 def gains(model: str) -> list[Gain]:
     """The ratios of figure 11 for LUMORPH-2 and LUMORPH-4 at every size."""
-    found = []
+    results = []
     for algorithm in (LUMORPH_2, LUMORPH_4):
         for n in GPUS:
             ring, mine = (drawn_time(model, n, series) for series in (RING, algorithm))
             (free, slowest), (_, most) = (iteration_bounds(model, n, series) for series in (RING, algorithm))
             queue = queue_bounds(model, n, algorithm)
             by_queue = None if queue is None else (ring / queue[1], ring / queue[0])
-            found.append(Gain(model, n, algorithm, ring / mine, free / most, slowest / free, by_queue))
-    return found
+            results.append(Gain(model, n, algorithm, ring / mine, free / most, slowest / free, by_queue))
+    return results
 
 
 # all of them --------------------------------------------------------------------------------------------------------

@@ -39,10 +39,10 @@ def _shape(spec: str) -> str:
 
 def _routed(rows: pd.DataFrame) -> pd.DataFrame:
     mesh = rows["instance"].str.startswith("lightpath:")
-    found = rows[(rows["formulation"] == _FORMULATION) & mesh].copy()
-    found["circuits"], found["model"] = settings_of(found, "circuits"), settings_of(found, "model")
-    found["shape"] = [_shape(spec) for spec in found["instance"]]
-    return found
+    table = rows[(rows["formulation"] == _FORMULATION) & mesh].copy()
+    table["circuits"], table["model"] = settings_of(table, "circuits"), settings_of(table, "model")
+    table["shape"] = [_shape(spec) for spec in table["instance"]]
+    return table
 
 
 # figure 3 -----------------------------------------------------------------------------------------------------
@@ -50,16 +50,16 @@ def _routed(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _time_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Permutations routed by negotiated rerouting, also with failed links, and by HiGHS on the printed arc form."""
-    found = _routed(rows)
-    found = found[(found["circuits"] == "permutation") & (found["model"] == "arc") & found["time_solve_s"].notna()]
-    found = found[found["method"].isin(("negotiated-rerouting", "highs"))].copy()
-    failed = found["instance"].str.contains("+fail=", regex=False)
-    found["how"] = np.where(
-        found["method"] == "highs",
+    table = _routed(rows)
+    table = table[(table["circuits"] == "permutation") & (table["model"] == "arc") & table["time_solve_s"].notna()]
+    table = table[table["method"].isin(("negotiated-rerouting", "highs"))].copy()
+    failed = table["instance"].str.contains("+fail=", regex=False)
+    table["how"] = np.where(
+        table["method"] == "highs",
         "printed MILP, HiGHS",
         np.where(failed, "negotiated rerouting, a tenth of the links failed", "negotiated rerouting"),
     )
-    return found
+    return table
 
 
 def _over_gpus(axes: Axes, table: pd.DataFrame) -> None:
@@ -73,13 +73,13 @@ def _over_gpus(axes: Axes, table: pd.DataFrame) -> None:
 
 def _time(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, y="time to find routes [s]", columns=2) as (figure, axes, handles):
-        for number, (how, here) in enumerate(sorted(rows.groupby("how"), key=lambda one: str(one[0]))):
+        for number, (how, group) in enumerate(sorted(rows.groupby("how"), key=lambda one: str(one[0]))):
             colour, marker = series(number)
-            proven = here["proof"].isin(PROVEN)
-            handles += axes.plot(here["n"][proven], here["time_solve_s"][proven], color=colour, marker=marker,
+            proven = group["proof"].isin(PROVEN)
+            handles += axes.plot(group["n"][proven], group["time_solve_s"][proven], color=colour, marker=marker,
                                  linestyle="none", markersize=6, label=str(how))  # fmt: skip
             if (~proven).any():
-                handles += axes.plot(here["n"][~proven], here["time_solve_s"][~proven], color=colour, marker=marker,
+                handles += axes.plot(group["n"][~proven], group["time_solve_s"][~proven], color=colour, marker=marker,
                                      linestyle="none", markersize=6, markerfacecolor="none",
                                      label=f"{how}, limit reached")  # fmt: skip
         for name, curve in drawn_figure("3").items():
@@ -96,12 +96,12 @@ def _time(rows: pd.DataFrame) -> Figure:
 
 def _time_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for how, here in sorted(rows.groupby("how"), key=lambda one: str(one[0])):
-        proven = here[here["proof"].isin(PROVEN)]
+    for how, group in sorted(rows.groupby("how"), key=lambda one: str(one[0])):
+        proven = group[group["proof"].isin(PROVEN)]
         if len(proven):
             top = proven[proven["n"] == proven["n"].max()]
             parts.append(f"{how}: proven up to N = {int(top['n'].iloc[0])}, {top['time_solve_s'].max():.3g} s there")
-        for _, row in here[~here["proof"].isin(PROVEN)].sort_values("n").drop_duplicates("n").iterrows():
+        for _, row in group[~group["proof"].isin(PROVEN)].sort_values("n").drop_duplicates("n").iterrows():
             value = "no routes" if not np.isfinite(row["objective"] or np.nan) else f"overlap {row['objective']:g}"
             parts.append(f"at N = {int(row['n'])} {value}, bound {row['bound']:g} after {row['time_solve_s']:.3g} s")
     ours = rows[(rows["method"] != "highs") & rows["proof"].isin(PROVEN) & (rows["n"] >= _FIG3_LARGEST)]
@@ -120,10 +120,10 @@ def _time_finding(rows: pd.DataFrame) -> str:
 
 def _step_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per step, shape and kind of route: ``scheme``, ``load`` (mean over seeds for random routes)."""
-    found = _routed(rows)
-    found = found[found["ok"] & found["method"].isin(tuple(_ROUTES)) & found["max_load"].notna()]
+    result = _routed(rows)
+    result = result[result["ok"] & result["method"].isin(tuple(_ROUTES)) & result["max_load"].notna()]
     loads: dict[tuple[str, str, int, str], list[float]] = {}
-    for _, row in found.iterrows():
+    for _, row in result.iterrows():
         radix = _RADIX.get(row["circuits"].partition(":")[0])
         if radix is not None and "+" not in row["instance"]:
             key = (f"LUMORPH-{radix} + {_ROUTES[row['method']]}", row["shape"], int(row["n"]), row["circuits"])
@@ -140,20 +140,20 @@ def _aspect(shape: str) -> float:
 def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """The largest overlap of all steps, by scheme and shape; ``square``: whether the shape is the squarest of its N."""
     worst = _step_rows(rows).sort_values("load", ascending=False, kind="stable")
-    found = worst.drop_duplicates(["scheme", "shape"]).sort_values(["scheme", "n", "shape"]).copy()
-    found["aspect"] = [_aspect(shape) for shape in found["shape"]]
-    found["square"] = found["aspect"] == found.groupby("n")["aspect"].transform("min")
-    return found
+    table = worst.drop_duplicates(["scheme", "shape"]).sort_values(["scheme", "n", "shape"]).copy()
+    table["aspect"] = [_aspect(shape) for shape in table["shape"]]
+    table["square"] = table["aspect"] == table.groupby("n")["aspect"].transform("min")
+    return table
 
 
 def _overlap(table: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, y="circuits on the busiest arc, worst step", columns=2) as (figure, axes, handles):
-        for number, (scheme, here) in enumerate(sorted(table.groupby("scheme"), key=lambda one: str(one[0]))):
+        for number, (scheme, group) in enumerate(sorted(table.groupby("scheme"), key=lambda one: str(one[0]))):
             colour, marker = series(number)
             # Shift equal values sideways to keep them visible.
             aside = 1.0 + 0.035 * (number - 1.5)
             dashes = (0, (4, 2)) if str(scheme).endswith("Random") else "solid"
-            square, long = here[here["square"]].sort_values("n"), here[~here["square"]]
+            square, long = group[group["square"]].sort_values("n"), group[~group["square"]]
             handles += axes.plot(square["n"] * aside, square["load"], color=colour, marker=marker, markersize=6,
                                  linewidth=1, linestyle=dashes, label=str(scheme))  # fmt: skip
             axes.plot(long["n"] * aside, long["load"], color=colour, marker=marker, markersize=6, linestyle="none",
@@ -172,8 +172,8 @@ def _overlap(table: pd.DataFrame) -> Figure:
 def _overlap_finding(table: pd.DataFrame) -> str:
     top = table[table["n"] == table["n"].max()]
     parts = []
-    for shape, here in sorted(top.groupby("shape"), key=lambda one: _aspect(str(one[0]))):
-        loads = ", ".join(f"{row['scheme']} {row['load']:g}" for _, row in here.sort_values("scheme").iterrows())
+    for shape, group in sorted(top.groupby("shape"), key=lambda one: _aspect(str(one[0]))):
+        loads = ", ".join(f"{row['scheme']} {row['load']:g}" for _, row in group.sort_values("scheme").iterrows())
         parts.append(f"{shape}: {loads}")
     held = [
         (table[table["scheme"] == f"LUMORPH-{r} + Random"].set_index("shape")["load"]
@@ -195,12 +195,12 @@ def _waveguide_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Number of rounds of the worst step at 256 GPUs, by scheme, shape and number of waveguides."""
     worst = _overlap_rows(rows)
     worst = worst[worst["n"] == _GPUS]
-    found = [
+    results = [
         {"scheme": row["scheme"], "shape": row["shape"], "load": row["load"], "waveguides": w,
          "rounds": int(np.ceil(row["load"] / w))}
         for _, row in worst.iterrows() for w in range(1, 81)
     ]  # fmt: skip
-    return frame(found, columns=["scheme", "shape", "load", "waveguides", "rounds"])
+    return frame(results, columns=["scheme", "shape", "load", "waveguides", "rounds"])
 
 
 def _waveguides(table: pd.DataFrame) -> Figure:
@@ -214,8 +214,8 @@ def _waveguides(table: pd.DataFrame) -> Figure:
                 f"{scheme.partition(' ')[0]} {shape}"
                 for scheme, shape in zip(same["scheme"], same["shape"], strict=True)
             )
-            here = table[table["load"] == load].drop_duplicates("waveguides")
-            handles += axes.plot(here["waveguides"], here["rounds"], color=colour, drawstyle="steps-post",
+            selected = table[table["load"] == load].drop_duplicates("waveguides")
+            handles += axes.plot(selected["waveguides"], selected["rounds"], color=colour, drawstyle="steps-post",
                                  linewidth=1.6, label=names)  # fmt: skip
         axes.axvline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(f"paper: {_ENOUGH} are enough", (_ENOUGH, 0.97), (4, 0), xycoords=("data", "axes fraction"),
@@ -229,8 +229,8 @@ def _waveguides(table: pd.DataFrame) -> Figure:
 
 def _waveguides_finding(table: pd.DataFrame) -> str:
     parts = []
-    for shape, here in sorted(table.groupby("shape"), key=lambda one: _aspect(str(one[0]))):
-        needed = here.drop_duplicates("scheme").sort_values("scheme")
+    for shape, group in sorted(table.groupby("shape"), key=lambda one: _aspect(str(one[0]))):
+        needed = group.drop_duplicates("scheme").sort_values("scheme")
         listed = ", ".join(f"{row['scheme']} {row['load']:g}" for _, row in needed.iterrows())
         parts.append(f"{shape} needs {listed}")
     least = table[table["scheme"].str.endswith("MCF")].groupby("shape")["load"].max()
@@ -277,14 +277,16 @@ def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return select
 
 
-def _curve(axes: Axes, here: pd.DataFrame, colour: str, marker: str, *, steps: bool) -> None:
+def _curve(axes: Axes, points: pd.DataFrame, colour: str, marker: str, *, steps: bool) -> None:
     """The drawn points as hollow marks; ours as a line where computed, as a band where bounded."""
-    here = here.sort_values(["x", "low"])
-    if here["exact"].all():
-        axes.plot(here["x"], here["low"], color=colour, linewidth=1.2, drawstyle="steps-post" if steps else "default")
+    points = points.sort_values(["x", "low"])
+    if points["exact"].all():
+        axes.plot(
+            points["x"], points["low"], color=colour, linewidth=1.2, drawstyle="steps-post" if steps else "default"
+        )
     else:
-        axes.fill_between(here["x"], here["low"], here["high"], color=colour, alpha=0.15, linewidth=0)
-    axes.plot(here["x"], here["drawn"], color=colour, marker=marker, markersize=3 if steps else 5, linestyle="none",
+        axes.fill_between(points["x"], points["low"], points["high"], color=colour, alpha=0.15, linewidth=0)
+    axes.plot(points["x"], points["drawn"], color=colour, marker=marker, markersize=3 if steps else 5, linestyle="none",
               markerfacecolor="none")  # fmt: skip
 
 
@@ -295,8 +297,8 @@ def _draw(rows: pd.DataFrame) -> Figure:
     with styled_figure(3.2 * max(len(places), 2.4), 4.0) as (figure, handles):
         panels = figure.subplots(1, len(places), squeeze=False)[0]
         for axes, (number, panel) in zip(panels, places, strict=True):
-            about, here = _AXES[number], rows[(rows["figure"] == number) & (rows["panel"] == panel)]
-            for name, curve in here.groupby("series", sort=False):
+            about, selected = _AXES[number], rows[(rows["figure"] == number) & (rows["panel"] == panel)]
+            for name, curve in selected.groupby("series", sort=False):
                 _curve(axes, curve[curve["x"] > 0], *series(names.index(str(name))), steps=about.steps)
             place = at.get(number, 0)
             at[number] = place + 1
@@ -307,7 +309,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
             if place < len(labels[1]):
                 axes.set_ylabel(labels[1][place])
             if number in ("5", "6"):  # the upper bounds of random routes are far above
-                axes.set_ylim(0, 1.15 * float(here["drawn"].max()))
+                axes.set_ylim(0, 1.15 * float(selected["drawn"].max()))
         handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
         handles.append(legend_mark("marks: drawn; lines, bands: ours", INK, ""))
     return figure
@@ -326,14 +328,16 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
         panels = figure.subplots(1, len(models), squeeze=False)[0]
         for axes, model in zip(panels, models, strict=True):
             for number, name in enumerate(names):
-                here = rows[(rows["model"] == model) & (rows["algorithm"] == name)]
+                selected = rows[(rows["model"] == model) & (rows["algorithm"] == name)]
                 (colour, marker), aside = series(number), 1.0 + 0.08 * (number - 0.5)
-                axes.vlines(here["gpus"] * aside, here["low"], here["high"], color=colour, linewidth=1, alpha=0.5)
-                bounded = here[here["queue"].notna()]
+                axes.vlines(
+                    selected["gpus"] * aside, selected["low"], selected["high"], color=colour, linewidth=1, alpha=0.5
+                )
+                bounded = selected[selected["queue"].notna()]
                 if len(bounded):
                     low, high = zip(*bounded["queue"], strict=True)
                     axes.vlines(bounded["gpus"] * aside, low, high, color=colour, linewidth=5, alpha=0.3)
-                axes.plot(here["gpus"] * aside, here["drawn"], color=colour, marker=marker, markersize=5,
+                axes.plot(selected["gpus"] * aside, selected["drawn"], color=colour, marker=marker, markersize=5,
                           linestyle="none", markerfacecolor="none")  # fmt: skip
             axes.axhline(1.0, color=INK, linewidth=0.8)
             log_axes(axes, "x")
@@ -364,8 +368,8 @@ def _buffer_finding(rows: pd.DataFrame) -> str:
 
 def _gain_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for model, here in rows.groupby("model", sort=False):
-        best = here.sort_values("drawn").to_dict("records")[-1]
+    for model, group in rows.groupby("model", sort=False):
+        best = group.sort_values("drawn").to_dict("records")[-1]
         queue = best["queue"]
         tight = "" if queue is None else f", by one queue {queue[0]:.3f} to {queue[1]:.3f}"
         parts.append(f"{model} {best['drawn']:.3f} ({best['algorithm']}, {best['gpus']} GPUs; bounds "

@@ -32,22 +32,22 @@ BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 
 def _trees(rows: pd.DataFrame) -> pd.DataFrame:
     """Proven trees on rings, one row each: nodes, wavelengths, count, requested depth (0: any) and steps."""
-    found = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)].copy()
-    found = found[found["instance"].str.startswith("wdm-ring")]
-    found["count"] = settings_of(found, "count", "lemma")
-    found["depth"] = list(map(int, settings_of(found, "depth", "0")))
-    found["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in found["instance"]]
-    found = found.sort_values("objective").drop_duplicates(["n", "wavelengths", "count", "depth"])
-    return found[["n", "wavelengths", "count", "depth", "objective", "instance", "ok"]]
+    table = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)].copy()
+    table = table[table["instance"].str.startswith("wdm-ring")]
+    table["count"] = settings_of(table, "count", "lemma")
+    table["depth"] = list(map(int, settings_of(table, "depth", "0")))
+    table["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in table["instance"]]
+    table = table.sort_values("objective").drop_duplicates(["n", "wavelengths", "count", "depth"])
+    return table[["n", "wavelengths", "count", "depth", "objective", "instance", "ok"]]
 
 
 # figure 4 -----------------------------------------------------------------------------------------------------------
 
 
 def _depth_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    found = _trees(rows)
-    found = found[(found["depth"] > 0) & (found["wavelengths"] == 64) & found["count"].isin(("lemma", "exact"))]
-    return found.sort_values(["n", "count", "depth"])
+    table = _trees(rows)
+    table = table[(table["depth"] > 0) & (table["wavelengths"] == 64) & table["count"].isin(("lemma", "exact"))]
+    return table.sort_values(["n", "count", "depth"])
 
 
 def _depth(rows: pd.DataFrame) -> Figure:
@@ -77,9 +77,9 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
     handles += axes.plot(BEST_DEPTHS[nodes], theory.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least, marker="*",
                          markersize=13, color=INK, linestyle="none", label="best depth in the paper")  # fmt: skip
     for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
-        here, (colour, marker) = rows[rows["count"] == count], series(number)
-        if len(here):
-            handles += axes.plot(here["depth"], here["objective"] / least, linestyle="none", marker=marker,
+        selected, (colour, marker) = rows[rows["count"] == count], series(number)
+        if len(selected):
+            handles += axes.plot(selected["depth"], selected["objective"] / least, linestyle="none", marker=marker,
                                  color=colour, markerfacecolor="none", markersize=6 + 2 * number,
                                  label=f"best integer radices, {text}")  # fmt: skip
     axes.axhline(1.0, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
@@ -90,9 +90,9 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
 
 def _depth_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for _, here in rows.groupby("n"):
-        nodes = int(here["n"].iloc[0])
-        least = here.loc[here.groupby("count")["objective"].idxmin()].set_index("count")
+    for _, group in rows.groupby("n"):
+        nodes = int(group["n"].iloc[0])
+        least = group.loc[group.groupby("count")["objective"].idxmin()].set_index("count")
         details = "; ".join(
             f"{count} {steps:.0f} at depth {depth}"
             for count, steps, depth in zip(least.index, least["objective"], least["depth"], strict=True)
@@ -108,9 +108,9 @@ def _depth_finding(rows: pd.DataFrame) -> str:
 
 def _time_rows(panels: tuple[tuple[int, int], ...]) -> Any:
     def select(rows: pd.DataFrame) -> pd.DataFrame:
-        found = _trees(rows)
-        wanted = [(n, w) in panels for n, w in zip(found["n"], found["wavelengths"], strict=True)]
-        return found[np.asarray(wanted, dtype=bool) & (found["depth"] == 0)].sort_values(["n", "wavelengths", "count"])
+        table = _trees(rows)
+        wanted = [(n, w) in panels for n, w in zip(table["n"], table["wavelengths"], strict=True)]
+        return table[np.asarray(wanted, dtype=bool) & (table["depth"] == 0)].sort_values(["n", "wavelengths", "count"])
 
     return select
 
@@ -131,9 +131,9 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
                                  markersize=9, label=f"{algorithm.name}, rounded up")  # fmt: skip
     colour, _ = series(3)
     for count, marker, size in (("lemma", "o", 5), ("exact", "D", 9)):
-        here = rows[(rows["n"] == nodes) & (rows["wavelengths"] == wavelengths) & (rows["count"] == count)]
-        if len(here):
-            handles += axes.plot(MESSAGES, float(here["objective"].iloc[0]) * step / unit, linestyle="none",
+        selected = rows[(rows["n"] == nodes) & (rows["wavelengths"] == wavelengths) & (rows["count"] == count)]
+        if len(selected):
+            handles += axes.plot(MESSAGES, float(selected["objective"].iloc[0]) * step / unit, linestyle="none",
                                  marker=marker, markerfacecolor="none", color=colour, markersize=size,
                                  label=f"best integer radices, {count}")  # fmt: skip
     log_axes(axes)
@@ -158,12 +158,14 @@ def _times(panels: tuple[tuple[int, int], ...]) -> Any:
 
 def _time_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for _, here in rows.groupby(["n", "wavelengths"]):
-        nodes, wavelengths = int(here["n"].iloc[0]), int(here["wavelengths"].iloc[0])
+    for _, group in rows.groupby(["n", "wavelengths"]):
+        nodes, wavelengths = int(group["n"].iloc[0]), int(group["wavelengths"].iloc[0])
         steps = ", ".join(
             f"{a.name} {a.steps(nodes, wavelengths):.4g}" for a in theory.TABLE_I if a.name != "One-stage"
         )
-        best = ", ".join(f"{count} {int(value)}" for count, value in zip(here["count"], here["objective"], strict=True))
+        best = ", ".join(
+            f"{count} {int(value)}" for count, value in zip(group["count"], group["objective"], strict=True)
+        )
         parts.append(f"N = {nodes}, w = {wavelengths}: {steps}; best integer radices {best}")
     grown = theory.step_time(128 * 2.0**20 / 1024) / theory.step_time(4 * 2.0**20 / 1024)
     alone = theory.step_time(128 * 2.0**20) / theory.step_time(4 * 2.0**20)
@@ -187,12 +189,12 @@ READINGS = tuple(itertools.product(("nearest", "ceiling"), ("fractional", "round
 def _saved(figure: str, rival: str, depth: str, steps: str) -> float:
     """The mean saving of OpTree's steps over a rival's in the panels of a figure [%]."""
     other = next(a for a in theory.TABLE_I if a.name == rival)
-    found = []
+    results = []
     for n, w in _FIVE if figure == "figure 5" else _SIX:
         root = theory.theorem_2_root(n)
         own = theory.theorem_1(n, w, round(root) if depth == "nearest" else math.ceil(root))
-        found.append(100 * (1 - (math.ceil(own - 1e-9) if steps == "rounded up" else own) / other.steps(n, w)))
-    return sum(found) / len(found)
+        results.append(100 * (1 - (math.ceil(own - 1e-9) if steps == "rounded up" else own) / other.steps(n, w)))
+    return sum(results) / len(results)
 
 
 def _savings_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -210,9 +212,9 @@ def _savings(rows: pd.DataFrame) -> Figure:
         places = np.arange(len(shown))
         handles += axes.plot(places, shown["printed"], linestyle="none", marker="*", markersize=13,
                                   color=INK, label="printed in the paper")  # fmt: skip
-        for number, (reading, here) in enumerate(rows.groupby("reading", sort=False)):
+        for number, (reading, group) in enumerate(rows.groupby("reading", sort=False)):
             colour, marker = series(number)
-            handles += axes.plot(places + 0.12 * (number - 1.5), here["saving"], linestyle="none", marker=marker,
+            handles += axes.plot(places + 0.12 * (number - 1.5), group["saving"], linestyle="none", marker=marker,
                                  color=colour, markerfacecolor="none", label=str(reading))  # fmt: skip
         names = [f"{rival}\n{name}" for rival, name in zip(shown["rival"], shown["figure"], strict=True)]
         axes.set_xticks(places, names)
@@ -222,9 +224,9 @@ def _savings(rows: pd.DataFrame) -> Figure:
 
 def _savings_finding(rows: pd.DataFrame) -> str:
     parts = [
-        f"{here['rival'].iloc[0]}, {here['figure'].iloc[0]}: printed {here['printed'].iloc[0]}, "
-        f"ours {here['saving'].min():.2f} to {here['saving'].max():.2f}"
-        for _, here in rows.groupby(["figure", "rival"], sort=False)
+        f"{group['rival'].iloc[0]}, {group['figure'].iloc[0]}: printed {group['printed'].iloc[0]}, "
+        f"ours {group['saving'].min():.2f} to {group['saving'].max():.2f}"
+        for _, group in rows.groupby(["figure", "rival"], sort=False)
     ]
     return "Mean savings [%]. " + "; ".join(parts) + ". WRHT's steps are reconstructed; no verdict rests on them."
 
@@ -233,10 +235,10 @@ def _savings_finding(rows: pd.DataFrame) -> str:
 
 
 def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    found = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & rows["proof"].isin(PROVEN)].copy()
-    found["ring"] = found["instance"].str.startswith("wdm-ring")
-    found["by"] = np.where(found["method"] == "cycle-cover", "closed form", "branch and bound")
-    return found.drop_duplicates(["n", "ring", "by"]).sort_values(["ring", "by", "n"])
+    table = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & rows["proof"].isin(PROVEN)].copy()
+    table["ring"] = table["instance"].str.startswith("wdm-ring")
+    table["by"] = np.where(table["method"] == "cycle-cover", "closed form", "branch and bound")
+    return table.drop_duplicates(["n", "ring", "by"]).sort_values(["ring", "by", "n"])
 
 
 def _lemma(rows: pd.DataFrame) -> Figure:
@@ -244,11 +246,11 @@ def _lemma(rows: pd.DataFrame) -> Figure:
 
     with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]",
                    columns=2) as (figure, axes, handles):  # fmt: skip
-        for number, ((ring, by), here) in enumerate(rows.groupby(["ring", "by"])):
+        for number, ((ring, by), group) in enumerate(rows.groupby(["ring", "by"])):
             colour, marker = series(number)
-            formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in here["n"]])
-            handles += axes.plot(here["n"], formula - here["objective"], linestyle="none", marker=marker, color=colour,
-                                 markersize=9 - 2 * (number % 2), markerfacecolor="none",
+            formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in group["n"]])
+            handles += axes.plot(group["n"], formula - group["objective"], linestyle="none", marker=marker,
+                                 color=colour, markersize=9 - 2 * (number % 2), markerfacecolor="none",
                                  label=f"{'ring' if ring else 'line'}, {by}")  # fmt: skip
         log_axes(axes, "x")
         axes.set_yticks([0, 1])

@@ -46,11 +46,11 @@ def _volume_bound(spec: str) -> float:
 def _ocs(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="degree D (switches, ports of a server)",
                    y="time ÷ time of divisible circuits [–]") as (figure, axes, handles):  # fmt: skip
-        for number, (traffic, here) in enumerate(rows.groupby("traffic")):
+        for number, (traffic, group) in enumerate(rows.groupby("traffic")):
             colour, marker = series(number)
-            mean = here.groupby("degree")["ratio"].mean()
+            mean = group.groupby("degree")["ratio"].mean()
             axes.plot(
-                here["degree"], here["ratio"], linestyle="none", marker=marker, color=colour, markersize=4, alpha=0.5
+                group["degree"], group["ratio"], linestyle="none", marker=marker, color=colour, markersize=4, alpha=0.5
             )
             handles += axes.plot(mean.index, mean, color=colour, marker=marker, markersize=6, linewidth=1,
                                  label=f"{traffic} (mean)")  # fmt: skip
@@ -61,8 +61,8 @@ def _ocs(rows: pd.DataFrame) -> Figure:
 
 def _ocs_finding(rows: pd.DataFrame) -> str:
     ends = []
-    for traffic, here in rows.groupby("traffic"):
-        mean = here.groupby("degree")["ratio"].mean()
+    for traffic, group in rows.groupby("traffic"):
+        mean = group.groupby("degree")["ratio"].mean()
         ends.append(f"{traffic} {mean.iloc[0]:.3g} at D = {mean.index[0]}, {mean.iloc[-1]:.3g} at D = {mean.index[-1]}")
     both = rows.groupby("instance")["method"].nunique()
     twice = [name for name, count in both.items() if count > 1]
@@ -102,11 +102,11 @@ def _ring_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _ring(rows: pd.DataFrame) -> Figure:
     with styled_figure(6.6, 6.4) as (figure, handles):
         above, below = figure.subplots(2, 1, sharex=True)
-        for number, ((n, scheme), here) in enumerate(rows.groupby(["n", "scheme"])):
+        for number, ((n, scheme), group) in enumerate(rows.groupby(["n", "scheme"])):
             colour, marker = series(number)
-            above.plot(here["wavelengths"], here["ratio"], color=colour, marker=marker, markersize=5, linewidth=1)
-            handles += below.plot(here["wavelengths"], here["time_solve_s"], color=colour, marker=marker, markersize=5,
-                                  linewidth=1, label=f"n = {n}: {scheme}")  # fmt: skip
+            above.plot(group["wavelengths"], group["ratio"], color=colour, marker=marker, markersize=5, linewidth=1)
+            handles += below.plot(group["wavelengths"], group["time_solve_s"], color=colour, marker=marker,
+                                  markersize=5, linewidth=1, label=f"n = {n}: {scheme}")  # fmt: skip
         above.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(above, "x")
         log_axes(below)
@@ -118,11 +118,11 @@ def _ring(rows: pd.DataFrame) -> Figure:
 
 def _ring_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for (n, scheme), here in rows.groupby(["n", "scheme"]):
-        proven = int(here["proof"].isin(PROVEN).sum())
-        worst = here["ratio"].max()
-        parts.append(f"n = {n}, {scheme}: {proven} of {len(here)} proven, at most {worst:.4g} times the bound, "
-                     f"{here['time_solve_s'].max():.3g} s")  # fmt: skip
+    for (n, scheme), group in rows.groupby(["n", "scheme"]):
+        proven = int(group["proof"].isin(PROVEN).sum())
+        worst = group["ratio"].max()
+        parts.append(f"n = {n}, {scheme}: {proven} of {len(group)} proven, at most {worst:.4g} times the bound, "
+                     f"{group['time_solve_s'].max():.3g} s")  # fmt: skip
     return "; ".join(parts) + "." if parts else "No result yet."
 
 
@@ -152,10 +152,10 @@ def _placement(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="degree D of a GPU (including one circuit to other groups)",
                    y="makespan of Algorithm 1 ÷ lower bound [–]", columns=2) as (figure, axes, handles):  # fmt: skip
         large = rows[rows["over_optimum"].isna()]
-        for number, ((model, _), here) in enumerate(large.groupby(["model", "instance"])):
+        for number, ((model, _), group) in enumerate(large.groupby(["model", "instance"])):
             colour, marker = series(number)
-            handles += axes.plot(here["degree"], here["over_bound"], color=colour, marker=marker, markersize=5,
-                                 linewidth=1, label=f"{model}, {int(here['n'].iloc[0])} sub-operations")  # fmt: skip
+            handles += axes.plot(group["degree"], group["over_bound"], color=colour, marker=marker, markersize=5,
+                                 linewidth=1, label=f"{model}, {int(group['n'].iloc[0])} sub-operations")  # fmt: skip
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "y")
     return figure
@@ -164,9 +164,9 @@ def _placement(rows: pd.DataFrame) -> Figure:
 def _placement_finding(rows: pd.DataFrame) -> str:
     small, large = rows[rows["over_optimum"].notna()], rows[rows["over_optimum"].isna()]
     parts = [
-        f"{model}: {here['over_bound'].iloc[0]:.3g} times the bound at D = {here['degree'].iloc[0]}, "
-        f"{here['over_bound'].iloc[-1]:.3g} at D = {here['degree'].iloc[-1]}"
-        for model, here in large.groupby("model")
+        f"{model}: {group['over_bound'].iloc[0]:.3g} times the bound at D = {group['degree'].iloc[0]}, "
+        f"{group['over_bound'].iloc[-1]:.3g} at D = {group['degree'].iloc[-1]}"
+        for model, group in large.groupby("model")
     ]
     if len(small):
         ratio = small["over_optimum"]
@@ -200,9 +200,9 @@ def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
 def _hybrid(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x=f"GPUs of a group k, of {_GPUS}", y="iteration time ÷ least over k [–]",
                    columns=2) as (figure, axes, handles):  # fmt: skip
-        for number, (case, here) in enumerate(rows.groupby("case", sort=False)):
+        for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
             colour, marker = series(number)
-            handles += axes.plot(here["k"], here["time"] / here["time"].min(), color=colour, marker=marker,
+            handles += axes.plot(group["k"], group["time"] / group["time"].min(), color=colour, marker=marker,
                                  markersize=5, linewidth=1, label=str(case))  # fmt: skip
         log_axes(axes)
         axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
@@ -212,8 +212,8 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
 
 def _hybrid_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for case, here in rows.groupby("case", sort=False):
-        times = here.set_index("k")["time"]
+    for case, group in rows.groupby("case", sort=False):
+        times = group.set_index("k")["time"]
         parts.append(
             f"{case}: k = {times.idxmin()}, {times[1] / times.min():.3g} times as fast as k = 1 and "
             f"{times[_GPUS] / times.min():.3g} times as k = {_GPUS}"

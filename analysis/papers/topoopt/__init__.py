@@ -207,10 +207,10 @@ def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | 
     """
     from opticoll.solvers.executor import make_executor
 
-    found = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
+    outcome = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
     groups: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in cells(figures):
-        if tuple(_row(cell).items()) not in found:
+        if tuple(_row(cell).items()) not in outcome:
             changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes
             key = cell["model"], cell["network"], cell["degree"], cell.get("batch"), cell.get("section"), changing
             groups.setdefault(key, []).append(cell)
@@ -220,20 +220,20 @@ def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | 
         for done, (_, result) in enumerate(executor.map_unordered(_records, order), 1):
             if isinstance(result, Exception):
                 raise result
-            found.update({tuple(row.items())[:-1]: row["seconds"] for row in result})
-            _write(path, found)
+            outcome.update({tuple(row.items())[:-1]: row["seconds"] for row in result})
+            _write(path, outcome)
             sys.stderr.write(f"{done} of {len(order)} groups of cells\n")
-    _write(path, found)
+    _write(path, outcome)
 
 
-def _write(path: Path, found: dict[tuple[tuple[str, str], ...], str]) -> None:
+def _write(path: Path, result: dict[tuple[tuple[str, str], ...], str]) -> None:
     """Write the rows in the order of the cells; other rows come last."""
     place = {tuple(_row(cell).items()): number for number, cell in enumerate(cells())}
     text = io.StringIO()
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
     writer.writeheader()
-    for key in sorted(found, key=lambda key: (place.get(key, len(place)), key)):
-        writer.writerow({**dict(key), "seconds": found[key]})
+    for key in sorted(result, key=lambda key: (place.get(key, len(place)), key)):
+        writer.writerow({**dict(key), "seconds": result[key]})
     rewrite(path, text.getvalue())
 
 

@@ -133,14 +133,14 @@ def _alternating(laboratory: Laboratory) -> Measurement:
         ranges[kind] = {model: f"{best[model]:.4g} to {worst[model]:.4g}" for model in models}
         counts.append(f"{kind}: {', '.join(f'{model} {text}' for model, text in ranges[kind].items())}")
         suboptimal.append(f"{over} of {len(models)}")
-        found = f"slower for {len(slower)} of {len(models)}"
+        outcome = f"slower for {len(slower)} of {len(models)}"
         choices += [
             reading("strategies; likely", f"{kind}; for some models slower than alternating, for none faster",
-                    bool(slower) and not faster, f"{found}, faster for {len(faster)}"),
+                    bool(slower) and not faster, f"{outcome}, faster for {len(faster)}"),
             reading("strategies; likely", f"{kind}; for at least half of the models", 2 * len(slower) >= len(models),
-                    found),
+                    outcome),
             reading("strategies; likely", f"{kind}; for more than half of the models", 2 * len(slower) > len(models),
-                    found),
+                    outcome),
         ]  # fmt: skip
     result = decided(
         choices, tuple(spec for models in cases.values() for spec, _ in models.values()),
@@ -165,17 +165,17 @@ def _recovery(laboratory: Laboratory) -> Measurement:
         spare.append(f"{free.total()} of {circuits.total()} in {spec}")
         apart: nx.DiGraph[int] = nx.DiGraph(free.keys())
         every: nx.DiGraph[int] = nx.DiGraph(circuits.keys())
-        found = dict.fromkeys(("a circuit of no ring", "circuits of no ring", "any circuits"), 0)
+        result = dict.fromkeys(("a circuit of no ring", "circuits of no ring", "any circuits"), 0)
         for u, v in hops:
             left = every if circuits[u, v] > 1 else nx.restricted_view(every, [], [(u, v)])
             there = apart.has_node(u) and apart.has_node(v)
             for way, replaced in zip(
-                found, (free[u, v] > 0, there and nx.has_path(apart, u, v), nx.has_path(left, u, v)), strict=True
+                result, (free[u, v] > 0, there and nx.has_path(apart, u, v), nx.has_path(left, u, v)), strict=True
             ):
-                found[way] += replaced
+                result[way] += replaced
         choices += [
             reading("replacement; job", f"{way}; {spec}", count == len(hops), round(count / len(hops), 4),
-                    otherwise=Verdict.NOT_TESTABLE) for way, count in found.items()
+                    otherwise=Verdict.NOT_TESTABLE) for way, count in result.items()
         ]  # fmt: skip
     return decided(
         choices, tuple(laboratory.scope["jobs"]),

@@ -65,13 +65,13 @@ def _cost_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 def _cost(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.2, 4.0, columns=2) as (figure, handles):
-        for axes, (degree, here) in zip(figure.subplots(1, 2, sharey=True), rows.groupby("degree"), strict=True):
+        for axes, (degree, group) in zip(figure.subplots(1, 2, sharey=True), rows.groupby("degree"), strict=True):
             handles.clear()
-            for number, (architecture, line) in enumerate(here.groupby("architecture")):
+            for number, (architecture, line) in enumerate(group.groupby("architecture")):
                 colour, marker = series(number)
                 handles += axes.plot(line["n"], line["cost"] / 1e6, color=colour, marker=marker, markersize=5,
                                      linewidth=1.2, label=_NAMES[str(architecture)])  # fmt: skip
-            own = here[here["architecture"] == "topoopt"]
+            own = group[group["architecture"] == "topoopt"]
             for (label, factor), marker in zip(_PRINTED_COSTS.items(), ("*", "P"), strict=True):
                 handles += axes.plot(own["n"], own["cost"] / 1e6 * factor, color=INK, marker=marker, markersize=9,
                                      markerfacecolor="none", linestyle="none", label=label)  # fmt: skip
@@ -121,14 +121,14 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
 def _share(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.2, 4.2) as (figure, handles):
         printed: list[Any] = []
-        for axes, (degree, here) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
+        for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             handles.clear()
-            for number, (network, line) in enumerate(here.groupby("network")):
+            for number, (network, line) in enumerate(group.groupby("network")):
                 colour, marker = series(number)
                 handles += axes.plot(line["batch"], line["seconds"] * 1e3, color=colour, marker=marker, markersize=5,
                                      linewidth=1.2, label=str(network))  # fmt: skip
             if degree == min(DEGREES):
-                own = here[here["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
+                own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
                 factors = {128: 2.7, 2048: 1 / 1.1}
                 times = [own[batch] * factor for batch, factor in factors.items()]
                 printed = axes.plot(list(factors), times, color=INK, marker="*", markersize=11, markerfacecolor="none",
@@ -146,8 +146,8 @@ def _share(rows: pd.DataFrame) -> Figure:
 
 def _share_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for degree, here in rows.groupby("degree"):
-        table: Any = here.pivot_table(index="batch", columns="network", values="seconds")
+    for degree, group in rows.groupby("degree"):
+        table: Any = group.pivot_table(index="batch", columns="network", values="seconds")
         tree = table["TopoOpt"] / table["Fat-tree of the same cost"]
         ideal = table["TopoOpt"] / table["Ideal Switch"]
         parts.append(
@@ -173,11 +173,11 @@ def _tax_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 def _tax(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="samples per GPU", y="bandwidth tax [–]", columns=2) as (figure, axes, handles):
-        for number, (degree, here) in enumerate(rows.groupby("degree")):
+        for number, (degree, group) in enumerate(rows.groupby("degree")):
             colour, marker = series(number)
-            handles += axes.plot(here["batch"], here["tax"], color=colour, marker=marker, linewidth=1.2,
+            handles += axes.plot(group["batch"], group["tax"], color=colour, marker=marker, linewidth=1.2,
                                  label=f"d = {degree}, R = bytes of the gradients")  # fmt: skip
-            handles += axes.plot(here["batch"], here["ring_tax"], color=colour, marker=marker, markerfacecolor="none",
+            handles += axes.plot(group["batch"], group["ring_tax"], color=colour, marker=marker, markerfacecolor="none",
                                  linewidth=1, linestyle=(0, (4, 3)),
                                  label=f"d = {degree}, R = bytes sent by rings")  # fmt: skip
         printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
@@ -211,9 +211,9 @@ def _path_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 def _paths(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.0, x="path length [hops]", y="share of server pairs") as (figure, axes, handles):
-        for number, ((degree, here), printed) in enumerate(zip(rows.groupby("degree"), (5.7, 3.0), strict=True)):
+        for number, ((degree, group), printed) in enumerate(zip(rows.groupby("degree"), (5.7, 3.0), strict=True)):
             colour, _ = series(number)
-            handles += axes.step(here["hops"], here["cdf"], where="post", color=colour, linewidth=1.6,
+            handles += axes.step(group["hops"], group["cdf"], where="post", color=colour, linewidth=1.6,
                                  label=f"d = {degree}")  # fmt: skip
             axes.axvline(printed, color=colour, linewidth=1, linestyle=(0, (2, 3)))
             axes.annotate(f"paper's mean,\nd = {degree}", (printed, 0.03), (4, 0), textcoords="offset points",
@@ -226,9 +226,9 @@ def _paths(rows: pd.DataFrame) -> Figure:
 
 def _path_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for degree, here in rows.groupby("degree"):
-        mean = float((here["hops"] * here["pairs"]).sum() / 127)
-        parts.append(f"d = {degree}: mean {mean:.2f}, longest {int(here['hops'].max())}")
+    for degree, group in rows.groupby("degree"):
+        mean = float((group["hops"] * group["pairs"]).sum() / 127)
+        parts.append(f"d = {degree}: mean {mean:.2f}, longest {int(group['hops'].max())}")
     return "; ".join(parts) + ". The paper's means are 5.7 and 3."
 
 
@@ -259,8 +259,8 @@ def _loads(rows: pd.DataFrame) -> Figure:
         lines: dict[str, Any] = {}
         names = sorted(set(rows["routing"]))
         panels = figure.subplots(1, rows["batch"].nunique(), sharey=True, squeeze=False)[0]
-        for axes, (batch, here) in zip(panels, rows.groupby("batch"), strict=True):
-            for _, row in here.iterrows():
+        for axes, (batch, group) in zip(panels, rows.groupby("batch"), strict=True):
+            for _, row in group.iterrows():
                 colour, _ = series(names.index(row["routing"]))
                 name = f"d = {row['degree']}, {row['routing']}"
                 values = np.asarray(row["loads"]) / 1e6
@@ -279,9 +279,9 @@ def _loads(rows: pd.DataFrame) -> Figure:
 
 def _load_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for (degree, batch), here in rows.groupby(["degree", "batch"]):
+    for (degree, batch), group in rows.groupby(["degree", "batch"]):
         printed = [f"{name} {max(load) / 1e6:.1f} MB, least {min(load) / max(load):.2f} of it"
-                for name, load in zip(here["routing"], here["loads"], strict=True)]  # fmt: skip
+                for name, load in zip(group["routing"], group["loads"], strict=True)]  # fmt: skip
         parts.append(f"d = {degree}, batch {batch}: {', '.join(printed)}")
     return "Largest load: " + "; ".join(parts) + "."
 
@@ -304,9 +304,9 @@ def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 def _diameter(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="servers n", y="diameter ÷ d n^(1/d) [–]") as (figure, axes, handles):
-        for number, (degree, here) in enumerate(rows.groupby("degree")):
+        for number, (degree, group) in enumerate(rows.groupby("degree")):
             colour, _ = series(number)
-            handles += axes.plot(here["n"], here["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
+            handles += axes.plot(group["n"], group["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.grid(visible=True)
         axes.set_ylim(0, 1.05)
@@ -315,7 +315,8 @@ def _diameter(rows: pd.DataFrame) -> Figure:
 
 def _diameter_finding(rows: pd.DataFrame) -> str:
     parts = [
-        f"d = {degree}: {here['ratio'].min():.2f}-{here['ratio'].max():.2f}" for degree, here in rows.groupby("degree")
+        f"d = {degree}: {group['ratio'].min():.2f}-{group['ratio'].max():.2f}"
+        for degree, group in rows.groupby("degree")
     ]
     return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
 
@@ -383,16 +384,16 @@ def _rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _draw(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="servers n", y="maximum load ÷ optimum or bound [–]") as (figure, axes, handles):
         for number, (method, label) in enumerate(_METHODS.items()):
-            here = rows[rows["method"] == method]
-            if not len(here):
+            selected = rows[rows["method"] == method]
+            if not len(selected):
                 continue
             colour, marker = series(number)
             aside = 0.14 * (number - 1)  # shift equal values sideways to keep them visible
             for proven, filled in ((True, colour), (False, "none")):
-                part = here[here["proven"] == proven]
+                part = selected[selected["proven"] == proven]
                 drawn = axes.plot(part["n"] + aside, part["ratio"], color=colour, marker=marker, linestyle="none",
                                   markersize=5, markerfacecolor=filled, label=label)  # fmt: skip
-                if proven or not len(here[here["proven"]]):
+                if proven or not len(selected[selected["proven"]]):
                     handles += drawn
         axes.axhline(1.0, color=INK, linewidth=1)
         axes.annotate("filled: proven optimum; hollow: best bound", (0.01, 0.99),
@@ -416,9 +417,9 @@ def _finding(rows: pd.DataFrame) -> str:
     if len(open_ones):
         parts.append(f"the others within {100 * (open_ones['ratio'].max() - 1):.3g} % of the bound")
     for method in ("topology-finder", "ocs-reconfig"):
-        for traffic, here in sorted(rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"), key=str):
+        for traffic, group in sorted(rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"), key=str):
             parts.append(
-                f"{_METHODS[method]} on {traffic} traffic: {here['ratio'].min():.3g} to {here['ratio'].max():.3g} "
+                f"{_METHODS[method]} on {traffic} traffic: {group['ratio'].min():.3g} to {group['ratio'].max():.3g} "
                 "times the optimum"
             )
     return "; ".join(parts) + "."

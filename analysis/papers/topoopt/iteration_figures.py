@@ -60,8 +60,8 @@ def _models(rows: pd.DataFrame) -> Figure:
         for axes, model in zip(figure.subplots(2, 3).flat, MODELS, strict=True):
             for number, network in enumerate(NETWORKS):
                 colour, marker = series(number)
-                here = rows[(rows["model"] == model) & (rows["network"] == network)].sort_values("link_gbps")
-                axes.plot(here["link_gbps"], here["seconds"], color=colour, marker=marker, markersize=4,
+                selected = rows[(rows["model"] == model) & (rows["network"] == network)].sort_values("link_gbps")
+                axes.plot(selected["link_gbps"], selected["seconds"], color=colour, marker=marker, markersize=4,
                                      linewidth=1.1, label=network)  # fmt: skip
             log_axes(axes)
             axes.set_xticks(LINKS, [str(b) for b in LINKS])
@@ -103,12 +103,12 @@ def _models_finding(rows: pd.DataFrame) -> str:
 
 def _batches(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.6, 4.2) as (figure, handles):
-        for axes, (degree, here) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
-            for number, (network, line) in enumerate(here.groupby("network")):
+        for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
+            for number, (network, line) in enumerate(group.groupby("network")):
                 colour, marker = series(number)
                 axes.plot(line["batch"], line["seconds"], color=colour, marker=marker, markersize=5, linewidth=1.2,
                           label=str(network))  # fmt: skip
-            own = here[here["network"] == "TopoOpt"].set_index("batch")["seconds"]
+            own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"]
             if degree == 4:
                 axes.plot([128, 2048], [2.7 * own[128], own[2048] / 1.1], color=INK, marker="*", linestyle="none",
                           markersize=11, markerfacecolor="none", label="fat-tree by the paper's ratios")  # fmt: skip
@@ -125,8 +125,8 @@ def _batches(rows: pd.DataFrame) -> Figure:
 
 def _batches_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for degree, here in rows.groupby("degree"):
-        table: Any = here.pivot_table(index="batch", columns="network", values="seconds")
+    for degree, group in rows.groupby("degree"):
+        table: Any = group.pivot_table(index="batch", columns="network", values="seconds")
         tree, ideal = table["Fat-tree"] / table["TopoOpt"], table["TopoOpt"] / table["Ideal Switch"]
         parts.append(
             f"d = {degree}: fat-tree over TopoOpt {tree[128]:.2f} at batch 128, {tree[2048]:.2f} at 2048; TopoOpt over "
@@ -140,15 +140,15 @@ def _batches_finding(rows: pd.DataFrame) -> str:
 def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
     """Published mean over the jobs of figure 16 at every load, and ours with the same numbers of jobs [s]."""
     ours = rows[(rows["degree"] == degree) & (rows["network"] == "TopoOpt")].set_index("model")["seconds"]
-    found = []
+    results = []
     for jobs in (5, 10, 15, 20, 27):
         own = [one for one in shared_cluster() if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)]
         count = sum(one.samples for one in own)
-        found.append({
+        results.append({
             "jobs": jobs, "published": sum(one.samples * one.mean for one in own) / count,
             "simulated": sum(one.samples * float(ours[one.model]) for one in own) / count,
         })  # fmt: skip
-    return frame(found)
+    return frame(results)
 
 
 #: Degree and network whose times of single jobs are published, with B = 100 Gb/s; the ideal switch has one link.
@@ -216,9 +216,9 @@ _RULES = {50.0: "every 50 ms", 5.0: "every 5 pauses, at least 5 ms", 0.5: "every
 
 def _pauses(rows: pd.DataFrame) -> Figure:
     with styled_figure(8.4, 4.8, columns=2) as (figure, handles):
-        for axes, (model, here) in zip(figure.subplots(1, 2), rows.groupby("model"), strict=True):
+        for axes, (model, group) in zip(figure.subplots(1, 2), rows.groupby("model"), strict=True):
             number = 0
-            for network, line in here.groupby("network"):
+            for network, line in group.groupby("network"):
                 for least, rule in _RULES.items():
                     own = line["interval_ms"] == (5e-3 * line["pause_us"]).clip(lower=least)
                     shown = line[own].sort_values("pause_us")
@@ -230,7 +230,9 @@ def _pauses(rows: pd.DataFrame) -> Figure:
             still = table[(table["figure"] == 28) & (table["degree"] == 8) & (table["model"] == model)]
             time = float(still[still["link_gbps"] == 100]["seconds"].iloc[0])
             axes.axhline(time, color=INK, linewidth=1, label="TopoOpt")
-            slow = here[(here["network"] == "OCS-reconfig-noFW") & (here["interval_ms"] == 50)].sort_values("pause_us")
+            slow = group[(group["network"] == "OCS-reconfig-noFW") & (group["interval_ms"] == 50)].sort_values(
+                "pause_us"
+            )
             if model == "bert":
                 axes.plot(slow["pause_us"], 1.4 * slow["seconds"], color=INK, marker="*", markersize=10,
                           markerfacecolor="none", linestyle="none", label="FW by the paper's ratio, 1.4")  # fmt: skip
@@ -246,8 +248,8 @@ def _pauses(rows: pd.DataFrame) -> Figure:
 
 def _pauses_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for (model, interval), here in rows.groupby(["model", "interval_ms"]):
-        table: Any = here.pivot_table(index="pause_us", columns="network", values="seconds")
+    for (model, interval), group in rows.groupby(["model", "interval_ms"]):
+        table: Any = group.pivot_table(index="pause_us", columns="network", values="seconds")
         over = table["OCS-reconfig-FW"] / table["OCS-reconfig-noFW"]
         parts.append(f"{model}, every {interval:g} ms: {over.min():.2f} to {over.max():.2f}")
     return f"Time with forwarding over that without: {'; '.join(parts)}. The paper: 1.4 for BERT, below 1 for DLRM."
@@ -255,8 +257,8 @@ def _pauses_finding(rows: pd.DataFrame) -> str:
 
 def _degrees(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.6, 4.2, columns=4) as (figure, handles):
-        for axes, (link, here) in zip(figure.subplots(1, 2), rows.groupby("link_gbps"), strict=True):
-            for number, (model, line) in enumerate(here.groupby("model")):
+        for axes, (link, group) in zip(figure.subplots(1, 2), rows.groupby("link_gbps"), strict=True):
+            for number, (model, line) in enumerate(group.groupby("model")):
                 colour, marker = series(number)
                 axes.plot(line["degree"], line["seconds"], color=colour, marker=marker, linewidth=1.2, label=str(model))
                 first = line.sort_values("degree").iloc[0]
@@ -272,8 +274,8 @@ def _degrees(rows: pd.DataFrame) -> Figure:
 
 def _degrees_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for (link, model), here in rows.groupby(["link_gbps", "model"]):
-        time = here.set_index("degree")["seconds"]
+    for (link, model), group in rows.groupby(["link_gbps", "model"]):
+        time = group.set_index("degree")["seconds"]
         parts.append(f"{model} at {link} Gb/s {time[4] / time[10]:.2f}")
     return f"Time at d = 4 over that at d = 10: {', '.join(parts)}."
 

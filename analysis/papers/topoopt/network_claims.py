@@ -393,7 +393,7 @@ def _equal_cost(laboratory: Laboratory) -> Measurement:
         choices, ("figures 10 and 11",),
         f"Measured: B/B' at d = {' and '.join(map(str, degrees))}. The ports of a patch panel cost as much at any "
         "bandwidth, those of a switch do not, so slow links buy a fat-tree of the same bandwidth or more: "
-        + ", ".join(f"{min(here):.2f} to {max(here):.2f} at {link} Gb/s" for link, here in ratios.items())
+        + ", ".join(f"{min(group):.2f} to {max(group):.2f} at {link} Gb/s" for link, group in ratios.items())
         + ". The paper does not state B'.",
     )  # fmt: skip
 

@@ -81,10 +81,10 @@ def _panels(name: str) -> Panels:
     if name == "8":
         return {f"+{step} ring": ringed(hybrid, step) for step in STEPS}
     if name == "22":
-        return {f"trees {number}": found for number, found in enumerate(treed(hybrid, size), 1)}
+        return {f"trees {number}": result for number, result in enumerate(treed(hybrid, size), 1)}
     idle = ServerPool(SERVERS, 3, np.zeros((SERVERS, SERVERS)))
     weights = training_job("candle", "5.6").dense_weights
-    return {f"trees {number}": found for number, found in enumerate(treed(idle, NUMBER_BYTES * weights), 1)}
+    return {f"trees {number}": result for number, result in enumerate(treed(idle, NUMBER_BYTES * weights), 1)}
 
 
 def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -106,15 +106,15 @@ def heat(figure: Figure, panels: Panels, axes: list[Axes], printed: tuple[float,
     scale = LogNorm(LEAST, most)
     edges = np.arange(SERVERS + 1) - 0.5
     drawn: Any = None
-    for here, (name, matrix) in zip(axes, panels.items(), strict=True):
+    for group, (name, matrix) in zip(axes, panels.items(), strict=True):
         shown = np.ma.masked_less(matrix, LEAST)
-        drawn = here.pcolormesh(edges, edges, shown, norm=scale, cmap=mpl.colormaps["viridis_r"], linewidth=0)
-        here.set_aspect("equal")
-        here.set_ylim(edges[-1], edges[0])
-        here.set_xticks([0, 5, 10, 15])
-        here.set_yticks([0, 5, 10, 15])
-        here.set_xlabel("to server")
-        here.set_title(name)
+        drawn = group.pcolormesh(edges, edges, shown, norm=scale, cmap=mpl.colormaps["viridis_r"], linewidth=0)
+        group.set_aspect("equal")
+        group.set_ylim(edges[-1], edges[0])
+        group.set_xticks([0, 5, 10, 15])
+        group.set_yticks([0, 5, 10, 15])
+        group.set_xlabel("to server")
+        group.set_title(name)
     axes[0].set_ylabel("from server")
     bar = figure.colorbar(drawn, ax=axes, shrink=0.85)
     bar.set_label("sent from server to server")
@@ -130,9 +130,9 @@ def _size(size: float) -> str:
 def _heat(*printed: float) -> Callable[[pd.DataFrame], Figure]:
     def draw(rows: pd.DataFrame) -> Figure:
         panels: Panels = {}
-        for name, here in rows.groupby("panel", sort=False):
+        for name, group in rows.groupby("panel", sort=False):
             matrix = np.zeros((SERVERS, SERVERS))
-            matrix[here["source"], here["target"]] = here["bytes"]
+            matrix[group["source"], group["target"]] = group["bytes"]
             panels[str(name)] = matrix
         with styled_figure(2.6 * len(panels) + 1.4, 3.0) as (figure, _):
             heat(figure, panels, list(np.atleast_1d(figure.subplots(1, len(panels), sharey=True))), printed)
@@ -144,8 +144,8 @@ def _heat(*printed: float) -> Callable[[pd.DataFrame], Figure]:
 def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
     def finding(rows: pd.DataFrame) -> str:
         parts = [
-            f"{panel}: {len(here)} pairs, at most {here['bytes'].max() / 1e9:.3g} GB, least "
-            f"{here['bytes'].min() / 1e6:.3g} MB" for panel, here in rows.groupby("panel", sort=False)
+            f"{panel}: {len(group)} pairs, at most {group['bytes'].max() / 1e9:.3g} GB, least "
+            f"{group['bytes'].min() / 1e6:.3g} MB" for panel, group in rows.groupby("panel", sort=False)
         ]  # fmt: skip
         return "; ".join(parts) + f". {printed}"
 
@@ -196,8 +196,8 @@ def _links(rows: pd.DataFrame) -> Figure:
     groups = list(rows.groupby("panel", sort=False))
     with styled_figure(8.0, 2.8 * -(-len(groups) // 3)) as (figure, _):
         grid = np.atleast_2d(figure.subplots(-(-len(groups) // 3), 3)).ravel()
-        for number, (axes, (name, here)) in enumerate(zip(grid, groups, strict=True)):
-            ends = list(zip(here["source"].tolist(), here["target"].tolist(), strict=True))
+        for number, (axes, (name, group)) in enumerate(zip(grid, groups, strict=True)):
+            ends = list(zip(group["source"].tolist(), group["target"].tolist(), strict=True))
             _around(axes, ends, series(number % 3)[0], str(name))
     return figure
 
@@ -312,9 +312,9 @@ def constructions() -> list[Row]:
             seconds, checked = [], []
             for _ in range(3):
                 start = time.perf_counter()
-                found = build(pool)
+                result = build(pool)
                 middle = time.perf_counter()
-                worst = max(residuals(pool, found.values()).values())
+                worst = max(residuals(pool, result.values()).values())
                 checked.append(time.perf_counter() - middle)
                 seconds.append(middle - start)
             rows.append(
@@ -323,8 +323,8 @@ def constructions() -> list[Row]:
                     "d": degree,
                     "job": job,
                     "method": name,
-                    "max load / bound": found.max_load / lower_bounds(pool)["max-load"].value,
-                    "bandwidth tax": found.bandwidth_tax,
+                    "max load / bound": result.max_load / lower_bounds(pool)["max-load"].value,
+                    "bandwidth tax": result.bandwidth_tax,
                     "worst violation": worst,
                     "construct [s]": min(seconds),
                     "check [s]": min(checked),

@@ -177,7 +177,7 @@ def solve_child(item: Child) -> F64:
     form = compile_model(child.FORMULATION.build["matrix"](data))
     steps = scaling_steps(form)
     steps.append(reformulate(steps[-1].form if steps else form, child.FORMULATION))
-    outcome = solve_scaled(form, item.solver, item.request, steps=steps, here=item.alone)
+    outcome = solve_scaled(form, item.solver, item.request, steps=steps, in_process=item.alone)
     values: dict[str, Any] | None = None
     if outcome.x is not None:
         values = child.FORMULATION.repair(data, form.values(outcome.x))  # type: ignore[misc]
@@ -256,14 +256,14 @@ FLOW_DECOMPOSITION = Method(
 
 def split_paths(context: Context, g: F64, F: float) -> Divided:
     """Split every source's flow into the weighted paths of the path model."""
-    found = from_flow(context.data.flow, g)
+    result = from_flow(context.data.flow, g)
     context.remaining()
-    pair = np.repeat(np.arange(found.sources.size), np.diff(found.first_path))
-    length = np.diff(found.first_arc)
-    ends = (found.sources, found.targets)
-    paths = assemble(context.instance, found.arcs.astype(np.int64), length, pair, ends)
-    values = {"f": found.rate[np.lexsort((length, pair))], "F": np.asarray(found.F), **to_arrays(paths)}
-    return Divided(values, "path stripping", found.summary)
+    pair = np.repeat(np.arange(result.sources.size), np.diff(result.first_path))
+    length = np.diff(result.first_arc)
+    ends = (result.sources, result.targets)
+    paths = assemble(context.instance, result.arcs.astype(np.int64), length, pair, ends)
+    values = {"f": result.rate[np.lexsort((length, pair))], "F": np.asarray(result.F), **to_arrays(paths)}
+    return Divided(values, "path stripping", result.summary)
 
 
 def refuse_restricted(context: Context, method: str) -> None:
@@ -420,9 +420,9 @@ def _loads(flows: F64, packing: Packing) -> F64:
 
 def _opposite(topology: Topology, other: Topology) -> I64:
     """The arc of ``other``, the reversed topology, that is each arc of ``topology``, ``(m,)``."""
-    found = np.empty(topology.arcs, dtype=np.int64)
-    found[np.lexsort((topology.capacity, topology.tail, topology.head))] = np.arange(other.arcs)
-    return found
+    result = np.empty(topology.arcs, dtype=np.int64)
+    result[np.lexsort((topology.capacity, topology.tail, topology.head))] = np.arange(other.arcs)
+    return result
 
 
 def run_tree_packing(context: Context) -> Answer:
@@ -512,20 +512,20 @@ def run_source_flows(context: Context) -> Answer:
         )
     )  # fmt: skip
     bound = None if relaxed.bound is None else float(np.ceil(outward.down(data.chunks * relaxed.bound, 2)))
-    found = context.solve(
+    result = context.solve(
         Task(
             context.formulation.name, task.instance, method=str(context.parameters["solver"]),
             settings=settings, time_limit_s=context.remaining(), **common,
         )
     )  # fmt: skip
     values = None
-    if found.verified and found.values is not None:
-        values = {name: np.rint(array) for name, array in found.values.items()}
+    if result.verified and result.values is not None:
+        values = {name: np.rint(array) for name, array in result.values.items()}
         if data.model == "chunks":
             values = chunk_values(data, prepare(context.instance, settings), values)
     return Answer(
-        found.termination, values=values, bound=bound, bound_source="step prices of the time-stepped LP, whole rounds",
-        solver={**found.record["solver"], "name": "source-flows"}, message=found.record["message"] or "",
+        result.termination, values=values, bound=bound, bound_source="step prices of the time-stepped LP, whole rounds",
+        solver={**result.record["solver"], "name": "source-flows"}, message=result.record["message"] or "",
     )  # fmt: skip
 
 

@@ -414,8 +414,8 @@ def _place(candidates: PathSet, routes: PathSet, kappa: int) -> I64:
     for k in range(routes.pairs):
         listed = candidates.of_pair(k)
         wanted = [routes.path(p) for p in routes.of_pair(k)]
-        found = [p for p in listed if candidates.path(p) in wanted]
-        choice += [*found, *(p for p in listed if p not in found)][:kappa]
+        results = [p for p in listed if candidates.path(p) in wanted]
+        choice += [*results, *(p for p in listed if p not in results)][:kappa]
     return np.array(choice, dtype=np.int64)
 
 

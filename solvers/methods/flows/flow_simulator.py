@@ -455,8 +455,8 @@ def designed_network(
         As for :func:`simulate`.
     """
     pool = pool_of(graph, circuits.degree, ring_factor)
-    found = circuits.rule == "topoopt"
-    design = topology_finder(pool) if found else ocs_reconfig(pool, discount=circuits.discount)
+    result = circuits.rule == "topoopt"
+    design = topology_finder(pool) if result else ocs_reconfig(pool, discount=circuits.discount)
     rings: dict[tuple[int, ...], list[tuple[float, tuple[int, ...]]]] = {}
     for ring in design.rings:
         rings.setdefault(pool.groups[ring.group].members, []).append((ring.share, ring.order))

@@ -57,13 +57,13 @@ def trees(
         first = first + 1 if first + 1 < n else 0
         count -= 1
         waiting[u] = False
-        here = distance[u]
+        selected = distance[u]
         for a in range(first_out[u], first_out[u + 1]):
             v, one = head[a], length[a]
             there, arcs = distance[v], parent[v]
             changed = 0
             for lane in range(LANES):
-                old, farther = there[lane], here[lane] + one
+                old, farther = there[lane], selected[lane] + one
                 nearer = farther < old
                 there[lane] = farther if nearer else old
                 arcs[lane] = a if nearer else arcs[lane]

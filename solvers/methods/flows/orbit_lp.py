@@ -96,7 +96,7 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
         solver = "highs-simplex" if columns <= SIMPLEX_COLUMNS else "highs-ipx"
     task = context.task
     request = SolveRequest(context.remaining(), task.threads, task.tol, task.seed)
-    outcome = solve_scaled(form, solver, request, here=True)
+    outcome = solve_scaled(form, solver, request, in_process=True)
     solution = ReducedSolution(
         outcome.termination, algorithm=outcome.algorithm or solver, version=outcome.version, columns=columns,
         message=outcome.message,

@@ -215,15 +215,15 @@ class _Machine:
         parts, first_group, many = [], 0, first.size
         while first_group < first.size:
             many = min(many, first.size - first_group)
-            here = rows[edge[first_group] : edge[first_group + many]]
-            part = self.step(pattern, here)
+            selected = rows[edge[first_group] : edge[first_group + many]]
+            part = self.step(pattern, selected)
             if part.rounds == 1:
                 parts.append(part)
                 first_group, many = first_group + many, many + 1
             elif many > 1:
                 many = -(-many // 2)
             else:
-                members = np.unique(pattern.source[here]).tolist()
+                members = np.unique(pattern.source[selected]).tolist()
                 msg = (
                     f"the sums that {len(members)} GPUs ({members[0]}, {members[1]}, ...) exchange do not fit into one "
                     "round; use more lasers or waveguides, or whole=false"

@@ -169,7 +169,7 @@ def ring_circuits(demand: F64, wavelengths: int) -> I64:
     source, target = (ends.tolist() for ends in np.nonzero(demand * (1 - np.eye(n))))
     queue = [(-float(demand[s, t]), s, t, 1) for s, t in zip(source, target, strict=True)]
     heapify(queue)
-    found: list[tuple[int, int, int, int]] = []
+    results: list[tuple[int, int, int, int]] = []
     while queue:
         _, s, t, more = queue[0]
         hops = ((t - s) % n, (s - t) % n)
@@ -179,12 +179,12 @@ def ring_circuits(demand: F64, wavelengths: int) -> I64:
             w = next((w for w, row in enumerate(free[way]) if row & bits == bits), wavelengths)
             if w < wavelengths:
                 free[way][w] ^= bits
-                found.append((s, t, way, w))
+                results.append((s, t, way, w))
                 heapreplace(queue, (-float(demand[s, t]) / (more + 1), s, t, more + 1))
                 break
         else:
             heappop(queue)
-    return np.array(found, dtype=np.int64).reshape(-1, 4)
+    return np.array(results, dtype=np.int64).reshape(-1, 4)
 
 
 def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, float] | None:

@@ -290,7 +290,7 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
     if not bandwidth > 0:
         msg = f"hybrids: bandwidth={bandwidth}; the all-reduce needs a positive number of bytes/s"
         raise NotApplicable(msg)
-    found = []
+    results = []
     for k in (k for k in range(1, gpus + 1) if gpus % k == 0):
         groups = gpus // k
         parameters = {"k": k, "degree": degree, "replicas": groups, "bandwidth": bandwidth, "memory": memory}
@@ -312,8 +312,8 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
             best = min(best, (makespan, device), key=lambda one: one[0]) if best else (makespan, device)
         if best is not None:
             held = float(np.bincount(best[1], data.graph.weights).max())
-            found.append(Hybrid(k, groups, best[0], 2e6 * (groups - 1) / groups * held / bandwidth))
-    return found
+            results.append(Hybrid(k, groups, best[0], 2e6 * (groups - 1) / groups * held / bandwidth))
+    return results
 
 
 def run(context: Context) -> Answer:
@@ -412,7 +412,7 @@ class Enumeration:
         """Whether the search was completed; the best placement is kept either way."""
         k, n = self.data.devices, self.data.n
         self.at, self.end, self.begun = [-1] * n, [0.0] * n, [0.0] * n
-        self.free, self.sends, self.hears, self.held = [0.0] * k, [0] * k, [0] * k, [0.0] * k
+        self.free, self.sends, self.receives, self.held = [0.0] * k, [0] * k, [0] * k, [0.0] * k
         return self._append(0, (0.0, -1), sum(self.p), 0.0)
 
     def _allowed(self, u: int, g: int) -> bool:
@@ -420,7 +420,7 @@ class Enumeration:
         if self.data.rule == "distance":
             return (g - h) % self.data.devices <= delta
         return h == g or (
-            (self.sends[h] | 1 << g).bit_count() <= delta and (self.hears[g] | 1 << h).bit_count() <= delta
+            (self.sends[h] | 1 << g).bit_count() <= delta and (self.receives[g] | 1 << h).bit_count() <= delta
         )
 
     def _append(self, count: int, last: tuple[float, int], work: float, latest: float) -> bool:
@@ -461,13 +461,13 @@ class Enumeration:
                 start = max(self.free[g], ready)
                 if (start, v) <= last or start + self.p[v] + self.tails[v] >= self.best * (1 - 1e-12):
                     continue
-                saved = self.free[g], self.hears[g], [(self.at[u], self.sends[self.at[u]]) for u, _ in self.into[v]]
+                saved = self.free[g], self.receives[g], [(self.at[u], self.sends[self.at[u]]) for u, _ in self.into[v]]
                 for u, _ in self.into[v]:
                     if self.at[u] != g:
                         self.sends[self.at[u]] |= 1 << g
-                        self.hears[g] |= 1 << self.at[u]
+                        self.receives[g] |= 1 << self.at[u]
                 degrees = data.rule == "distance" or (
-                    self.hears[g].bit_count() <= data.delta
+                    self.receives[g].bit_count() <= data.delta
                     and all(self.sends[h].bit_count() <= data.delta for h, _ in saved[2])
                 )
                 if degrees:
@@ -477,7 +477,7 @@ class Enumeration:
                     complete &= self._append(count + 1, (start, v), work - self.p[v], max(latest, self.end[v]))
                     self.at[v] = -1
                     self.held[g] -= self.occupied[v]
-                self.free[g], self.hears[g] = saved[0], saved[1]
+                self.free[g], self.receives[g] = saved[0], saved[1]
                 for h, mask in reversed(saved[2]):
                     self.sends[h] = mask
                 if self.left < 0:

@@ -583,12 +583,14 @@ def exchanged(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000
     """
     if data.n > MOST_EXCHANGED or steps <= 0:
         return
-    found, cables, uplinks = [], data.cables or data.n**2, data.uplinks or data.n**2
+    result, cables, uplinks = [], data.cables or data.n**2, data.uplinks or data.n**2
     for start in range(starts):
         rng = np.random.default_rng([seed, start])
         order, draws = rng.permutation(data.n**2), rng.random((steps, 5))
-        found.append(_exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.links))
-    for links, norm in sorted(found, key=lambda one: one[1]):
+        result.append(
+            _exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.links)
+        )
+    for links, norm in sorted(result, key=lambda one: one[1]):
         if norm < UNREACHED:
             tail, head = np.nonzero(links)
             topology = Topology(data.n, tail, head)

@@ -85,7 +85,7 @@ def _descend(
     """
     n = table.shape[0]
     depth, queue = np.empty(n, np.int32), np.empty(n, np.int32)
-    found, sums = np.zeros((starts, degree), np.int64), np.full(starts, UNREACHED)
+    values, sums = np.zeros((starts, degree), np.int64), np.full(starts, UNREACHED)
     for start in range(starts):
         used = np.zeros(n, np.bool_)
         chosen = np.zeros(degree, np.int64)
@@ -133,8 +133,8 @@ def _descend(
                 used[inverses[old]], used[inverses[v]] = False, True
             if total < best:
                 best, bad = total, 0
-        found[start], sums[start] = chosen, best
-    return found, sums
+        values[start], sums[start] = chosen, best
+    return values, sums
 
 
 def groups(n: int) -> list[tuple[int, int, int]]:
@@ -143,7 +143,7 @@ def groups(n: int) -> list[tuple[int, int, int]]:
     Multipliers that generate the same subgroup modulo m give isomorphic groups if they have the same order; one of each
     is kept.
     """
-    found = []
+    results = []
     for k in (k for k in range(1, n + 1) if n % k == 0):
         m = n // k
         seen: set[frozenset[int]] = set()
@@ -153,9 +153,9 @@ def groups(n: int) -> list[tuple[int, int, int]]:
             powers = frozenset(pow(r, b, m) for b in range(k))
             if powers not in seen:
                 seen.add(powers)
-                found.append((m, k, r))
-    step = max(1, -(-len(found) // MOST_GROUPS))
-    return found[::step]
+                results.append((m, k, r))
+    step = max(1, -(-len(results) // MOST_GROUPS))
+    return results[::step]
 
 
 def named(n: int, degree: int, directed: bool) -> Iterator[str]:
@@ -203,8 +203,8 @@ def cayley_candidates(
             return
         table = product(m, k, r, nodes[:, None], nodes[None, :]).astype(np.int32)
         inverses = inverse(m, k, r, nodes)
-        found, sums = _descend(rng, table, inverses, degree, directed, starts, fails)
-        chosen = np.sort(found if directed else np.minimum(found, inverses[found]), axis=1)
+        result, sums = _descend(rng, table, inverses, degree, directed, starts, fails)
+        chosen = np.sort(result if directed else np.minimum(result, inverses[result]), axis=1)
         chosen, first = np.unique(chosen[sums < UNREACHED], axis=0, return_index=True)
         for elements, total in zip(chosen, sums[sums < UNREACHED][first].tolist(), strict=True):
             generators = "x".join(map(str, np.unique(elements).tolist()))
@@ -214,8 +214,8 @@ def cayley_candidates(
 
 def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Candidate]:
     """At most :data:`MOST_EXCHANGE_CANDIDATES` candidates by exchanges of links, for up to ``MOST_EXCHANGED`` nodes."""
-    found = exchanged(data, seed=seed, starts=starts, steps=steps)
-    for topology, _ in zip(found, range(MOST_EXCHANGE_CANDIDATES), strict=False):
+    result = exchanged(data, seed=seed, starts=starts, steps=steps)
+    for topology, _ in zip(result, range(MOST_EXCHANGE_CANDIDATES), strict=False):
         yield Candidate(topology.spec, float(topology.hops.sum()) / topology.arcs)
 
 
@@ -238,18 +238,18 @@ def candidates(
         msg = f"symmetric-search: groups of {data.n} elements are too large to search; take n up to {MOST_ELEMENTS}"
         raise BadInput(msg)
     ways = (True, False) if data.directed else (False,)  # a two-way topology is also one of one-way links
-    found = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
+    results = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
     for way in ways:
-        found += cayley_candidates(
+        results += cayley_candidates(
             data.n, data.degree, way, seed=seed, starts=starts, fails=fails, deadline=deadline
         )  # fmt: skip
     if deadline is None or time.monotonic() < deadline:
-        found += exchange_candidates(data, seed=seed, starts=starts, steps=steps)
-    return sorted(found, key=lambda candidate: candidate.least)
+        results += exchange_candidates(data, seed=seed, starts=starts, steps=steps)
+    return sorted(results, key=lambda candidate: candidate.least)
 
 
 @dataclass
-class Found:
+class SearchResult:
     """The best topology of a search: its spec, its time T, and its flows on orbits (None if they are not solved)."""
 
     spec: str = ""
@@ -269,8 +269,8 @@ def search(
     fails: int = 300,
     most: int = 40,
     exchanges: int = 5000,
-    on_better: Callable[[Found], None] = lambda found: None,
-) -> Found:
+    on_better: Callable[[SearchResult], None] = lambda result: None,
+) -> SearchResult:
     """Solve the flow problem of candidates in order until no other can be better, or the bound is attained.
 
     ``context`` gives seed, tolerance and time limit. Half of the time at most is for listing candidates. Where it ends
@@ -283,25 +283,25 @@ def search(
     half = None if context.deadline is None else (time.monotonic() + context.deadline) / 2
     listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges, deadline=half)
     bound = float(least_time(data)[0]) * (1 + context.task.tol)
-    found = Found(candidates=len(listed))
+    result = SearchResult(candidates=len(listed))
     for candidate in listed[:most]:
-        if found.time <= bound or candidate.least >= found.time:
+        if result.time <= bound or candidate.least >= result.time:
             break
         try:
             context.remaining()
             orbits = flow_orbits.find(master.prepare(parse(candidate.spec)))
             solved = solve_reduced(context, orbits, None, "auto")
         except TimeoutError:
-            found.interrupted = True
-            found.spec = found.spec or candidate.spec
+            result.interrupted = True
+            result.spec = result.spec or candidate.spec
             break
         except NotApplicable:  # disconnected
             continue
-        found.tried += 1
-        if solved.flows is not None and solved.upper < found.time * (1 - 1e-9):
-            found.spec, found.time, found.orbits, found.flows = candidate.spec, solved.upper, orbits, solved.flows
-            on_better(found)
-    return found
+        result.tried += 1
+        if solved.flows is not None and solved.upper < result.time * (1 - 1e-9):
+            result.spec, result.time, result.orbits, result.flows = candidate.spec, solved.upper, orbits, solved.flows
+            on_better(result)
+    return result
 
 
 def run_symmetric_search(context: Context) -> Answer:
@@ -324,23 +324,23 @@ def run_symmetric_search(context: Context) -> Answer:
     """
     data: Design = context.data
 
-    def answer_of(found: Found) -> Answer:
-        assert found.orbits is not None
-        assert found.flows is not None
-        topology, F = found.orbits.data.topology, 1.0 / found.time
+    def answer_of(result: SearchResult) -> Answer:
+        assert result.orbits is not None
+        assert result.flows is not None
+        topology, F = result.orbits.data.topology, 1.0 / result.time
         return Answer(
             Termination.TOLERANCE,
-            values=_values(data.n, topology, found.orbits.lift(found.flows) * F, F),
+            values=_values(data.n, topology, result.orbits.lift(result.flows) * F, F),
             solver={
                 "name": "symmetric-search",
                 "version": None,
                 "algorithm": "descents over generators",
                 "options": {},
             },
-            metrics={"candidates": found.candidates, "tried": found.tried, "found": found.spec},
+            metrics={"candidates": result.candidates, "tried": result.tried, "found": result.spec},
         )
 
-    best = search(context, data, on_better=lambda found: context.save(answer_of(found), 1.0 / found.time),
+    best = search(context, data, on_better=lambda result: context.save(answer_of(result), 1.0 / result.time),
                   **{name: int(value) for name, value in context.parameters.items()})  # fmt: skip
     if best.orbits is None:
         ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE

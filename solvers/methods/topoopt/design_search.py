@@ -236,9 +236,9 @@ class WiringSearch:
 
     def __init__(
         self, data: Wiring, *, tol: float, seed: int, tick: Callable[[], float | None],
-        found: Callable[[TopologyDesign], None],
+        on_improvement: Callable[[TopologyDesign], None],
     ) -> None:  # fmt: skip
-        self.data, self.tol, self.seed, self.tick, self.found = data, tol, seed, tick, found
+        self.data, self.tol, self.seed, self.tick, self.on_improvement = data, tol, seed, tick, on_improvement
         self.tax = data.objective == "bandwidth-tax"
         self.oracle = Oracle(data)
         self.best = starting_design(data)
@@ -278,7 +278,7 @@ class WiringSearch:
         """Keep a design if it improves the incumbent."""
         if design is not None and self.data.worth(design) < self.value:
             self.best, self.value = design, self.data.worth(design)
-            self.found(design)
+            self.on_improvement(design)
 
     def exchanges(self, descents: int, moves: int | None = None) -> None:
         """Descents by 2-exchanges, the first from the incumbent's circuits, the others from random ones."""
@@ -348,13 +348,13 @@ class WiringSearch:
         if left is not None and np.isfinite(self.pace):
             moves = max(min(moves, int(self.pace * left / 2)), least)
         begun = time.monotonic()
-        found = annealed(
+        result = annealed(
             tail, head, self.data.parallel, self.demand, squarings=2 - self.splits % 2, moves=moves,
             random=self.random, tick=self.tick,
         )  # fmt: skip
         self.pace = moves / max(time.monotonic() - begun, 1e-9)
         self.splits += 1
-        return found
+        return result
 
     def _take_circuits(self, tail: I64, head: I64) -> float:
         """Route circuits of the ordered servers, keep the design if it is better, and return its value."""
@@ -503,10 +503,11 @@ def run(context: Context) -> Answer:
             save()
         return left
 
-    def found(_: TopologyDesign) -> None:
+    def on_improvement(_: TopologyDesign) -> None:
         save()
 
-    search = WiringSearch(context.data, tol=context.task.tol, seed=context.task.seed, tick=tick, found=found)
+    tol, seed = context.task.tol, context.task.seed
+    search = WiringSearch(context.data, tol=tol, seed=seed, tick=tick, on_improvement=on_improvement)
     save()
     ending, message = Termination.TOLERANCE, "exchanges alone prove no more than the analytic bounds"
     try:

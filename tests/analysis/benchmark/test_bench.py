@@ -47,14 +47,14 @@ def run(root, store, monkeypatch):
         'name = "tiny"\nformulations = ["alltoall.master"]\ninstances = ["ring:{3,4}"]\nmethods = ["highs-simplex"]\n',
         encoding="utf-8",
     )
-    found = {"t": Table("t", "Tea [s]", lambda: [{"cup": "a:1", "s": 0.25}]), "u": Table("u", "U", lambda: [{"x": 1}])}
+    result = {"t": Table("t", "Tea [s]", lambda: [{"cup": "a:1", "s": 0.25}]), "u": Table("u", "U", lambda: [{"x": 1}])}
 
     def make(results):
         figure = new_figure(2, 1)
         figure.add_subplot().plot(results["n"], results["objective"])
         return "Values", f"{len(results)} values.", figure
 
-    monkeypatch.setattr(bench, "tables", lambda: found)
+    monkeypatch.setattr(bench, "tables", lambda: result)
     monkeypatch.setattr(bench, "STUDIES", (str(study),))
     monkeypatch.setattr(bench, "PLOTS", (bench.Plot("p", (str(study),), make),))
     return lambda *words: bench.main([*words, "--root", str(root), "--store", str(store.root)])

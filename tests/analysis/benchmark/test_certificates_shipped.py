@@ -61,15 +61,15 @@ def test_fill_resumes_and_check_refuses_changed_files(tmp_path, capsys):
         (name for name in SHIPPED if SHIPPED[name].file.endswith(".vipr.gz")), key=lambda name: SHIPPED[name].nonzeros
     )
     [problem] = [one for one in problems() if one.name == smallest]
-    [(_, found)] = certificates.fill([problem], 60.0, index=index, folder=folder)
-    assert found.value == SHIPPED[smallest].value
-    assert found.instance_hash == parse(problem.instance).hash
-    assert certificates.certified(index) == {smallest: found}
+    [(_, result)] = certificates.fill([problem], 60.0, index=index, folder=folder)
+    assert result.value == SHIPPED[smallest].value
+    assert result.instance_hash == parse(problem.instance).hash
+    assert certificates.certified(index) == {smallest: result}
     assert list(certificates.wanted([problem], index=index)) == []
-    assert certificates.verify(problem, found, folder) is None
-    assert "proves" in certificates.verify(problem, replace(found, value="1/7"), folder)
-    (folder / found.file).write_bytes(b"")
-    assert "SHA-256" in certificates.verify(problem, found, folder)
+    assert certificates.verify(problem, result, folder) is None
+    assert "proves" in certificates.verify(problem, replace(result, value="1/7"), folder)
+    (folder / result.file).write_bytes(b"")
+    assert "SHA-256" in certificates.verify(problem, result, folder)
     index.write_text(json.dumps({smallest: {"instance_hash": "0", "value": None}}))
     assert list(certificates.wanted([problem], index=index)) == [problem]  # of another instance
     index.write_text("[]")

@@ -89,19 +89,19 @@ def test_a_subset_is_run_and_shown_beside_the_published_runs(tmp_path, monkeypat
     monkeypatch.setattr(published_results.published, "__defaults__", (tmp_path, None))
     published_results.write_tables(pd.DataFrame([selected()]), tmp_path)
     words = ["run", NAME, "--solver", "highs", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "page")]
-    told = CliRunner().invoke(published_results.cli, words)
-    assert told.exit_code == 0, told.output
-    assert "(here)" in told.output
-    assert "highs 1.2" in told.output
+    result = CliRunner().invoke(published_results.cli, words)
+    assert result.exit_code == 0, result.output
+    assert "(here)" in result.output
+    assert "highs 1.2" in result.output
     assert (tmp_path / "page" / "index.html").exists()
     assert {path.suffix for path in (tmp_path / "page" / "figures").iterdir()} == {".svg", ".png"}
     made = pd.read_csv(tmp_path / "page" / "tables" / "solvers-runs.csv")
     assert set(made["verdict"]) == {"solved"}
-    told = CliRunner().invoke(published_results.cli, ["show", NAME])
-    assert told.exit_code == 0, told.output
-    told = CliRunner().invoke(published_results.cli, [*words, "--alone"])
-    assert told.exit_code == 0, told.output
-    assert "highs 1.2" not in told.output
+    result = CliRunner().invoke(published_results.cli, ["show", NAME])
+    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(published_results.cli, [*words, "--alone"])
+    assert result.exit_code == 0, result.output
+    assert "highs 1.2" not in result.output
     assert len(list(Store(tmp_path / "store").names())) == 1
 
 
@@ -113,12 +113,12 @@ def test_an_interrupted_subset_says_how_to_go_on(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr("opticoll.solvers.runner.solve", interrupt)
-        told = CliRunner().invoke(published_results.cli, words)
-    assert told.exit_code != 0
-    assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command goes on" in told.output
+        result = CliRunner().invoke(published_results.cli, words)
+    assert result.exit_code != 0
+    assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command goes on" in result.output
     assert not (tmp_path / "page").exists()
-    told = CliRunner().invoke(published_results.cli, words)
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(published_results.cli, words)
+    assert result.exit_code == 0, result.output
 
 
 def test_a_contestant_is_a_solver_and_its_version_without_that_of_its_package(tmp_path):

@@ -85,15 +85,15 @@ def test_verdicts(changes, expected):
 
 def test_a_maximum_is_wrong_the_other_way_round():
     best = {"p": Best(10.0, 10.0, "optimal", "max", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
-    told = {v: table_of(run(sense="max", objective=v), best=best)["verdict"].item() for v in (9.9, 10.0, 10.1)}
-    assert told == {9.9: "wrong", 10.0: "solved", 10.1: "wrong"}
+    table = {v: table_of(run(sense="max", objective=v), best=best)["verdict"].item() for v in (9.9, 10.0, 10.1)}
+    assert table == {9.9: "wrong", 10.0: "solved", 10.1: "wrong"}
 
 
 def test_without_a_proven_value_the_best_of_the_runs_stands_in():
     rows = [run(solver="a", objective=10.0), run(solver="b", objective=12.0), run(solver="c", objective=1.0,
             verified=False, violations='{"rows": 1.0}')]  # fmt: skip
-    told = table_of(*[{**row, "bound": None} for row in rows]).set_index("solver")["verdict"]
-    assert told.to_dict() == {"a": "solved", "b": "wrong", "c": "wrong"}
+    table = table_of(*[{**row, "bound": None} for row in rows]).set_index("solver")["verdict"]
+    assert table.to_dict() == {"a": "solved", "b": "wrong", "c": "wrong"}
 
 
 def test_a_heuristic_at_the_best_known_value_has_solved_nothing_that_no_bound_proves():
@@ -106,32 +106,32 @@ def test_a_heuristic_at_the_best_known_value_has_solved_nothing_that_no_bound_pr
 @pytest.mark.parametrize(("accuracy", "expected"), [(1e-4, "solved"), (1e-6, "inexact"), (1e-9, "inexact")])
 def test_linear_programs_count_at_the_accuracy_they_reached(accuracy, expected):
     row = run(linear=True, kkt_primal=1e-12, kkt_dual=2e-5, kkt_gap=1e-7)
-    told = table_of(row, accuracy=accuracy)
-    assert told["verdict"].item() == expected
-    assert told["residual"].item() == 2e-5
+    table = table_of(row, accuracy=accuracy)
+    assert table["verdict"].item() == expected
+    assert table["residual"].item() == 2e-5
     assert table_of({**row, "kkt_gap": np.nan}, accuracy=accuracy)["verdict"].item() == "inexact"
 
 
 def test_accuracy_counts_whether_the_tolerance_was_reached_or_not_but_not_beyond_the_time_limit():
     row = run(linear=True, kkt_primal=1e-8, kkt_dual=1e-8, kkt_gap=1e-8, requested_tol=1e-9)
-    told = {word: table_of({**row, "termination": word})["verdict"].item()
+    table = {word: table_of({**row, "termination": word})["verdict"].item()
             for word in ("tolerance-not-reached", "iteration-limit", "time-limit", "memory-limit")}  # fmt: skip
-    assert told == {"tolerance-not-reached": "solved", "iteration-limit": "solved", "time-limit": "limit",
+    assert table == {"tolerance-not-reached": "solved", "iteration-limit": "solved", "time-limit": "limit",
                     "memory-limit": "memory"}  # fmt: skip
 
 
 def test_an_optimum_of_nothing_is_missed_by_differences_and_not_by_ratios():
     best = {"p": Best(0.0, 0.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
-    told = [table_of(run(objective=v, bound=None), best=best)["verdict"].item() for v in (0.0, 1e-9, 0.1)]
-    assert told == ["solved", "solved", "wrong"]
+    values = [table_of(run(objective=v, bound=None), best=best)["verdict"].item() for v in (0.0, 1e-9, 0.1)]
+    assert values == ["solved", "solved", "wrong"]
 
 
 def test_matched_accuracy_tells_first_order_from_simplex():
     rows = [run("p", "simplex", 9.0, linear=True, kkt_primal=0.0, kkt_dual=0.0, kkt_gap=0.0),
             run("p", "pdlp", 1.0, linear=True, kkt_primal=1e-6, kkt_dual=1e-7, kkt_gap=1e-5)]  # fmt: skip
-    told = solver_metrics.by_accuracy(pd.DataFrame(rows), {}).set_index(["solver", "accuracy"])["solved"]
-    assert [told["pdlp", e] for e in solver_metrics.ACCURACIES] == [1, 0, 0]
-    assert [told["simplex", e] for e in solver_metrics.ACCURACIES] == [1, 1, 1]
+    table = solver_metrics.by_accuracy(pd.DataFrame(rows), {}).set_index(["solver", "accuracy"])["solved"]
+    assert [table["pdlp", e] for e in solver_metrics.ACCURACIES] == [1, 0, 0]
+    assert [table["simplex", e] for e in solver_metrics.ACCURACIES] == [1, 1, 1]
 
 
 def test_of_several_tolerances_the_fastest_that_reached_the_accuracy_counts():
@@ -139,8 +139,8 @@ def test_of_several_tolerances_the_fastest_that_reached_the_accuracy_counts():
         return run("p", "pdlp", seconds, linear=True, requested_tol=tol, kkt_primal=0.0, kkt_dual=0.0, kkt_gap=residual)
 
     rows = pd.DataFrame([at(1e-4, 1.0, 5e-5), at(1e-6, 2.0, 5e-6), at(1e-9, 7.0, 5e-8)])
-    told = solver_metrics.by_accuracy(rows, {}).set_index("accuracy")
-    assert told["mean_penalised_s"].to_dict() == pytest.approx({1e-4: 1.0, 1e-6: 7.0, 1e-9: 600.0})
+    table = solver_metrics.by_accuracy(rows, {}).set_index("accuracy")
+    assert table["mean_penalised_s"].to_dict() == pytest.approx({1e-4: 1.0, 1e-6: 7.0, 1e-9: 600.0})
     kept = solver_metrics.one_run_each(table_of(*rows.to_dict("records"), accuracy=1e-9))
     assert kept[["verdict", "tol"]].to_numpy().tolist() == [["inexact", 1e-9]]
 
@@ -178,24 +178,24 @@ def three_problems():
 
 
 def test_summary_by_hand():
-    told = solver_metrics.summary(three_problems()).set_index("solver")
-    assert list(told.index) == ["slow", "part", "fast"] or list(told.index) == ["slow", "fast", "part"]
-    assert told.loc["fast", ["problems", "solved", "limit", "wrong"]].tolist() == [3, 2, 1, 0]
-    assert told.loc["fast", "mean_penalised_s"] == pytest.approx((2 * 4 * 601) ** (1 / 3) - 1)
-    assert told.loc["slow", "mean_penalised_s"] == pytest.approx((4 * 8 * 16) ** (1 / 3) - 1)
-    assert told.loc["fast", "mean_common_s"] == pytest.approx(8**0.5 - 1)  # over p and q
-    assert told.loc["slow", "mean_common_s"] == pytest.approx(32**0.5 - 1)
-    assert told["common"].tolist() == [2, 2, 2]
-    assert told.loc["part", "problems"] == 2
-    assert np.isnan(told.loc["part", "mean_penalised_s"])
-    assert np.isnan(told.loc["part", "mean_common_s"])
+    table = solver_metrics.summary(three_problems()).set_index("solver")
+    assert list(table.index) == ["slow", "part", "fast"] or list(table.index) == ["slow", "fast", "part"]
+    assert table.loc["fast", ["problems", "solved", "limit", "wrong"]].tolist() == [3, 2, 1, 0]
+    assert table.loc["fast", "mean_penalised_s"] == pytest.approx((2 * 4 * 601) ** (1 / 3) - 1)
+    assert table.loc["slow", "mean_penalised_s"] == pytest.approx((4 * 8 * 16) ** (1 / 3) - 1)
+    assert table.loc["fast", "mean_common_s"] == pytest.approx(8**0.5 - 1)  # over p and q
+    assert table.loc["slow", "mean_common_s"] == pytest.approx(32**0.5 - 1)
+    assert table["common"].tolist() == [2, 2, 2]
+    assert table.loc["part", "problems"] == 2
+    assert np.isnan(table.loc["part", "mean_penalised_s"])
+    assert np.isnan(table.loc["part", "mean_common_s"])
 
 
 def test_a_timeout_is_no_time():
-    told = table_of(run(seconds=60.0, termination="time-limit"), run(solver="b", seconds=2.0))
-    assert np.isnan(told.set_index("solver").loc["a", "seconds"])
-    assert solver_metrics.penalised(told).tolist() == [600.0, 2.0]
-    alone = solver_metrics.summary(told[told["solver"] == "a"])
+    table = table_of(run(seconds=60.0, termination="time-limit"), run(solver="b", seconds=2.0))
+    assert np.isnan(table.set_index("solver").loc["a", "seconds"])
+    assert solver_metrics.penalised(table).tolist() == [600.0, 2.0]
+    alone = solver_metrics.summary(table[table["solver"] == "a"])
     assert np.isnan(alone["mean_solved_s"].item())
     assert alone["mean_penalised_s"].item() == pytest.approx(600.0)
 
@@ -213,8 +213,8 @@ def test_order_of_rows_is_nothing(order):
 
 
 def test_profile_by_hand():
-    told = solver_metrics.performance_profile(three_problems())
-    curves = {name: list(zip(here["ratio"], here["share"], strict=True)) for name, here in told.groupby("solver")}
+    result = solver_metrics.performance_profile(three_problems())
+    curves = {name: list(zip(group["ratio"], group["share"], strict=True)) for name, group in result.groupby("solver")}
     third = 1 / 3
     assert set(curves) == {"fast", "slow"}  # part could not try q; nor does its time on r make slow slower
     assert curves["fast"] == [(1.0, pytest.approx(2 * third))]
@@ -225,8 +225,8 @@ def test_profile_by_hand():
 def test_solvers_with_gaps_are_compared_where_all_ran():
     shared = solver_metrics.run_by_all(three_problems())
     assert set(shared["problem"]) == {"p", "r"}
-    told = solver_metrics.performance_profile(shared)
-    curves = {name: list(zip(here["ratio"], here["share"], strict=True)) for name, here in told.groupby("solver")}
+    result = solver_metrics.performance_profile(shared)
+    curves = {name: list(zip(group["ratio"], group["share"], strict=True)) for name, group in result.groupby("solver")}
     assert curves == {"part": [(1.0, 1.0)], "fast": [(1.0, 0.0), (2.0, 0.5)],
                       "slow": [(1.0, 0.0), (6.0, 0.5), (15.0, 1.0)]}  # fmt: skip
 
@@ -242,14 +242,14 @@ def test_profiles_rise_to_the_share_solved_and_ignore_units(times, factor):
             rows.append(run(f"p{number}", "b", scale * b))
         return solver_metrics.performance_profile(table_of(*rows))
 
-    told, scaled = profile(1.0), profile(factor)
-    assert told["share"].tolist() == scaled["share"].tolist()
-    assert told["ratio"].tolist() == pytest.approx(scaled["ratio"].tolist())
-    for name, here in told.groupby("solver"):
-        assert here["ratio"].iloc[0] == 1.0
-        assert (here["share"].diff().dropna() > 0).all()
+    result, scaled = profile(1.0), profile(factor)
+    assert result["share"].tolist() == scaled["share"].tolist()
+    assert result["ratio"].tolist() == pytest.approx(scaled["ratio"].tolist())
+    for name, group in result.groupby("solver"):
+        assert group["ratio"].iloc[0] == 1.0
+        assert (group["share"].diff().dropna() > 0).all()
         solved = sum(not stopped for *_, stopped in times) if name == "a" else len(times)
-        assert here["share"].iloc[-1] == pytest.approx(solved / len(times))
+        assert group["share"].iloc[-1] == pytest.approx(solved / len(times))
 
 
 def test_problems_that_nobody_solved_stay_in_the_profile():
@@ -267,9 +267,9 @@ def synthetic(seed, problems=12, solvers=5):
     for p, s in np.ndindex(problems, solvers):
         odds = [0.6, 0.15, 0.05, 0.05, 0.15] if s >= solvers - 2 else [0.7, 0.15, 0.08, 0.07, 0.0]
         ending = rng.choice(["optimal", "time-limit", "memory-limit", "crashed", "unavailable"], p=odds)
-        found = rng.random() < 0.5
+        result = rng.random() < 0.5
         answer = {"objective": 10.0, "verified": True} if ending == "optimal" else (
-            {"objective": 10.0 + float(rng.integers(1, 9)), "verified": True} if ending == "time-limit" and found
+            {"objective": 10.0 + float(rng.integers(1, 9)), "verified": True} if ending == "time-limit" and result
             else {"objective": None, "verified": False})  # fmt: skip
         seconds = float(rng.uniform(0.01, 50)) if ending == "optimal" else float(rng.choice([LIMIT, 0.3]))
         times = np.sort(rng.uniform(0, min(seconds, LIMIT), 3))
@@ -287,7 +287,7 @@ def test_every_metric_against_plain_loops(seed):
     problems, solvers = sorted({p for p, _ in by}), sorted({s for _, s in by})
     time = {key: row["time_solver_s"] for key, row in by.items() if row["termination"] == "optimal"}
     full = [s for s in solvers if all(by[p, s]["termination"] != "unavailable" for p in problems)]
-    told = solver_metrics.summary(table).set_index("solver")
+    result = solver_metrics.summary(table).set_index("solver")
 
     def mean(times):
         product = 1.0
@@ -298,16 +298,16 @@ def test_every_metric_against_plain_loops(seed):
     common = [p for p in problems if all((p, s) in time for s in full)]
     for s in solvers:
         words = [by[p, s]["termination"] for p in problems]
-        counts = told.loc[s, ["problems", "solved", "limit", "memory", "failed"]].tolist()
+        counts = result.loc[s, ["problems", "solved", "limit", "memory", "failed"]].tolist()
         assert counts == [len(words) - words.count("unavailable"), words.count("optimal"), words.count("time-limit"),
                           words.count("memory-limit"), words.count("crashed")]  # fmt: skip
         if s in full:
             expected = mean([time.get((p, s), 10 * LIMIT) for p in problems])
-            assert told.loc[s, "mean_penalised_s"] == pytest.approx(expected)
+            assert result.loc[s, "mean_penalised_s"] == pytest.approx(expected)
             if common:
-                assert told.loc[s, "mean_common_s"] == pytest.approx(mean([time[p, s] for p in common]))
+                assert result.loc[s, "mean_common_s"] == pytest.approx(mean([time[p, s] for p in common]))
         else:
-            assert told.loc[s, ["mean_penalised_s", "mean_common_s"]].isna().all()
+            assert result.loc[s, ["mean_penalised_s", "mean_common_s"]].isna().all()
         integrals = []
         for p in problems:
             row, grid = by[p, s], np.linspace(0, LIMIT, 60_001)[:-1]
@@ -318,8 +318,8 @@ def test_every_metric_against_plain_loops(seed):
                 integrals.append(gap.sum() * (grid[1] - grid[0]))
                 given = table.loc[(table["problem"] == p) & (table["solver"] == s), "integral"].item()
                 assert given == pytest.approx(integrals[-1], abs=5e-3)
-        assert told.loc[s, "median_integral_s"] == pytest.approx(np.median(integrals), abs=5e-3)
-    assert (told["common"] == len(common)).all()
+        assert result.loc[s, "median_integral_s"] == pytest.approx(np.median(integrals), abs=5e-3)
+    assert (result["common"] == len(common)).all()
     steps = solver_metrics.performance_profile(table)
     assert sorted(set(steps["solver"])) == full
     for s in full:
@@ -348,11 +348,11 @@ def test_gap_at_the_limit():
         run(solver="b", termination="time-limit", objective=None, verified=False),
         run(solver="c"), best=best,
     )  # fmt: skip
-    told = solver_metrics.gaps_at_limit(table).set_index("solver")
-    assert set(told.index) == {"a", "b"}
-    assert told.loc["a", "best_gap"] == pytest.approx(0.2)
-    assert told.loc["a", "certified_gap"] == 0.5
-    assert np.isnan(told.loc["b", "best_gap"])
+    result = solver_metrics.gaps_at_limit(table).set_index("solver")
+    assert set(result.index) == {"a", "b"}
+    assert result.loc["a", "best_gap"] == pytest.approx(0.2)
+    assert result.loc["a", "certified_gap"] == 0.5
+    assert np.isnan(result.loc["b", "best_gap"])
 
 
 def test_primal_integral_by_hand():
@@ -476,13 +476,13 @@ def test_values_are_taken_from_the_runs_of_a_store(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
     store = tmp_path / "store"
     published_results.run_problems(benchmark_set.problems_named([name]), ["highs"], Store(store))
-    told = CliRunner().invoke(benchmark_set.cli, ["known", "--store", str(store)])
-    assert told.exit_code == 0, told.output
-    assert [line.partition(":")[0] for line in told.output.splitlines()] == [name]
-    found = read(place)[name]
-    assert (found.value, found.bound) == (pytest.approx(1 / 32), pytest.approx(1 / 32))
-    assert found.proof == "optimal"
-    assert benchmark_set.improved(found, poorer) is None
+    result = CliRunner().invoke(benchmark_set.cli, ["known", "--store", str(store)])
+    assert result.exit_code == 0, result.output
+    assert [line.partition(":")[0] for line in result.output.splitlines()] == [name]
+    result = read(place)[name]
+    assert (result.value, result.bound) == (pytest.approx(1 / 32), pytest.approx(1 / 32))
+    assert result.proof == "optimal"
+    assert benchmark_set.improved(result, poorer) is None
     again = CliRunner().invoke(benchmark_set.cli, ["known", name, "--store", str(store)])
     assert (again.exit_code, again.output) == (0, "")
 
@@ -510,8 +510,8 @@ def test_only_what_is_named_or_open_is_proven_and_the_rest_is_kept(words, expect
     monkeypatch.setattr(benchmark_set, "BEST", place)
     monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
     monkeypatch.setattr(benchmark_set, "prove", prove)
-    told = CliRunner().invoke(benchmark_set.cli, ["prove", "--time-limit", "7", *words])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(benchmark_set.cli, ["prove", "--time-limit", "7", *words])
+    assert result.exit_code == 0, result.output
     assert {name for name, _ in tried} == expected
     assert {limit for _, limit in tried} == {7.0}
     after = json.loads(place.read_text())
@@ -537,8 +537,8 @@ def test_runs_of_the_set_are_found_by_what_they_are():
         "requested_threads": one.threads,
     }  # fmt: skip
     others = [{"method": "auto"}, {"requested_time_limit_s": 5.0}, {"requested_settings": None}, {"instance": "ring:3"}]
-    told = benchmark_set.select(pd.DataFrame([row, *({**row, **other} for other in others)]))
-    assert told["problem_name"].tolist() == [one.name]
+    table = benchmark_set.select(pd.DataFrame([row, *({**row, **other} for other in others)]))
+    assert table["problem_name"].tolist() == [one.name]
 
 
 def solve_file(arguments, arrays, report):
@@ -579,11 +579,11 @@ def test_an_exported_problem_has_its_best_known_value_for_somebody_else(names, t
         assert [row["name"] for row in csv.DictReader(file)] == [row["name"] for row in index]
     for row in index:
         assert row["proof"] == "optimal"
-        found = call_isolated(
+        result = call_isolated(
             "test_solver_metrics:solve_file", {"file": str(tmp_path / "set" / row["file"])}, wall_limit_s=600.0
         ).values
-        assert found["status"] == "optimal"
-        assert found["value"] == pytest.approx(row["best_value"], rel=1e-6)
+        assert result["status"] == "optimal"
+        assert result["value"] == pytest.approx(row["best_value"], rel=1e-6)
 
 
 # the report ---------------------------------------------------------------------------------------------------------
@@ -612,18 +612,18 @@ def html(section):
 
 
 def test_the_section_shows_what_was_measured_and_exports_every_curve():
-    found = page.compare(results())
-    drawn = page.figures(found)
+    result = page.compare(results())
+    drawn = page.figures(result)
     assert {one.name for one in drawn} == {
         "solvers-profile-linear", "solvers-times-linear", "solvers-profile-integer", "solvers-times-integer",
         "solvers-accuracy", "solvers-gap-over-time",
     }  # fmt: skip
     assert all(axes.get_xlabel() for one in drawn for axes in one.figure.axes)
     assert all(one.figure.axes[0].get_ylabel() for one in drawn)
-    tables = page.tables(found)
+    tables = page.tables(result)
     assert {f"solvers-profile-{name}" for name in ("linear", "integer")} | {"solvers-gaps"} <= set(tables)
     assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
-    text = html(page.section(found, {one.name: one for one in drawn}))
+    text = html(page.section(result, {one.name: one for one in drawn}))
     assert text.count("<figure>") == 6
     assert "PAR-10" in text
 
@@ -635,19 +635,19 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
     for one in more:
         for solver, ending in (("highs", "optimal"), ("scip", "optimal"), ("cp-sat", "optimal"), ("gurobi", "optimal")):
             part = solver == "gurobi" and one is more[0]
-            found = known[one.name].value
+            result = known[one.name].value
             row = {**rows.iloc[-1].to_dict(), "formulation": one.formulation, "instance": one.instance,
                    "requested_settings": json.dumps(dict(one.settings)), "method": solver, "sense": "min",
-                   "termination": "unavailable" if part else ending, "objective": None if part else found,
-                   "bound": None if part else found, "verified": not part}  # fmt: skip
+                   "termination": "unavailable" if part else ending, "objective": None if part else result,
+                   "bound": None if part else result, "verified": not part}  # fmt: skip
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
-    found = page.compare(rows)
-    drawn = {one.name: one.caption for one in page.figures(found)}
+    result = page.compare(rows)
+    drawn = {one.name: one.caption for one in page.figures(result)}
     assert "could not try every problem: cp-sat, gurobi" in drawn["solvers-profile-integer"]
     assert "1 problems that every solver could try" in drawn["solvers-profile-integer-shared"]
-    assert set(found.profiles["integer"]["solver"]) == {"highs", "scip"}
-    assert set(found.profiles["integer-shared"]["solver"]) == {"highs", "scip", "cp-sat", "gurobi"}
-    assert "solvers-profile-integer-shared" in page.tables(found)
+    assert set(result.profiles["integer"]["solver"]) == {"highs", "scip"}
+    assert set(result.profiles["integer-shared"]["solver"]) == {"highs", "scip", "cp-sat", "gurobi"}
+    assert "solvers-profile-integer-shared" in page.tables(result)
 
 
 def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
@@ -655,16 +655,16 @@ def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
     rows = rows[(rows["method"] == "highs") & (rows["instance"] == "ring:16")]
     two = next(p for p in benchmark_set.problems() if p.name == "master-genkautz-n-32-d-4")
     other = {**rows.iloc[0].to_dict(), "instance": two.instance, "method": "scip", "objective": 4 / 85, "bound": 4 / 85}
-    found = page.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
-    assert "linear" not in found.profiles  # highs saw one problem, scip the other
-    assert found.summaries["linear"]["mean_penalised_s"].isna().all()
-    assert "solvers-profile-linear" not in {one.name for one in page.figures(found)}
-    assert html(page.section(found, {}))
+    table = page.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
+    assert "linear" not in table.profiles  # highs saw one problem, scip the other
+    assert table.summaries["linear"]["mean_penalised_s"].isna().all()
+    assert "solvers-profile-linear" not in {one.name for one in page.figures(table)}
+    assert html(page.section(table, {}))
 
 
 def test_no_censored_run_is_drawn_as_a_time():
-    found = page.compare(results())
-    figure = next(one.figure for one in page.figures(found) if one.name == "solvers-times-integer")
+    result = page.compare(results())
+    figure = next(one.figure for one in page.figures(result) if one.name == "solvers-times-integer")
     axes = figure.axes[0]
     marks = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     assert sorted(marks) == [0.5, pytest.approx(1.35 * results()["requested_time_limit_s"].iloc[0])]

@@ -51,20 +51,20 @@ def row_of(rows, contestant):
 def test_a_contestant_is_a_method_with_its_options(ran, capsys):
     file, store = ran
     assert main(["compare", str(file), "--store", str(store), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["study"], found["cells"], found["missing"], found["clock"]) == ("small", 16, 0, "solver")
-    assert [part["class"] for part in found["classes"]] == ["linear", "integer"]
-    for part in found["classes"]:
+    document = json.loads(capsys.readouterr().out)
+    assert (document["study"], document["cells"], document["missing"], document["clock"]) == ("small", 16, 0, "solver")
+    assert [part["class"] for part in document["classes"]] == ["linear", "integer"]
+    for part in document["classes"]:
         names = {row["contestant"] for row in part["contestants"]}
         assert {"highs", "highs presolve=off", "scip"} <= names
         one = row_of(part["contestants"], "highs presolve=off")
         assert (one["problems"], one["solved"], one["wrong"], one["runs"]) == (1, 1, 0, 2)
         assert one["spread"] >= 1
-    runs = [run for run in found["runs"] if run["contestant"] == "scip"]
+    runs = [run for run in document["runs"] if run["contestant"] == "scip"]
     for run in runs:
         assert run["seconds_min"] <= run["seconds"] <= run["seconds_max"]
-    assert found["page"] is None
-    assert found["wrong"] == []
+    assert document["page"] is None
+    assert document["wrong"] == []
 
 
 def test_a_solver_that_is_not_installed_is_no_contestant(ran):

@@ -145,11 +145,11 @@ def test_a_wrong_optimum_is_not_certified(monkeypatch):
 
 def test_regular_digraphs_are_all_there():
     """One of every class: the orbits of the labelled matrices with zero diagonal and row and column sums d."""
-    found = list(ledger.regular_digraphs())
-    [(g.n, int(g.out_degree[0])) for g in found]
-    assert all((g.out_degree == g.out_degree[0]).all() and g.connected for g in found)
+    results = list(ledger.regular_digraphs())
+    [(g.n, int(g.out_degree[0])) for g in results]
+    assert all((g.out_degree == g.out_degree[0]).all() and g.connected for g in results)
     for n, d in ((4, 2), (5, 2), (5, 3), (6, 5)):
-        members = [nx.DiGraph(zip(g.tail, g.head, strict=True)) for g in found if (g.n, g.out_degree[0]) == (n, d)]
+        members = [nx.DiGraph(zip(g.tail, g.head, strict=True)) for g in results if (g.n, g.out_degree[0]) == (n, d)]
         labelled = sum(
             factorial(n) // sum(1 for _ in nx.isomorphism.DiGraphMatcher(graph, graph).isomorphisms_iter())
             for graph in members
@@ -582,7 +582,7 @@ def test_records_of_a_row_are_in_the_store(ledger_of, store):
 # what is told -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("told", "inside", "outside"), [
+@pytest.mark.parametrize(("number", "inside", "outside"), [
     (PrintedNumber("1.11"), (1.105, 1.11, 1.115), (1.104, 1.116)),
     (PrintedNumber("96.85"), (96.846, 96.854), (96.84, 96.86)),
     (PrintedNumber("3"), (2.5, 3.06, 3.5), (2.4, 3.6)),
@@ -590,13 +590,13 @@ def test_records_of_a_row_are_in_the_store(ledger_of, store):
     (PrintedNumber("80", about=True), (72.0, 88.0), (71.9, 88.1)),
     (PrintedNumber("2.4", about=True), (2.16, 2.64), (2.15, 2.65)),
 ])  # fmt: skip
-def test_numbers_in_print(told, inside, outside):
-    assert all(map(told.holds, inside))
-    assert not any(map(told.holds, outside))
-    assert {told.verdict(x) for x in inside} == {Verdict.REPRODUCED}
-    assert {told.verdict(x, Verdict.SELF_CONTRADICTED) for x in outside} == {Verdict.SELF_CONTRADICTED}
-    low, high = told.ends
-    assert f"{low:.6g} to {high:.6g}" in told.tolerance
+def test_numbers_in_print(number, inside, outside):
+    assert all(map(number.holds, inside))
+    assert not any(map(number.holds, outside))
+    assert {number.verdict(x) for x in inside} == {Verdict.REPRODUCED}
+    assert {number.verdict(x, Verdict.SELF_CONTRADICTED) for x in outside} == {Verdict.SELF_CONTRADICTED}
+    low, high = number.ends
+    assert f"{low:.6g} to {high:.6g}" in number.tolerance
 
 
 def test_similar_is_ten_per_cent():

@@ -24,12 +24,12 @@ def test_gaps_are_over_the_optimum_where_it_is_proven_and_over_the_best_bound_el
         heuristic_run("q", "greedy", 12.0, 4.0), heuristic_run("q", "exact", 9.0, 8.0, "certified-gap"),
         {**heuristic_run("r", "greedy", 7.0, None), "ok": False},
     ])  # fmt: skip
-    told = gaps.gap_rows(rows, (gaps.Heuristics("f", ("greedy",)),)).set_index("problem")
-    assert told["ratio"].dropna().to_dict() == pytest.approx({"p": 1.2, "q": 1.5})
-    assert told["proven"].to_dict() == {"p": True, "q": False, "r": False}
+    table = gaps.gap_rows(rows, (gaps.Heuristics("f", ("greedy",)),)).set_index("problem")
+    assert table["ratio"].dropna().to_dict() == pytest.approx({"p": 1.2, "q": 1.5})
+    assert table["proven"].to_dict() == {"p": True, "q": False, "r": False}
     shown = "optimal on 0 of 2, 1 over a bound, 1 without a value or a bound, median 1.35, worst 1.5"
-    assert shown in gaps.finding(told.reset_index())
-    figure = gaps.draw(told.reset_index())
+    assert shown in gaps.finding(table.reset_index())
+    figure = gaps.draw(table.reset_index())
     axes = figure.axes[0]
     assert "n = 3" in axes.get_yticklabels()[0].get_text()
     assert "runs without a value" in [text.get_text() for text in figure.legends[0].get_texts()]
@@ -45,9 +45,9 @@ def test_gaps_over_another_formulation_and_of_a_metric():
         {**heuristic_run("p", "front", 2.0, 2.0, "optimal"), "formulation": "plan"},
     ])  # fmt: skip
     wanted = (gaps.Heuristics("paths", ("extract",), over="flow"), gaps.Heuristics("plan", ("chain",), metric="time"))
-    told = gaps.gap_rows(rows, wanted).set_index("heuristic")
-    assert told["ratio"].to_dict() == pytest.approx({"extract": 1.25, "chain": 3.0})
-    assert told["proven"].to_dict() == {"extract": True, "chain": False}, "the optimum only bounds the metric"
+    table = gaps.gap_rows(rows, wanted).set_index("heuristic")
+    assert table["ratio"].to_dict() == pytest.approx({"extract": 1.25, "chain": 3.0})
+    assert table["proven"].to_dict() == {"extract": True, "chain": False}, "the optimum only bounds the metric"
 
 
 def test_the_closed_forms_of_table_1_stand_over_the_best_tree():
@@ -57,9 +57,9 @@ def test_the_closed_forms_of_table_1_stand_over_the_best_tree():
     }  # fmt: skip
     (one,) = [figure for figure in gaps.FIGURES if figure.name == "gap-optree"]
     rows = one.select(pd.DataFrame([run]))
-    told = rows.set_index("heuristic")["ratio"]
+    table = rows.set_index("heuristic")["ratio"]
     steps = {"Ring": 1023, "NE": 512, "WRHT": 259}
-    assert told[[f"{name}, Table I" for name in steps]].tolist() == pytest.approx([n / 70 for n in steps.values()])
+    assert table[[f"{name}, Table I" for name in steps]].tolist() == pytest.approx([n / 70 for n in steps.values()])
     assert "OpTree, Table I: optimal on 0 of 1, below it on 1" in one.finding(rows), "69.85 steps"
 
 

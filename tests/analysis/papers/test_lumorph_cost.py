@@ -75,8 +75,8 @@ def test_ring_closed_forms_are_the_times_of_the_schedules(n):
 
 def test_the_papers_numbers_at_256():
     # FORMULAS: ring against LUMORPH-2 / -4 [us] at 64 KB, 4 MB, 16 MB, 64 MB.
-    told = {64e3: (357, 71, 36), 4e6: (384, 97, 63.5), 16e6: (463, 177, 149), 64e6: (782, 495, 489)}
-    for buffer, expected in told.items():
+    result = {64e3: (357, 71, 36), 4e6: (384, 97, 63.5), 16e6: (463, 177, 149), 64e6: (782, 495, 489)}
+    for buffer, expected in result.items():
         ours = (ring_time(256, buffer, LIGHTPATH.electrical), recursive_time((2,) * 8, buffer, LIGHTPATH),
                 recursive_time((4,) * 4, buffer, LIGHTPATH))  # fmt: skip
         assert ours == pytest.approx(expected, abs=0.6)
@@ -134,13 +134,13 @@ def test_reconfiguration_is_paid_where_circuits_change():
     doubling, _ = built(8, "recursive", radix=2)
     # The last halving step and the first doubling step pair the same GPUs.
     assert changes(doubling).tolist() == [True, True, True, False, True, True]
-    told = timeline(doubling, 1.0, dataclasses.replace(LIGHTPATH, charged="changes"))
-    assert told.reconfigurations == 5
+    result = timeline(doubling, 1.0, dataclasses.replace(LIGHTPATH, charged="changes"))
+    assert result.reconfigurations == 5
     assert timeline(doubling, 1.0, LIGHTPATH).reconfigurations == 6
     # So do the last doubling step and the first halving step of the next all-reduce.
     assert changes(chained([doubling, doubling])).sum() == 5 + 4
     closed = recursive_time((2, 2, 2), 8.0, dataclasses.replace(LIGHTPATH, charged="changes"))
-    assert told.total_us == pytest.approx(closed)
+    assert result.total_us == pytest.approx(closed)
 
 
 def test_sizes_may_differ_by_chunk():

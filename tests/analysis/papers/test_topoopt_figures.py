@@ -48,12 +48,12 @@ def test_traffic_of_figures_1_8_and_9_by_hand():
     assert first.max().to_dict() == pytest.approx({"data parallel": 44e9, "hybrid": 4e9 + 8192 * 512 * 8})
     assert first.count()["data parallel"] == 16
     tables = (0, 3, 8, 13)
-    for panel, here in rows["topoopt-8"].groupby("panel"):
+    for panel, group in rows["topoopt-8"].groupby("panel"):
         step = int(panel.removeprefix("+").removesuffix(" ring"))
-        ring = here[(here["target"] - here["source"]) % 16 == step]
+        ring = group[(group["target"] - group["source"]) % 16 == step]
         assert len(ring) == 16
         assert ring["bytes"].min() >= 4e9
-        rest = here[(here["target"] - here["source"]) % 16 != step]
+        rest = group[(group["target"] - group["source"]) % 16 != step]
         assert (rest["source"].isin(tables) | rest["target"].isin(tables)).all()
     circuits = rows["topoopt-9"][rows["topoopt-9"]["panel"] == "circuits"]
     assert set((circuits["target"] - circuits["source"]) % 16) == {1, 3, 7}
@@ -64,6 +64,6 @@ def test_trees_of_figure_23_are_those_of_the_paper():
     leaves = [[order[v] for v in range(1, 16, 2)] for order in traffic_figures.tree_orders()]
     assert leaves[1] == [1, 7, 13, 3, 9, 15, 5, 11]
     assert leaves[2] == [8, 11, 14, 1, 4, 7, 10, 13]
-    for panel, here in traffic_figures.FIGURES[-1].select(pd.DataFrame()).groupby("panel"):
-        sent = here.groupby("source")["bytes"].sum()
+    for panel, group in traffic_figures.FIGURES[-1].select(pd.DataFrame()).groupby("panel"):
+        sent = group.groupby("source")["bytes"].sum()
         assert sorted(sent)[2] == pytest.approx(sent.max()), panel

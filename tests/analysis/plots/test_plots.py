@@ -40,12 +40,12 @@ def run_table():
 
 def points(figure):
     """All drawn markers as x, y, marker, whether filled."""
-    found = []
+    results = []
     for line in figure.axes[0].lines:
         if line.get_linestyle() == "None" and line.get_marker() != "_":
             filled = line.get_markerfacecolor() != "none"
-            found += [(float(x), float(y), line.get_marker(), filled) for x, y in line.get_xydata()]
-    return found
+            results += [(float(x), float(y), line.get_marker(), filled) for x, y in line.get_xydata()]
+    return results
 
 
 def texts(figure):
@@ -71,9 +71,9 @@ def test_unproven_values_are_open_markers():
 def test_many_instances_are_a_strip_for_each_bound():
     table = pd.concat([bounds_table(instance=f"ring:{n}").head(2) for n in range(3, 103)])
     axes = plots.throughput_over_bounds(table, most=10).axes[0]
-    told = [tick.get_text() for tick in axes.get_yticklabels()]
-    assert [name.split("\n")[0] for name in told] == ["moore", "distance"]
-    assert all(name.endswith("of 100") for name in told)
+    values = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert [name.split("\n")[0] for name in values] == ["moore", "distance"]
+    assert all(name.endswith("of 100") for name in values)
     assert "100 instances" in axes.get_title(loc="left")
     assert sum(len(points.get_offsets()) for points in axes.collections) == 200, "every instance has its marks"
 

@@ -336,8 +336,8 @@ def test_a_long_store_is_cut_and_says_so(store, tmp_path, monkeypatch):
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
     words = " ".join("".join(page.words).split())
     assert "The first 2 of 7 rows" in words
-    told = [one["id"] for one in page.all("details") if str(one.get("id")).startswith("record-")]
-    assert len(told) == 7, "every run keeps its details, for the figures that link to it"
+    output = [one["id"] for one in page.all("details") if str(one.get("id")).startswith("record-")]
+    assert len(output) == 7, "every run keeps its details, for the figures that link to it"
     assert "Whole record" not in words
     assert "7 runs; whole records: opticoll results" in words
 
@@ -347,7 +347,7 @@ def test_terminal(store, width):
     console = Console(width=width, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115,PTH123
     with console.file:
         show(collect(store), console)
-    told = console.export_text()
+    output = console.export_text()
     for word in (
         "ring:8",
         "petersen",
@@ -357,8 +357,8 @@ def test_terminal(store, width):
         "3 cells without a verified value",
         "the worker died",
     ):
-        assert word in told
-    assert max(len(line.rstrip()) for line in told.splitlines()) <= width
+        assert word in output
+    assert max(len(line.rstrip()) for line in output.splitlines()) <= width
 
 
 def test_terminal_of_an_empty_store(tmp_path, capsys):

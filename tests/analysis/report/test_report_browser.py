@@ -45,13 +45,13 @@ def seen(page, width, scheme, tmp_path):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_as_it_is_seen(page, width, scheme, tmp_path):
-    found = seen(page, width, scheme, tmp_path)
-    assert found["console"] == []
-    assert found["requests"] == []
-    assert found["dark"] == (scheme == "dark")
-    assert (found["paper"] == "rgb(255, 255, 255)") == (scheme == "light")
-    assert found["wide"] <= width, "no sideways scrolling"
-    assert found["figures"]
-    for shown in found["figures"]:
+    result = seen(page, width, scheme, tmp_path)
+    assert result["console"] == []
+    assert result["requests"] == []
+    assert result["dark"] == (scheme == "dark")
+    assert (result["paper"] == "rgb(255, 255, 255)") == (scheme == "light")
+    assert result["wide"] <= width, "no sideways scrolling"
+    assert result["figures"]
+    for shown in result["figures"]:
         assert shown, "a figure shows nothing"
         assert all(wide > 100 and high > 60 for wide, high in shown)

@@ -89,10 +89,10 @@ def page_and_rows(store: Store, out: Path, capfd: pytest.CaptureFixture[str]) ->
     assert main(["results", "SELECT * FROM runs", "--json", *folder]) == 0
     rows: list[dict[str, Any]] = json.loads(capfd.readouterr().out)
     status = main(["report", "--out", str(out), *folder])
-    told = capfd.readouterr()
-    assert (status, told.err) == (0, f"wrote {out / 'index.html'}\n")
+    output = capfd.readouterr()
+    assert (status, output.err) == (0, f"wrote {out / 'index.html'}\n")
     page = (out / "index.html").read_text(encoding="utf-8")
-    for words in (told.out, re.sub(r"<(svg|style|script)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)):
+    for words in (output.out, re.sub(r"<(svg|style|script)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)):
         assert not UNWRITTEN.search(words), UNWRITTEN.search(words)
     return page, rows
 
@@ -129,8 +129,8 @@ def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capf
     saved = save(store, runs[name])
     names = [name] if formulations()[name].needs is None else [name, formulations()[name].needs]
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
-    found = sorted((row["id"], row["formulation"], row["proof"]) for row in rows)
-    assert found == sorted((one, name, "optimal") for one, name in zip(saved, names, strict=True))
+    result = sorted((row["id"], row["formulation"], row["proof"]) for row in rows)
+    assert result == sorted((one, name, "optimal") for one, name in zip(saved, names, strict=True))
     assert all(f'id="record-{one}"' in page for one in saved)
     assert "Every cell has a value that our own checker verified." in page
 

@@ -130,11 +130,11 @@ def test_killed_ten_times_nothing_is_lost_or_counted_twice(tmp_path: Path) -> No
 def test_two_studies_at_once(tmp_path: Path, mode: str) -> None:
     store, cells = Store(tmp_path / "store"), 60
     both = [start(store, cells, mode) for _ in range(2)]
-    told = [process.communicate(timeout=240)[0].split() for process in both]
+    values = [process.communicate(timeout=240)[0].split() for process in both]
     assert all(process.returncode == 0 for process in both)
-    done = [int(words[-2]) for words in told]
+    done = [int(words[-2]) for words in values]
     assert sum(done) == cells
-    assert all(int(words[-2]) + int(words[-1]) == cells for words in told)
+    assert all(int(words[-2]) + int(words[-1]) == cells for words in values)
     check_complete(store, cells)
     assert len(list(store.solutions.glob("*.npz"))) == cells
     assert not list(store.locks.glob("*"))
@@ -322,9 +322,9 @@ def test_an_answer_that_arrives_while_ours_is_recorded_is_not_counted_twice(
 
     def look_then_lose(self: Store, key: str) -> list[Any]:
         monkeypatch.setattr(Store, "attempts", look)
-        found = look(self, key)
+        result = look(self, key)
         assert record_attempt(job, theirs).status == "done"
-        return found
+        return result
 
     monkeypatch.setattr(Store, "attempts", look_then_lose)
     assert record_attempt(job, ours).status == "skipped"
@@ -347,11 +347,11 @@ def save_as(monkeypatch: pytest.MonkeyPatch, instead: Callable[[int], None]) -> 
     """Let the store do something before it saves a run; it is told the run's seed."""
     save = Store.save
 
-    def told(self: Store, run: Run, **others: Any) -> str:
+    def save_noted(self: Store, run: Run, **others: Any) -> str:
         instead(run.task.seed)
         return save(self, run, **others)
 
-    monkeypatch.setattr(Store, "save", told)
+    monkeypatch.setattr(Store, "save", save_noted)
 
 
 def solve_as(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None]) -> None:
@@ -543,7 +543,7 @@ def test_what_a_cell_needed_is_stored(store: Store, tmp_path: Path) -> None:
     text = 'formulations = ["alltoall.child"]\ninstances = ["ring:3"]\nmethods = ["highs-simplex"]\n'
     study = _study_of(tmp_path, text)
     run_study(study, store, InProcess())
-    told = store.read(f"{study.cells[0].key}.1")["needed"]
-    basis = store.read(told["id"])
-    assert (basis["formulation"], basis["proof"], basis["key"]) == ("alltoall.master", "optimal", told["key"])
-    assert store.solution(told["id"])[0]["g"].shape == (6, 3)
+    result = store.read(f"{study.cells[0].key}.1")["needed"]
+    basis = store.read(result["id"])
+    assert (basis["formulation"], basis["proof"], basis["key"]) == ("alltoall.master", "optimal", result["key"])
+    assert store.solution(result["id"])[0]["g"].shape == (6, 3)

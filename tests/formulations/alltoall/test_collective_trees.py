@@ -81,8 +81,8 @@ def worst(topology, weight):
 
 @relaxed
 @given(switched())
-def test_trees_take_the_time_of_the_worst_set(found):
-    topology, weight = found
+def test_trees_take_the_time_of_the_worst_set(trees):
+    topology, weight = trees
     packing = pack(topology, weight)
     assert least_time(topology, weight)[0] == packing.bound == worst(topology, weight)
     assert packing.time >= packing.bound
@@ -187,8 +187,8 @@ def test_any_lengths_bound_the_time(name):
         optimum = max(bound.value for bound in model.bounds(data))
         shape = model.dual_arrays(data)["capacity"].shape
         for _ in range(5):
-            found = model.certify(data, {"capacity": -(rng.exponential(size=shape) ** 3)})
-            assert 0 <= found.value <= optimum * (1 + 1e-12)
+            result = model.certify(data, {"capacity": -(rng.exponential(size=shape) ** 3)})
+            assert 0 <= result.value <= optimum * (1 + 1e-12)
 
 
 # schedules --------------------------------------------------------------------------------------------------------
@@ -203,21 +203,21 @@ def made(name, spec, **options):
 @pytest.mark.parametrize("name", COLLECTIVES)
 @pytest.mark.parametrize("spec", ["ring:5", "dgx1", "nvswitch:boxes=2,gpus=2", "genkautz:n=5,d=2", "path:3"])
 def test_schedules_run(name, spec, tmp_path):
-    topology, found = made(name, spec, most=12)
-    document = collective_document(topology, found.steps)
+    topology, result = made(name, spec, most=12)
+    document = collective_document(topology, result.steps)
     verdict = verify_document(document, tmp_path, topology, COLLECTIVES[name])
     assert verdict.valid, verdict.message
-    assert verdict.metrics["time"] == pytest.approx(found.time)
-    assert found.time >= found.fluid_time * (1 - 1e-9) >= verdict.metrics["T_bound"] * (1 - 1e-9)
-    assert found.steps.chunks <= 12
+    assert verdict.metrics["time"] == pytest.approx(result.time)
+    assert result.time >= result.fluid_time * (1 - 1e-9) >= verdict.metrics["T_bound"] * (1 - 1e-9)
+    assert result.steps.chunks <= 12
     assert not verify_document(document, tmp_path, topology, "alltoall").valid
 
 
 def test_losses_of_chunks():
     """A dozen chunks lose little where trees are shallow, and more chunks lose less."""
     for name in ("alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"):
-        found = made(name, "dgx1")[1]
-        assert found.time <= found.fluid_time * 1.02
+        result = made(name, "dgx1")[1]
+        assert result.time <= result.fluid_time * 1.02
     few, many = (made("alltoall.broadcast", "dgx1", most=most)[1] for most in (24, 240))
     assert many.time < few.time
 
@@ -225,11 +225,11 @@ def test_losses_of_chunks():
 @pytest.mark.parametrize("name", [name for name in COLLECTIVES if name != "alltoall.broadcast"])
 @pytest.mark.parametrize("spec", ["ring:4", "genkautz:n=5,d=2", "dgx1"])
 def test_programs_run_and_in_any_order(name, spec):
-    topology, found = made(name, spec, most=6)
-    program = lower_moves(found.steps, topology)
+    topology, result = made(name, spec, most=6)
+    program = lower_moves(result.steps, topology)
     verdict = verify_program(program, topology, COLLECTIVES[name])
     assert verdict.valid, verdict.message
-    assert verdict.metrics["async_time"] <= found.time * (1 + 1e-9)
+    assert verdict.metrics["async_time"] <= result.time * (1 + 1e-9)
     assert naive_outcome(program, random.Random(1)) == "right"
 
 
@@ -252,8 +252,8 @@ CHANGES = [
 @pytest.mark.parametrize("name", COLLECTIVES)
 @pytest.mark.parametrize(("change", "reasons"), CHANGES)
 def test_changed_schedules_are_refused(name, change, reasons, tmp_path):
-    topology, found = made(name, "nvswitch:boxes=2,gpus=2", most=4)
-    document = copy.deepcopy(collective_document(topology, found.steps))
+    topology, result = made(name, "nvswitch:boxes=2,gpus=2", most=4)
+    document = copy.deepcopy(collective_document(topology, result.steps))
     change(document)
     verdict = verify_document(document, tmp_path, topology, COLLECTIVES[name])
     assert not verdict.valid
@@ -288,9 +288,9 @@ def test_malformed_documents_are_refused_in_one_line(document, tmp_path):
 
 
 def test_the_root_is_that_of_the_file(tmp_path):
-    topology, found = made("alltoall.broadcast", "ring:4")
-    assert run_moves(found.steps, topology, 0).valid
-    assert run_moves(found.steps, topology, 1).reason == "collective"
+    topology, result = made("alltoall.broadcast", "ring:4")
+    assert run_moves(result.steps, topology, 0).valid
+    assert run_moves(result.steps, topology, 1).reason == "collective"
 
 
 @pytest.mark.parametrize(("collective", "time"), [("allgather", 3), ("reducescatter", 3), ("allreduce", 6)])
@@ -306,31 +306,31 @@ def test_programs_of_others_are_timed_in_shards(collective, time):
 def test_the_number_of_chunks_is_exact(name, chunks):
     topology = parse("dgx1")
     root = 0 if name == "alltoall.broadcast" else None
-    found = best_schedule(name, topology, root, chunks=chunks)
-    assert found.steps.chunks == chunks
-    assert run_moves(found.steps, topology).valid
+    result = best_schedule(name, topology, root, chunks=chunks)
+    assert result.steps.chunks == chunks
+    assert run_moves(result.steps, topology).valid
     several = best_schedule(name, topology, root, chunks=(1, chunks))
-    assert several.time <= found.time * (1 + 1e-12)
+    assert several.time <= result.time * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("channels", "instances"), [(3, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("name", ["alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"])
 def test_programs_spread_over_channels_and_instances(name, channels, instances):
-    topology, found = made(name, "genkautz:n=5,d=2", most=6)
-    program = lower_moves(found.steps, topology, channels=channels, instances=instances)
+    topology, result = made(name, "genkautz:n=5,d=2", most=6)
+    program = lower_moves(result.steps, topology, channels=channels, instances=instances)
     assert channels_of(program) == channels * instances
     verdict = verify_program(program, topology, COLLECTIVES[name])
     assert verdict.valid, verdict.message
     assert naive_outcome(program, random.Random(1)) == "right"
     per_shard = 5 if name == "alltoall.all-reduce" else 1
-    assert program.chunks == found.steps.chunks * instances * per_shard
+    assert program.chunks == result.steps.chunks * instances * per_shard
 
 
 def test_long_connections_are_dealt_out_to_the_steps_of_the_target():
-    topology, found = made("alltoall.all-reduce", "ring:4", most=24)
+    topology, result = made("alltoall.all-reduce", "ring:4", most=24)
     target = replace(TARGETS["rccl"], steps=5)
-    assert exceeded(lower_moves(found.steps, topology), target)
-    program = lower_moves(found.steps, topology, target=target)
+    assert exceeded(lower_moves(result.steps, topology), target)
+    program = lower_moves(result.steps, topology, target=target)
     assert max(len(block.instructions) for rank in program.ranks for block in rank.blocks.values()) <= 5
     assert verify_program(program, topology, "allreduce").valid
 

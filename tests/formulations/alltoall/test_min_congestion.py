@@ -155,10 +155,10 @@ def test_equal_split_is_proven_by_lengths(spec, kappa, time):
 def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
     model, data, form = compiled("genkautz:n=6,d=3", paths="k", k=4, kappa=3)
     best, random = optimum(form)[0], np.random.default_rng(0)
-    found = [
+    results = [
         model.certify(data, {"capacity": random.exponential(size=data.topology.arcs) ** 3}).value for _ in range(20)
     ]
-    assert max(found) <= best + 1e-9
+    assert max(results) <= best + 1e-9
     fluid = replace(data, kappa=1)
     lengths = np.ones(data.topology.arcs)
     assert path_mcf.length_bound(data, lengths) < path_mcf.length_bound(fluid, lengths)

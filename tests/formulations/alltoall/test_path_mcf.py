@@ -43,11 +43,11 @@ def with_failures(spec):
     """The topology with three random links removed, for the first seed that leaves it connected; None if none does."""
     for seed in range(40):
         try:
-            found = parse(f"{spec}+fail=3,seed={seed}")
+            result = parse(f"{spec}+fail=3,seed={seed}")
         except BadInput:
             return None
-        if found.connected:
-            return found.spec
+        if result.connected:
+            return result.spec
     return None
 
 
@@ -260,8 +260,8 @@ def test_extraction_carries_everything_in_falling_rates_and_leaves_cycles():
     for arc, amount in {(0, 1): 2, (1, 3): 2, (0, 2): 3, (2, 3): 3, (0, 3): 1}.items():
         flow[at[arc]] = amount
     flow[[at[1, 2], at[2, 1]]] += 0.5  # a circulation
-    found = extract_paths(topology, 0, 3, flow, 6.0)
-    assert [path.amount for path in found] == pytest.approx([3, 2, 1])
+    result = extract_paths(topology, 0, 3, flow, 6.0)
+    assert [path.amount for path in result] == pytest.approx([3, 2, 1])
     with pytest.raises(BadInput, match="carries 6 of 7"):
         extract_paths(topology, 0, 3, flow, 7.0)
 

@@ -62,8 +62,8 @@ def test_one_flow_for_each_source_has_the_same_optimum(topology, chunks, extra):
     split = model.chunk_values(data, other, flows)
     assert max(model.residuals(data, split).values()) == 0
     assert all(bound.value <= value for bound in model.bounds(data))
-    for one, found in ((data, values), (other, flows)):
-        routes = routes_of(model.NAME, one, found)
+    for one, result in ((data, values), (other, flows)):
+        routes = routes_of(model.NAME, one, result)
         assert sum(route.weight for route in routes) == pytest.approx(topology.ranks * (topology.ranks - 1))
         assert all(route.amount == 1 and list(route.steps) == sorted(set(route.steps)) for route in routes)
 

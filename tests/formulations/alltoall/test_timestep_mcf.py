@@ -140,8 +140,8 @@ def test_corrupted_flows_are_refused(spec, aggregate):
     def refused(change, block):
         broken = {k: v.copy() for k, v in values.items()}
         change(broken)
-        found = model.residuals(data, broken)
-        assert found[block] > verify.FEASIBLE, found
+        result = model.residuals(data, broken)
+        assert result[block] > verify.FEASIBLE, result
 
     a, k, t = np.argwhere(values["f"] > 1e-3)[-1]
     refused(lambda v: v["f"].__setitem__((a, k, t), 0.0), "balance")

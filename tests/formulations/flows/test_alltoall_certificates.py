@@ -128,9 +128,9 @@ def test_corrupted_solutions_are_refused(name, spec):
     def refused(change, blocks):
         broken = {k: v.copy() for k, v in values.items()}
         change(broken)
-        found = chosen.residuals(data, broken)
-        assert max(found.values()) > verify.FEASIBLE
-        assert any(found[b] > verify.FEASIBLE for b in blocks), found
+        result = chosen.residuals(data, broken)
+        assert max(result.values()) > verify.FEASIBLE
+        assert any(result[b] > verify.FEASIBLE for b in blocks), result
 
     used = np.argwhere(values[flow] > 1e-6)
     random = np.random.default_rng(0)

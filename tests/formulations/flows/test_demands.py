@@ -71,9 +71,9 @@ def link_lp(topology, demand):
     load = np.hstack([np.eye(m)] * len(pairs) + [np.zeros((m, 1))])
     cost = np.zeros(m * len(pairs) + 1)
     cost[-1] = -1.0
-    found = linprog(cost, A_ub=load, b_ub=topology.capacity, A_eq=equal, b_eq=np.zeros(equal.shape[0]))
-    assert found.success, found.message
-    return -found.fun
+    values = linprog(cost, A_ub=load, b_ub=topology.capacity, A_eq=equal, b_eq=np.zeros(equal.shape[0]))
+    assert values.success, values.message
+    return -values.fun
 
 
 @st.composite
@@ -174,9 +174,9 @@ def test_bounds_certificates_and_repairs_hold(case, seed):
 def test_every_analytic_bound_holds_on_every_family(spec, demand):
     data = data_of(spec, demand)
     F = solved(data)[0]
-    found = bounds(data)
-    assert {bound.name for bound in found} == {"moore", "node-cut", "distance", "any-lengths", "sweep-cut"}
-    assert all(F * (1 - 1e-7) <= bound.value < np.inf for bound in found)
+    result = bounds(data)
+    assert {bound.name for bound in result} == {"moore", "node-cut", "distance", "any-lengths", "sweep-cut"}
+    assert all(F * (1 - 1e-7) <= bound.value < np.inf for bound in result)
 
 
 def test_bounds_of_the_uniform_matrix_are_those_of_the_uniform_demand():
@@ -382,8 +382,8 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
         changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted])
         assert isinstance(changed.exception, BadFile)
         assert "is asked for" in str(changed.exception)  # the same name, other contents
-    found = instance_bounds("ring:5", NAME, {"demand": f"file:{demand}"})
-    assert all(row["value"] >= solved(data_of("ring:5", matrix))[0] * (1 - 1e-7) for row in found)
+    result = instance_bounds("ring:5", NAME, {"demand": f"file:{demand}"})
+    assert all(row["value"] >= solved(data_of("ring:5", matrix))[0] * (1 - 1e-7) for row in result)
 
 
 def test_programs_are_of_equal_shards(tmp_path):
@@ -446,9 +446,9 @@ def test_the_uniform_demand_is_the_all_to_all():
 def test_demand_files(tmp_path, suffix, text):
     path = tmp_path / f"demand{suffix}"
     path.write_text(text)
-    found = read_demand(f"file:{path}", parse("ring:3"), "test")
-    np.testing.assert_array_equal(found, [[0, 1, 2.5], [3, 0, 1e-3], [0, 0, 0]])
-    assert not np.signbit(found).any()
+    result = read_demand(f"file:{path}", parse("ring:3"), "test")
+    np.testing.assert_array_equal(result, [[0, 1, 2.5], [3, 0, 1e-3], [0, 0, 0]])
+    assert not np.signbit(result).any()
 
 
 @pytest.mark.parametrize(("suffix", "text", "word"), [

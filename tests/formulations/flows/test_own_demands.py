@@ -53,17 +53,17 @@ FLOWS = (
 
 def paths_between(topology, source, target):
     """All simple paths as lists of arcs, by depth-first search."""
-    found, stack = [], [(source, [], {source})]
+    results, stack = [], [(source, [], {source})]
     while stack:
         u, arcs, seen = stack.pop()
         if u == target:
-            found.append(arcs)
+            results.append(arcs)
             continue
         for a in np.flatnonzero(topology.tail == u).tolist():
             v = int(topology.head[a])
             if v not in seen:
                 stack.append((v, [*arcs, a], seen | {v}))
-    return found
+    return results
 
 
 def path_time(topology, demand):
@@ -77,9 +77,9 @@ def path_time(topology, demand):
         load[path, p] += demand[pairs[k]]
         share[k, p] = 1.0
     load[:, -1] = -topology.capacity
-    found = linprog(np.eye(len(listed) + 1)[-1], load, np.zeros(topology.arcs), share, np.ones(len(pairs)))
-    assert found.success, found.message
-    return float(found.fun)
+    values = linprog(np.eye(len(listed) + 1)[-1], load, np.zeros(topology.arcs), share, np.ones(len(pairs)))
+    assert values.success, values.message
+    return float(values.fun)
 
 
 def step_time(topology, demand, steps):
@@ -109,9 +109,9 @@ def step_time(topology, demand, steps):
         row[size + step] = -topology.capacity[a]
         upper.append((row, 0.0))
     cost = np.concatenate([np.zeros(size), np.ones(steps)])
-    found = linprog(cost, np.array([r for r, _ in upper]), [b for _, b in upper], np.array(equal), right)
-    assert found.success, found.message
-    return float(found.fun)
+    values = linprog(cost, np.array([r for r, _ in upper]), [b for _, b in upper], np.array(equal), right)
+    assert values.success, values.message
+    return float(values.fun)
 
 
 @st.composite
@@ -293,9 +293,9 @@ def test_a_demand_that_cannot_be_split_is_bounded_by_its_widest_path():
     ring = parse("ring:4")
     data, value, _ = solved("alltoall.min-congestion", ring, demand)
     assert value == pytest.approx(3.0)  # 1.5 if it were split
-    found = {bound.name: bound.value for bound in formulation("alltoall.min-congestion").bounds(data)}
-    assert found["widest-path"] == pytest.approx(3.0)
-    assert found["sweep-cut"] <= 3.0
+    result = {bound.name: bound.value for bound in formulation("alltoall.min-congestion").bounds(data)}
+    assert result["widest-path"] == pytest.approx(3.0)
+    assert result["sweep-cut"] <= 3.0
 
 
 # methods --------------------------------------------------------------------------------------------------------
@@ -517,8 +517,8 @@ def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_deman
     file.write_text(json.dumps(runner.solution_document(run)))
     FRAME.to_csv(traffic, index=False)
     oc.save_topology(topology, net)
-    found = oc.check("alltoall.link-mcf", f"file:{net}", file, {"demand": f"file:{traffic}"})
-    assert found["verified"]
+    result = oc.check("alltoall.link-mcf", f"file:{net}", file, {"demand": f"file:{traffic}"})
+    assert result["verified"]
     assert oc.check("alltoall.link-mcf", topology, file, {"demand": FRAME})["verified"]
     with pytest.raises(BadInput, match="is asked for"):
         oc.check("alltoall.link-mcf", topology, file, {"demand": {**PAIRS, ("c", "a"): 1.0}})
@@ -609,7 +609,7 @@ def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster
         assert record_attempt(CellJob(cell, str(store.root), "data"), made[i]).status == "done"
         run_again = run_cell(CellJob(cell, str(store.root), "data"))
         assert run_again.status == "skipped"
-    found = store.sql("SELECT instance, instance_hash, objective FROM latest")
-    assert found["instance"].tolist() == [topology.spec] * 2
-    assert found["instance_hash"].tolist() == [topology.hash] * 2
-    np.testing.assert_allclose(found["objective"], 1.0 / path_time(topology, MATRIX), rtol=1e-6)
+    result = store.sql("SELECT instance, instance_hash, objective FROM latest")
+    assert result["instance"].tolist() == [topology.spec] * 2
+    assert result["instance_hash"].tolist() == [topology.hash] * 2
+    np.testing.assert_allclose(result["objective"], 1.0 / path_time(topology, MATRIX), rtol=1e-6)

@@ -35,8 +35,8 @@ def graph_of(topology):
     return graph
 
 
-def arcs_between(found, k):
-    return [tuple(found.path(p)) for p in range(found.first[k], found.first[k + 1])]
+def arcs_between(result, k):
+    return [tuple(result.path(p)) for p in range(result.first[k], result.first[k + 1])]
 
 
 @pytest.mark.parametrize("spec", GRAPHS)
@@ -44,14 +44,14 @@ def test_all_simple_paths_are_those_of_networkx(spec):
     topology = parse(spec)
     graph = graph_of(topology)
     rule = PathRule("all", lmax=5) if topology.arcs > 40 else PathRule("all")
-    found = build_path_set(topology, rule, "test")
-    assert count_all(topology, rule)[:2] == (found.paths, found.arcs.size)
-    for k, (s, t) in enumerate(zip(found.sources.tolist(), found.targets.tolist(), strict=True)):
+    path_set = build_path_set(topology, rule, "test")
+    assert count_all(topology, rule)[:2] == (path_set.paths, path_set.arcs.size)
+    for k, (s, t) in enumerate(zip(path_set.sources.tolist(), path_set.targets.tolist(), strict=True)):
         cutoff = rule.lmax or topology.n
         expected = {tuple(e[2] for e in path) for path in nx.all_simple_edge_paths(graph, s, t, cutoff)}
-        here = arcs_between(found, k)
-        assert set(here) == expected
-        assert here == sorted(here, key=lambda path: (len(path), path))
+        current = arcs_between(path_set, k)
+        assert set(current) == expected
+        assert current == sorted(current, key=lambda path: (len(path), path))
 
 
 @pytest.mark.parametrize("topology", [*map(parse, GRAPHS), PARALLEL], ids=[*GRAPHS, "parallel arcs"])
@@ -59,19 +59,19 @@ def test_all_simple_paths_are_those_of_networkx(spec):
 def test_every_set_is_valid_complete_and_deterministic(topology, rule):
     longest = None if rule.lmax is None else max(rule.lmax, int(topology.diameter))
     rule = replace(rule, lmax=longest if topology.arcs <= 40 or rule.kind != "all" else 5)
-    found = build_path_set(topology, rule, "test")
-    assert path_violations(found, rule) == 0
-    assert (np.bincount(found.pair, minlength=found.pairs) > 0).all()
+    path_set = build_path_set(topology, rule, "test")
+    assert path_violations(path_set, rule) == 0
+    assert (np.bincount(path_set.pair, minlength=path_set.pairs) > 0).all()
     again = build_path_set(topology, rule, "test")
-    assert np.array_equal(found.arcs, again.arcs)
-    assert np.array_equal(found.incidence.sum(axis=0), found.length)
-    shortest = found.length[found.first[:-1]]
+    assert np.array_equal(path_set.arcs, again.arcs)
+    assert np.array_equal(path_set.incidence.sum(axis=0), path_set.length)
+    shortest = path_set.length[path_set.first[:-1]]
     rank = {v: i for i, v in enumerate(topology.terminals.tolist())}
-    for k, (s, t) in enumerate(zip(found.sources.tolist(), found.targets.tolist(), strict=True)):
+    for k, (s, t) in enumerate(zip(path_set.sources.tolist(), path_set.targets.tolist(), strict=True)):
         # The disjoint set that is shortest in total need not hold a shortest path.
         assert shortest[k] == topology.hops[rank[s], t] or rule.kind == "disjoint"
         if rule.kind == "shortest":
-            assert set(found.length[found.first[k] : found.first[k + 1]]) == {shortest[k]}
+            assert set(path_set.length[path_set.first[k] : path_set.first[k + 1]]) == {shortest[k]}
 
 
 @pytest.mark.parametrize("spec", GRAPHS)
@@ -80,15 +80,15 @@ def test_k_shortest_are_the_shortest(spec):
     graph = nx.DiGraph(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
     ends = topology.terminals.tolist()
     for s, t in [(ends[0], ends[-1]), (ends[1], ends[2]), (ends[-1], ends[0])]:
-        found = k_shortest_paths(topology, s, t, 6)
+        result = k_shortest_paths(topology, s, t, 6)
         expected = [len(path) - 1 for path, _ in zip(nx.shortest_simple_paths(graph, s, t), range(6), strict=False)]
-        assert [len(path) for path in found] == expected
-        assert len(set(map(tuple, found))) == len(found)
+        assert [len(path) for path in result] == expected
+        assert len(set(map(tuple, result))) == len(result)
 
 
 def test_parallel_arcs_are_different_paths():
-    found = build_path_set(PARALLEL, PathRule("k", 10), "test")
-    direct = arcs_between(found, 0)  # 0 -> 1
+    path_set = build_path_set(PARALLEL, PathRule("k", 10), "test")
+    direct = arcs_between(path_set, 0)  # 0 -> 1
     assert sorted(direct) == [(0,), (1,)]
     assert len(arc_disjoint_paths(PARALLEL, 0, 2)) == 2
     assert build_path_set(PARALLEL, PathRule("shortest"), "test").first[1] == 2
@@ -102,10 +102,10 @@ def test_disjoint_sets_are_largest_disjoint_and_shortest(spec):
         graph.add_edge(u, v, capacity=1, weight=1)
     ends = topology.terminals.tolist()
     for s, t in [(ends[0], ends[-1]), (ends[1], ends[2])]:
-        found = arc_disjoint_paths(topology, s, t)
-        arcs = [a for path in found for a in path]
+        result = arc_disjoint_paths(topology, s, t)
+        arcs = [a for path in result for a in path]
         assert len(set(arcs)) == len(arcs)
-        assert len(found) == nx.maximum_flow_value(graph, s, t)
+        assert len(result) == nx.maximum_flow_value(graph, s, t)
         cheapest = nx.max_flow_min_cost(graph, s, t)
         assert len(arcs) == nx.cost_of_flow(graph, cheapest)
 
@@ -136,18 +136,18 @@ def test_zero_capacity_is_refused_where_it_stands():
 
 
 def test_sets_survive_their_arrays_and_bad_arrays_do_not():
-    found = build_path_set(parse("petersen"), PathRule("k", 3), "test")
-    arrays = to_arrays(found)
-    back = from_arrays(found.topology, arrays)
-    assert np.array_equal(back.arcs, found.arcs)
-    assert np.array_equal(back.pair, found.pair)
+    path_set = build_path_set(parse("petersen"), PathRule("k", 3), "test")
+    arrays = to_arrays(path_set)
+    back = from_arrays(path_set.topology, arrays)
+    assert np.array_equal(back.arcs, path_set.arcs)
+    assert np.array_equal(back.pair, path_set.pair)
 
     def broken(name, at, value):
         changed = {key: array.copy() for key, array in arrays.items()}
         changed[name][at] = value
-        return from_arrays(found.topology, changed)
+        return from_arrays(path_set.topology, changed)
 
-    long = int(np.argmax(found.length))
+    long = int(np.argmax(path_set.length))
     assert broken("path_arcs", (long, 0), 0.0) is None  # a hole
     assert broken("path_arcs", (0, 0), 1.5) is None
     assert broken("path_arcs", (0, 0), np.nan) is None
@@ -156,7 +156,7 @@ def test_sets_survive_their_arrays_and_bad_arrays_do_not():
     assert path_violations(broken("path_arcs", (0, 0), 31.0), rule) == np.inf  # no such arc
     assert path_violations(broken("path_arcs", (0, 0), arrays["path_arcs"][5, 0]), rule) == np.inf  # another source
     assert path_violations(broken("path_pair", -1, 1e6), rule) == np.inf
-    assert path_violations(found, PathRule("all", lmax=1)) == np.inf
+    assert path_violations(path_set, PathRule("all", lmax=1)) == np.inf
 
 
 def test_a_walk_with_a_cycle_is_no_path():

@@ -33,8 +33,8 @@ def test_overloads_and_negative_flows_on_thin_arcs_are_violations(name):
     assert max(chosen.residuals(data, run.values).values()) < 1e-9
 
     double = {key: array if key.startswith("path_") else 2 * array for key, array in run.values.items()}
-    found = chosen.residuals(data, double)
-    assert found["capacity"] > 0.5, "twice the flow of an optimum overloads the thin arc by its whole capacity"
+    result = chosen.residuals(data, double)
+    assert result["capacity"] > 0.5, "twice the flow of an optimum overloads the thin arc by its whole capacity"
 
     flow = next(key for key in run.values if key in "gf")
     negative = {**run.values, flow: np.array(run.values[flow])}

@@ -39,15 +39,15 @@ def optimum_of(spec, **parameters):
     data = prepared(spec, **parameters)
     form = compile_model(rounds.build_cvxpy(data))
     value, x = optimum(form)
-    found = rounds.residuals(data, rounds.unfold(data, form.values(x)))
-    assert max(found.values()) < 1e-6, found
+    result = rounds.residuals(data, rounds.unfold(data, form.values(x)))
+    assert max(result.values()) < 1e-6, result
     return round(value)
 
 
 def proven(spec, *, method="highs", form="cvxpy", **parameters):
     """The optimum, proven without any analytic bound."""
-    told = {"bounds": "false", **{k: str(v) for k, v in parameters.items()}}
-    run = solve(Task(NAME, spec, method=method, form=form, settings=told, time_limit_s=600))
+    output = {"bounds": "false", **{k: str(v) for k, v in parameters.items()}}
+    run = solve(Task(NAME, spec, method=method, form=form, settings=output, time_limit_s=600))
     assert run.proof == "optimal", (spec, parameters, run.record["message"], run.objective, run.bound)
     assert run.record["bound_source"] == "relaxation"
     return run.objective
@@ -112,9 +112,9 @@ def test_the_comparison_finds_every_mutation_of_the_pyomo_build(program):
     spec, parameters = MUTATED[program]
     data = prepared(spec, **parameters)
     right = compile_model(rounds.build_cvxpy(data))
-    found = rounds.build_pyomo(data)
-    assert_one_matrix(right, compile_model(found))
-    assert set(found.constraints) == set(BLOCKS[program]) == set(right.rows)
+    result = rounds.build_pyomo(data)
+    assert_one_matrix(right, compile_model(result))
+    assert set(result.constraints) == set(BLOCKS[program]) == set(right.rows)
     for name in BLOCKS[program]:
         for mutate in (dropped, misplaced):
             wrong = rounds.build_pyomo(data)
@@ -202,11 +202,11 @@ def test_options_of_the_model_leave_its_optimum(collective):
 
 
 def test_solvers_agree_and_the_modelling_layers_too():
-    found = {
+    result = {
         proven("lightpath:2x3,lasers=2", method=method, form=form, collective="all-to-all")
         for method, form in (("highs", "pyomo"), ("cp-sat", "cvxpy"))
     }
-    assert found == {3.0}
+    assert result == {3.0}
 
 
 def test_fixed_wavelengths_are_no_better_and_hold_to_their_wave():
@@ -392,9 +392,9 @@ def test_more_rounds_than_rmax_are_no_solution():
 @pytest.mark.parametrize("parameters", [{"rmin": 5}, {"rmin": 5, "rmax": 6}, {"rmin": 4, "rmax": 3}])
 def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
     """Three rounds do for four tiles: a program told of five would "prove" five."""
-    told = {k: str(v) for k, v in parameters.items()}
+    output = {k: str(v) for k, v in parameters.items()}
     with pytest.raises(BadInput, match="rmin"):
-        solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="cvxpy", settings=told))
+        solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="cvxpy", settings=output))
 
 
 @pytest.mark.parametrize(("spec", "parameters", "word"), [

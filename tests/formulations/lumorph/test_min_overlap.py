@@ -111,9 +111,9 @@ def test_both_forms_and_the_method_find_what_brute_force_finds(seed):
     path, _, values = best_of(given_pairs(mesh, pairs, kind="all"))
     assert path == truth
     assert min_overlap.objective(given_pairs(mesh, pairs, kind="all"), values) == truth
-    found = min_overlap_routes(mesh, *arc.commodities)
-    assert found.bound <= truth <= found.load
-    assert found.load == truth
+    routes = min_overlap_routes(mesh, *arc.commodities)
+    assert routes.bound <= truth <= routes.load
+    assert routes.load == truth
 
 
 @pytest.mark.parametrize(("spec", "pairs"), [
@@ -309,8 +309,8 @@ def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
     understated = {**document["values"]["Lambda"], "value": [document["objective"] - 1]}
     lost = {**arcs, "index": arcs["index"][1:], "value": arcs["value"][1:]}
     for name, entry in (("path_arcs", {**arcs, "value": broken}), ("Lambda", understated), ("path_arcs", lost)):
-        found = verdict(values={**document["values"], name: entry})
-        assert not found["verified"], name
+        result = verdict(values={**document["values"], name: entry})
+        assert not result["verified"], name
 
 
 # Methods ----------------------------------------------------------------------------------------------------------
@@ -398,9 +398,9 @@ def test_routes_in_process_need_no_grid():
     random = np.random.default_rng(0)
     s, d = np.arange(24), np.roll(random.permutation(24), 1)
     s, d = s[s != d], d[s != d]
-    found = min_overlap_routes(graph, s, d)
-    assert found.cut == "vertex-cut"
-    assert found.load <= min_overlap.overlap(straight_or_shortest(graph, s, d))
+    routes = min_overlap_routes(graph, s, d)
+    assert routes.cut == "vertex-cut"
+    assert routes.load <= min_overlap.overlap(straight_or_shortest(graph, s, d))
 
 
 # Circuit lists ----------------------------------------------------------------------------------------------------
@@ -409,10 +409,10 @@ def test_routes_in_process_need_no_grid():
 def test_recursive_exchanges_are_the_known_patterns():
     mesh = parse("lightpath:4x4")
     for step in range(4):
-        found = lists.read_circuits(f"recursive-doubling:{step}", mesh, 0, "test")
-        np.testing.assert_array_equal(found.targets, np.arange(16) ^ (1 << step))
-    found = lists.read_circuits("recursive-quadrupling:1", mesh, 0, "test")
-    assert sorted(found.targets[found.sources == 1].tolist()) == [5, 9, 13]  # the paper's figure 13, counted from 0
+        result = lists.read_circuits(f"recursive-doubling:{step}", mesh, 0, "test")
+        np.testing.assert_array_equal(result.targets, np.arange(16) ^ (1 << step))
+    result = lists.read_circuits("recursive-quadrupling:1", mesh, 0, "test")
+    assert sorted(result.targets[result.sources == 1].tolist()) == [5, 9, 13]  # the paper's figure 13, counted from 0
     assert lists.exchange_steps(128, 4) == [(1, 4), (4, 4), (16, 4), (64, 2)]
     every = {(int(s), int(d)) for s, d in zip(*data_of("mesh:2x3", circuits="all").commodities, strict=True)}
     assert len(every) == 30

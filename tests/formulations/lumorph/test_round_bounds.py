@@ -81,8 +81,8 @@ def test_never_above_the_optimum_of_exhaustive_search(spec, limits, name):
         pytest.skip("too many states")
     wanted = collective(name, topology.n)
     best = exhaustive(topology, wanted, limits)
-    found = named(topology, wanted, limits)
-    assert max(found.values()) <= best, found
+    result = named(topology, wanted, limits)
+    assert max(result.values()) <= best, result
 
 
 @given(st.integers(0, 2**31), st.integers(1, 2), st.integers(1, 2))
@@ -164,8 +164,8 @@ def test_reflections_change_nothing_and_more_of_anything_never_raises_a_bound(na
         Limits(2, 1, load=2),
         Limits(2, ports=None, load=None),
     ):
-        found = named(mesh, wanted, more)
-        assert all(found[key] <= value for key, value in named(mesh, wanted, Limits(2)).items())
+        result = named(mesh, wanted, more)
+        assert all(result[key] <= value for key, value in named(mesh, wanted, Limits(2)).items())
 
 
 def test_demand_of_single_deliveries_is_told_apart():

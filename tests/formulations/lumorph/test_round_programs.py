@@ -107,8 +107,8 @@ def test_the_check_finds_what_violates_the_coded_program(block, change):
         C[r == 1], R[1] = 0.0, 0.0
     else:
         C[taken[0]] = 0.5
-    found = rounds.residuals(data, {"C": C, "R": R})
-    assert found[block] > 0
+    result = rounds.residuals(data, {"C": C, "R": R})
+    assert result[block] > 0
     assert max(rounds.residuals(data, values).values()) == 0
 
 
@@ -120,8 +120,8 @@ def test_the_check_of_the_printed_program_follows_its_constraints():
     assert {name for name, worst in nothing.items() if worst} == {"deliver", "laser", "photodiode"}
     # Each tile sends its own chunk in round 1: every laser is busy then, but (2) wants it received before.
     C[(program.columns["round"] == 0) & (program.ends["chunk"] == program.ends["source"])] = 1.0
-    found = rounds.residuals(data, {"C": C, "R": R})
-    assert {name for name, worst in found.items() if worst} == {"possess", "once", "laser", "photodiode"}
+    result = rounds.residuals(data, {"C": C, "R": R})
+    assert {name for name, worst in result.items() if worst} == {"possess", "once", "laser", "photodiode"}
     assert rounds.residuals(data, {"C": C, "R": np.zeros(3)})["used"] == 1
     assert rounds.residuals(data, {"C": C, "R": np.zeros(3)})["minimum"] == 1
     assert rounds.residuals(data, {"C": C, "R": np.array([0.0, 1.0, 0.0])})["order"] == 1
@@ -135,9 +135,9 @@ def test_the_printed_program_is_infeasible_by_reason_and_by_solver(capsys):
     record = json.loads(capsys.readouterr().out)
     assert (record["termination"], record["infeasible_by"]) == ("infeasible", "program=printed")
     assert "nothing is ever sent" in record["message"]
-    told = {"program": "printed", "rmax": "2", "bounds": "false"}
+    output = {"program": "printed", "rmax": "2", "bounds": "false"}
     for method in ("highs", "cp-sat"):
-        run = solve(Task(NAME, "lightpath:2x2,lasers=1", method=method, settings=told, time_limit_s=600))
+        run = solve(Task(NAME, "lightpath:2x2,lasers=1", method=method, settings=output, time_limit_s=600))
         assert run.record["termination"] == "infeasible"
         assert "recomputed duals" in run.record["infeasible_by"]
 
@@ -168,8 +168,8 @@ def test_solutions_are_checked_from_files(tmp_path):
 
 @pytest.mark.parametrize("collective", ["all-to-all", "gather", "scatter"])
 def test_the_code_cannot_send_chunks_whose_holders_do_not_require_them(collective):
-    for told in ({}, {"bounds": "false"}):
-        run = solve(Task(NAME, "lightpath:2x2", settings={"program": "coded", "collective": collective, **told}))
+    for result in ({}, {"bounds": "false"}):
+        run = solve(Task(NAME, "lightpath:2x2", settings={"program": "coded", "collective": collective, **result}))
         assert (run.record["termination"], run.record["infeasible_by"]) == ("infeasible", "program=coded")
 
 

@@ -92,9 +92,9 @@ def test_a_hand_made_sum_is_decoded_and_replayed():
     data, C, F = hand_made()
     schedule = model.schedule_of(data, {"C": C, "F": F})
     assert schedule.transfer_adds.tolist() == [True, True, False, False]
-    found = violations(data.topology, data.collective, data.limits, schedule)
-    assert found.pop("post") == 6, "chunks 1 and 2 are not summed"
-    assert max(found.values()) == 0
+    result = violations(data.topology, data.collective, data.limits, schedule)
+    assert result.pop("post") == 6, "chunks 1 and 2 are not summed"
+    assert max(result.values()) == 0
     values = model.derived(data, C, F)
     assert set(np.unique(np.concatenate(list(values.values())))) <= {0.0, 1.0}
     assert values["R"].tolist() == [1, 1, 1, 1]
@@ -136,11 +136,11 @@ def test_too_few_rounds_are_refuted():
 def test_squares_by_the_program_and_by_the_fixed_exchange():
     """4x4 tiles, 16 lasers: 2 rounds a square instead of 4, then 2 for both exchanges; two phases take 2 in all."""
     spec = "lightpath:4x4,waveguides=20"
-    found = {}
+    result = {}
     for square in ("program", "exchange"):
         run = solve(Task(NAME, spec, "squares", settings={"square": square, "program_s": 0.0}))
         assert run.verified
-        found[square] = (run.objective, run.record["metrics"]["square_rounds"])
-    assert found == {"program": (4, 2), "exchange": (6, 4)}
+        result[square] = (run.objective, run.record["metrics"]["square_rounds"])
+    assert result == {"program": (4, 2), "exchange": (6, 4)}
     with pytest.raises(MethodMismatch, match="even sides"):
         solve(Task(NAME, "lightpath:3x4", "squares"))

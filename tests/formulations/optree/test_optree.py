@@ -237,9 +237,9 @@ def test_dynamic_program_against_all_trees(count, is_ring):
         for w in (1, 2, 7):
             fabric = Fabric(n, w, is_ring, count)
             all_of_them = {r: sum(fabric.stages(r)) for r in trees(n)}
-            found = best_by_depth(fabric)
-            assert set(found) == {len(r) for r in all_of_them}
-            for depth, best in found.items():
+            result = best_by_depth(fabric)
+            assert set(result) == {len(r) for r in all_of_them}
+            for depth, best in result.items():
                 assert best.steps == min(s for r, s in all_of_them.items() if len(r) == depth)
                 assert all_of_them[best.radices] == best.steps
             assert best_tree(fabric).steps == min(all_of_them.values())
@@ -395,8 +395,8 @@ def test_corrupted_schedules_are_refused():
     arrays = arrays_of(good)
 
     def broken(**changes):
-        found = violations(instance, RoundSchedule(**{**arrays, **changes}))
-        return {name for name, count in found.items() if count}
+        result = violations(instance, RoundSchedule(**{**arrays, **changes}))
+        return {name for name, count in result.items() if count}
 
     wavelength, chunk, target = (arrays[f].copy() for f in ("circuit_wavelength", "transfer_chunk", "transfer_target"))
     assert "waveguides" in broken(circuit_wavelength=np.zeros_like(wavelength))
@@ -423,8 +423,8 @@ def test_interval_colours_are_fewest(intervals):
     load = max(int(((first <= x) & (x < last)).sum()) for x in range(50))
     assert np.unique(colour).size == load == colour.max() + 1
     for c in range(load):
-        here = np.flatnonzero(colour == c)
-        order = here[np.argsort(first[here])]
+        indices = np.flatnonzero(colour == c)
+        order = indices[np.argsort(first[indices])]
         assert (last[order[:-1]] <= first[order[1:]]).all()
 
 
@@ -521,18 +521,18 @@ def test_figures_take_their_rows_from_runs(tmp_path):
     for task in tasks:
         store.save(runner.solve(task))
     results = collect(store).results
-    told = {}
+    result = {}
     for one in figures():
         if one.name.startswith("optree-"):
             rows = one.select(results)
-            told[one.name] = (len(rows), one.finding(rows))
+            result[one.name] = (len(rows), one.finding(rows))
             assert png(one.draw(rows)).startswith(b"\x89PNG")
-    assert {name: count for name, (count, _) in told.items()} == {
+    assert {name: count for name, (count, _) in result.items()} == {
         "optree-savings": 24, "optree-lemma1": 1, "optree-4": 2, "optree-5": 2, "optree-6": 0,
     }  # fmt: skip
-    assert "rings of 5 nodes" in told["optree-lemma1"][1]
-    assert "exact 31 at depth 5; lemma 32" in told["optree-4"][1]
-    assert "exact 70, lemma 72" in told["optree-5"][1]
+    assert "rings of 5 nodes" in result["optree-lemma1"][1]
+    assert "exact 31 at depth 5; lemma 32" in result["optree-4"][1]
+    assert "exact 70, lemma 72" in result["optree-5"][1]
 
 
 # step cost ------------------------------------------------------------------------------------------------------------
@@ -564,10 +564,10 @@ def test_impossible_step_costs_are_refused(wrong):
 
 def test_a_tree_has_a_time():
     data = tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {"data": 4096.0, "clock": 1e9, "conversion": "serial"})
-    found = tree.metrics(data, 12.0)
-    assert found["packets"] == 32
-    assert found["step_us"] == pytest.approx(32 * 0.0256 + 25 + 128e-3)
-    assert found["time_us"] == pytest.approx(12 * found["step_us"])
+    result = tree.metrics(data, 12.0)
+    assert result["packets"] == 32
+    assert result["step_us"] == pytest.approx(32 * 0.0256 + 25 + 128e-3)
+    assert result["time_us"] == pytest.approx(12 * result["step_us"])
     assert "time_us" not in tree.metrics(tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {}), 12.0)
     with pytest.raises(NotApplicable, match="set data=BYTES"):
         tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {"clock": 1e9})

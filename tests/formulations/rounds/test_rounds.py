@@ -58,8 +58,8 @@ def test_named_arrays_bring_a_schedule_back():
     for name, array in gather.values().items():
         for broken in (array + 0.5, np.append(array, np.nan), array[None], array * 0 + 1e300, array[:-1]):
             values = {**gather.values(), name: broken}
-            found = violations(topology, collective("all-gather", 5), Limits(1), from_values(values))
-            assert max(found.values()) > 0, name
+            result = violations(topology, collective("all-gather", 5), Limits(1), from_values(values))
+            assert max(result.values()) > 0, name
 
 
 def changed(schedule, name, index, value):
@@ -112,8 +112,8 @@ def test_a_path_must_be_simple():
     good = direct([0], [0], [2], [0], [0], [0, 2], [arc[0, 1], arc[1, 2]])
     assert violations(topology, wanted, Limits(1), good) == NONE
     round_trip = [arc[0, 1], arc[1, 0], arc[0, 1], arc[1, 2]]
-    found = violations(topology, wanted, Limits(1, waveguides=2), direct([0], [0], [2], [0], [0], [0, 4], round_trip))
-    assert found["paths"] == 1
+    result = violations(topology, wanted, Limits(1, waveguides=2), direct([0], [0], [2], [0], [0], [0, 4], round_trip))
+    assert result["paths"] == 1
     gap = direct([0], [0], [2], [0], [0], [0, 2], [arc[0, 1], arc[3, 2]])
     assert violations(topology, wanted, Limits(1), gap)["paths"] == 1
 
@@ -138,8 +138,8 @@ def test_wider_machines_take_more_in_a_round():
     topology, gather = ring_gather(4)
     crowd = together([gather, changed(gather, "circuit_wavelength", slice(None), 1)])
     wanted = collective("all-gather", 4)
-    found = violations(topology, wanted, Limits(2), crowd)
-    assert found["waveguides"] == found["lasers"] == 0
+    result = violations(topology, wanted, Limits(2), crowd)
+    assert result["waveguides"] == result["lasers"] == 0
     assert violations(topology, wanted, Limits(2, ports=None), crowd)["lasers"] == 0
     double = together([gather, gather])
     assert violations(topology, wanted, Limits(1, waveguides=2, ports=None), double)["waveguides"] == 0
@@ -150,20 +150,20 @@ def test_wider_machines_take_more_in_a_round():
 def test_collectives_say_what_they_mean(name, pieces):
     n, ranks = 7, [1, 2, 4, 6]
     p = len(ranks)
-    found = collective(name, n, ranks, root=2, pieces=pieces)
+    result = collective(name, n, ranks, root=2, pieces=pieces)
     one_shard, per_rank = pieces * (p - 1), pieces * p * (p - 1)
     deliveries = {
         "broadcast": one_shard, "scatter": one_shard, "gather": one_shard,
         "all-gather": per_rank, "all-to-all": per_rank,
         "reduce": 0, "reduce-scatter": 0, "all-reduce": 0,
     }  # fmt: skip
-    assert len(found.deliveries) == deliveries[name]
-    assert set(np.unique(found.pre[:, 1])) | set(np.unique(found.post[:, 1])) <= set(ranks)
-    assert found.summing == name.startswith(("reduce", "all-reduce"))
-    assert [phase.backwards for phase in phases(found)] == {True: [True], False: [False]}.get(found.summing, []) + (
+    assert len(result.deliveries) == deliveries[name]
+    assert set(np.unique(result.pre[:, 1])) | set(np.unique(result.post[:, 1])) <= set(ranks)
+    assert result.summing == name.startswith(("reduce", "all-reduce"))
+    assert [phase.backwards for phase in phases(result)] == {True: [True], False: [False]}.get(result.summing, []) + (
         [False] if name == "all-reduce" else []
     )
-    moved = sum(len(phase.copying.deliveries) for phase in phases(found))
+    moved = sum(len(phase.copying.deliveries) for phase in phases(result))
     assert moved == {"reduce": one_shard, "reduce-scatter": per_rank, "all-reduce": 2 * per_rank}.get(
         name, deliveries[name]
     )
@@ -172,10 +172,10 @@ def test_collectives_say_what_they_mean(name, pieces):
 @settings(max_examples=30, deadline=None)
 @given(st.permutations(range(6)), st.sampled_from(COLLECTIVES))
 def test_renaming_vertices_renames_a_collective(order, name):
-    found = collective(name, 6)
-    renamed = found.relabelled(order)
-    assert np.array_equal(np.sort(renamed.holders), np.sort(found.holders))
-    assert np.array_equal(renamed.relabelled(np.argsort(order)).pre, found.pre)
+    result = collective(name, 6)
+    renamed = result.relabelled(order)
+    assert np.array_equal(np.sort(renamed.holders), np.sort(result.holders))
+    assert np.array_equal(renamed.relabelled(np.argsort(order)).pre, result.pre)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_bad_sizes_are_refused(keywords):
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("message", "says"),
     [
         ({"chunks": [{"pre": [], "post": [1]}]}, "no vertex holds"),
         ({"chunks": [{"pre": [0], "post": [4]}]}, "vertices 0..3"),
@@ -213,9 +213,9 @@ def test_bad_sizes_are_refused(keywords):
         ({"chunks": [{"pre": [0], "post": [1]}], "sums": True}, "keys are"),
     ],
 )
-def test_bad_files_of_collectives_are_refused(told, says, tmp_path):
+def test_bad_files_of_collectives_are_refused(message, says, tmp_path):
     path = tmp_path / "collective.json"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(message))
     with pytest.raises(BadInput, match=says):
         read_collective(path, 4)
     path.write_text("[" * 100_000)
@@ -236,9 +236,9 @@ def test_a_pipe_is_no_collective(tmp_path):
 def test_a_collective_of_ones_own(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"name": "mine", "chunks": [{"pre": [0, 1], "post": [2, 3, 1]}]}))
-    found = collective(f"file:{path}", 4)
-    assert found.deliveries.tolist() == [[0, 2], [0, 3]]
-    assert found.name == "mine"
+    result = collective(f"file:{path}", 4)
+    assert result.deliveries.tolist() == [[0, 2], [0, 3]]
+    assert result.name == "mine"
     path.write_text(json.dumps({"sum": True, "chunks": [{"pre": [0, 1, 2], "post": [3]}]}))
     (phase,) = phases(collective(f"file:{path}", 4))
     assert phase.backwards

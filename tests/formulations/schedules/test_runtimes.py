@@ -270,7 +270,7 @@ COPY = (
 
 def put(line: str, name: str, change) -> str:
     """The line with an attribute changed."""
-    return re.sub(rf'\b{name}="(-?\w+)"', lambda found: f'{name}="{change(found[1])}"', line, count=1)
+    return re.sub(rf'\b{name}="(-?\w+)"', lambda result: f'{name}="{change(result[1])}"', line, count=1)
 
 
 def mutated(text: str, chance: random.Random, changes: int) -> str:

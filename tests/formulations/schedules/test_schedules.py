@@ -249,14 +249,14 @@ def test_corrupted_programs_are_refused_each_for_its_reason(change, reason, tmp_
         line = next(line for line in text.splitlines() if 'type="s"' in line)
         text = text.replace(line, f"{line}\n{line}", 1)
     path.write_text(text)
-    found = runner.check("alltoall.timestep-mcf", "hypercube:3", path)
-    assert not found["verified"]
-    violation = found["schedule"]["violation"]
+    result = runner.check("alltoall.timestep-mcf", "hypercube:3", path)
+    assert not result["verified"]
+    violation = result["schedule"]["violation"]
     assert violation in REASONS
-    assert reason is None or violation == reason, found
-    assert found["reason"].startswith(violation)
-    assert "\n" not in found["reason"]
-    assert found["schedule"]["rank"] is not None
+    assert reason is None or violation == reason, result
+    assert result["reason"].startswith(violation)
+    assert "\n" not in result["reason"]
+    assert result["schedule"]["rank"] is not None
 
 
 def edited(text, change):
@@ -413,10 +413,10 @@ def test_an_all_gather_as_links(tmp_path):
     }
     path = tmp_path / "gather.json"
     path.write_text(json.dumps(document))
-    found = runner.check("alltoall.all-gather", "ring:4,directed", path)
-    assert found["verified"], found
-    assert found["objective"] == 3
-    assert found["metrics"]["over_bound"] == pytest.approx(1.0)
+    result = runner.check("alltoall.all-gather", "ring:4,directed", path)
+    assert result["verified"], result
+    assert result["objective"] == 3
+    assert result["metrics"]["over_bound"] == pytest.approx(1.0)
     assert runner.check("alltoall.master", "ring:4,directed", path)["schedule"]["violation"] == "collective"
 
 

@@ -200,8 +200,8 @@ def test_corrupted_circuits_are_refused():
     data, match = run.plan.data, run.values["match"]
     good = {"match": match}
     assert max(ocs_circuits.residuals(data, good).values()) == 0
-    lit = np.argwhere(match >= 0)
-    q, i = lit[0]
+    circuit_table = np.argwhere(match >= 0)
+    q, i = circuit_table[0]
     other = next(j for j in range(6) if j not in (i, match[q, i]))
     for change in ({(q, i): other}, {(q, i): 7.0}, {(q, i): np.nan}, {(q, i): 0.5}, {(q, i): float(i)}):
         wrong = match.copy()
@@ -244,7 +244,7 @@ def test_more_peers_than_ports_is_refuted():
     assert "11 others and has 4 ports" in run.record["message"]
 
 
-@pytest.mark.parametrize(("make", "told"), [
+@pytest.mark.parametrize(("make", "message"), [
     (lambda: parse("servers:n=6,degree=0"), "degree must be at least 1"),
     (lambda: ServerPool(2, 1, [[0, -1], [0, 0]]), "nonnegative"),
     (lambda: ServerPool(2, 1, [[0, np.nan], [0, 0]]), "finite"),
@@ -258,8 +258,8 @@ def test_more_peers_than_ports_is_refuted():
     (lambda: duty_cycle.duty_cycle(1, -1), "latency"),
     (lambda: duty_cycle.least_hold(1, 1.0), "between 0 and 1"),
 ])  # fmt: skip
-def test_bad_input_is_one_line(make, told):
-    with pytest.raises(BadInput, match=told) as caught:
+def test_bad_input_is_one_line(make, message):
+    with pytest.raises(BadInput, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
 

@@ -134,10 +134,10 @@ def test_memory_by_brute_force_by_search_and_by_the_program(parameters, share):
         assert max(placement.residuals(data, values).values()) == 0
         assert all(bound.value <= best for bound in placement.bounds(data))
         for kind in (Unrolled, Repair):
-            found = placed_by(kind, data)
-            if found is not None:
-                assert max(placement.residuals(data, found).values()) == 0
-                assert placement.objective(data, found) >= best * (1 - 1e-9)
+            result = placed_by(kind, data)
+            if result is not None:
+                assert max(placement.residuals(data, result).values()) == 0
+                assert placement.objective(data, result) >= best * (1 - 1e-9)
     form = compile_model(placement.build_cvxpy(data))
     assert_one_matrix(form, compile_model(placement.build_pyomo(data)))
     assert placement.estimate(data) == form.size
@@ -192,8 +192,8 @@ def test_hybrids_by_hand_and_by_what_they_leave_out():
     for one in tried:
         asked = {"k": one.k, "degree": 4, "replicas": one.replicas, "bandwidth": 1e9}
         data = placement.prepare(parse(f"{spec},parts={one.k},batch={24 // one.replicas}"), asked)
-        found = [placed for kind in (Unrolled, Repair) if (placed := placed_by(kind, data, 20 * data.n)) is not None]
-        best = min(found, key=lambda placed: placement.objective(data, placed))
+        results = [placed for kind in (Unrolled, Repair) if (placed := placed_by(kind, data, 20 * data.n)) is not None]
+        best = min(results, key=lambda placed: placement.objective(data, placed))
         assert one.makespan == placement.objective(data, best)
         held = np.bincount(best["device"].astype(int), data.graph.weights).max()
         assert one.all_reduce == pytest.approx(2 * (one.replicas - 1) / one.replicas * held / 1e9 * 1e6)
@@ -231,8 +231,8 @@ def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
     assert max(placement.residuals(data, values).values()) == 0
     value = placement.objective(data, values)
     assert max(bound.value for bound in placement.bounds(data)) <= value <= data.work * (1 + 1e-9) + data.delay.sum()
-    sends, hears = placement.peers_of(data, values["device"].astype(int))
-    assert max(sends.max(), hears.max()) <= data.delta
+    sends, receives = placement.peers_of(data, values["device"].astype(int))
+    assert max(sends.max(), receives.max()) <= data.delta
     other = placed_by(Repair, data, 500)
     if other is not None:
         assert max(placement.residuals(data, other).values()) == 0
@@ -356,7 +356,7 @@ def test_quantum_sets_the_parts():
     assert (counts == np.clip(np.round(times / 50), 1, 64)).all()
 
 
-@pytest.mark.parametrize(("make", "told"), [
+@pytest.mark.parametrize(("make", "message"), [
     (lambda: parse("op-graph:model=nothing"), "unknown model 'nothing'"),
     (lambda: parse("op-graph:model=transformer,layers=0"), "layers must be at least 1"),
     (lambda: parse("op-graph:model=transformer,splits=1x2"), "only then"),
@@ -378,8 +378,8 @@ def test_quantum_sets_the_parts():
     (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"bandwidth": -1.0}), "bandwidth"),
     (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 4}), "a group of k=4 GPUs for 3"),
 ])  # fmt: skip
-def test_bad_input_is_one_line(make, told):
-    with pytest.raises(BadInput, match=told) as caught:
+def test_bad_input_is_one_line(make, message):
+    with pytest.raises(BadInput, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
 

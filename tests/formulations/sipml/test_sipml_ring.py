@@ -65,14 +65,14 @@ def brute_force(pool):
             if sum(len(s) for _, s in some) == len(set().union(*(s for _, s in some)))
         }  # fmt: skip
         choices.append(list(itertools.combinations_with_replacement(sorted(sets), data.wavelengths)))
-    found = np.inf
+    result = np.inf
     for both in itertools.product(*choices):
         count = np.zeros(moves.pairs)
         for chosen in itertools.chain(*both):
             for p in chosen:
                 count[p] += 1
-        found = min(found, moves.slowest(count))
-    return None if np.isinf(found) else found
+        result = min(result, moves.slowest(count))
+    return None if np.isinf(result) else result
 
 
 def test_brute_force():
@@ -102,11 +102,11 @@ def test_sets_equal_arcs_and_bounds_hold():
         for _ in range(5):
             prices = rng.exponential(size=data.transfers.pairs) ** 2
             assert ring.certify(data, {"serve": -prices}).value <= value * (1 + 1e-9)
-        found = search(data)
-        if found is not None:
-            values = {"circuits": found[0].astype(float)}
+        match = search(data)
+        if match is not None:
+            values = {"circuits": match[0].astype(float)}
             assert max(ring.residuals(data, values).values()) == 0
-            assert value * (1 - 1e-6) <= ring.objective(data, values) <= found[1]
+            assert value * (1 - 1e-6) <= ring.objective(data, values) <= match[1]
     assert met > 15
 
 
@@ -195,7 +195,7 @@ def test_heaviest_set_by_enumeration(seed, n):
     if source.size > 10:
         source, target, weight = source[:10], target[:10], weight[:10]
     for way in (0, 1):
-        found = 0.0
+        result = 0.0
         spans = []
         for s, t in zip(source.tolist(), target.tolist(), strict=True):
             start, length = (s, (t - s) % n) if way == 0 else (t, (s - t) % n)
@@ -203,8 +203,8 @@ def test_heaviest_set_by_enumeration(seed, n):
         for r in range(source.size + 1):
             for some in itertools.combinations(range(source.size), r):
                 if sum(len(spans[k]) for k in some) == len(set().union(*(spans[k] for k in some))):
-                    found = max(found, float(weight[list(some)].sum()))
-        assert heaviest_set(n, source, target, weight, way) == pytest.approx(found)
+                    result = max(result, float(weight[list(some)].sum()))
+        assert heaviest_set(n, source, target, weight, way) == pytest.approx(result)
 
 
 def test_corrupted_assignments_are_refused():
@@ -249,14 +249,14 @@ def test_flows_that_do_not_split_are_refused():
 def test_first_fit_meets_needs_or_says_no():
     data = ring.prepare(parse("wdm-ring:n=5,wavelengths=3"))
     needs = np.ones(data.transfers.pairs, dtype=np.int64)
-    found = first_fit(data, needs)
-    assert found is not None
-    assert (np.bincount(found[:, 0], minlength=needs.size) == needs).all()
+    result = first_fit(data, needs)
+    assert result is not None
+    assert (np.bincount(result[:, 0], minlength=needs.size) == needs).all()
     assert first_fit(data, needs * 2) is None
     assert attainable_times(data)[-1] == 1e6
 
 
-@pytest.mark.parametrize(("spec", "given_", "told"), [
+@pytest.mark.parametrize(("spec", "given_", "message"), [
     ("ring:8", {}, "needs wdm-ring"),
     ("wdm-ring:n=8,wavelengths=2", {"traffic": "nonsense"}, "unknown traffic"),
     ("wdm-ring:n=8,wavelengths=2", {"bandwidth": -1.0}, "bandwidth=-1.0"),
@@ -266,8 +266,8 @@ def test_first_fit_meets_needs_or_says_no():
     ("wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
     ("servers:n=2,degree=4", {}, "at least 3 servers"),
 ])  # fmt: skip
-def test_bad_input_is_one_line(spec, given_, told):
-    with pytest.raises(BadInput, match=told) as caught:
+def test_bad_input_is_one_line(spec, given_, message):
+    with pytest.raises(BadInput, match=message) as caught:
         ring.prepare(parse(spec), given_)
     assert "\n" not in str(caught.value)
 

@@ -34,34 +34,34 @@ SPECS = [
 OPTIONS = [{}, {"matching": "assignment"}, {"paths": 2}, {"primes": True}]
 
 
-def worst(pool, found):
-    return max(residuals(pool, found.values()).values())
+def worst(pool, result):
+    return max(residuals(pool, result.values()).values())
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_constructions_pass_the_checker_and_obey_the_bounds(spec):
     pool = parse(f"servers:{spec}")
     least = lower_bounds(pool)
-    for found in [topology_finder(pool, **options) for options in OPTIONS] + [ocs_reconfig(pool)]:
-        assert worst(pool, found) < 1e-12
-        assert found.topology.connected
-        assert found.max_load >= least["max-load"].value * (1 - 1e-12)
-        assert found.bandwidth_tax >= least["bandwidth-tax"].value * (1 - 1e-12)
-        assert worst(pool, read_design(pool, found.values())) < 1e-12
-        assert found.length @ found.route_bytes == pytest.approx(found.loads.sum())
-        assert topoopt.describe(found)["max_load"] == found.max_load
+    for result in [topology_finder(pool, **options) for options in OPTIONS] + [ocs_reconfig(pool)]:
+        assert worst(pool, result) < 1e-12
+        assert result.topology.connected
+        assert result.max_load >= least["max-load"].value * (1 - 1e-12)
+        assert result.bandwidth_tax >= least["bandwidth-tax"].value * (1 - 1e-12)
+        assert worst(pool, read_design(pool, result.values())) < 1e-12
+        assert result.length @ result.route_bytes == pytest.approx(result.loads.sum())
+        assert topoopt.describe(result)["max_load"] == result.max_load
 
 
 @pytest.mark.parametrize("degree", [4, 8])
 @pytest.mark.parametrize("name", ["dlrm,section=5.3", "candle", "bert", "ncf", "resnet50", "vgg"])
 def test_the_six_jobs_at_the_papers_size(name, degree):
     pool = parse(f"servers:n=128,degree={degree},traffic={name}")
-    found = topology_finder(pool)
-    assert worst(pool, found) < 1e-12
-    assert len(found.circuits) == 128 * degree
+    result = topology_finder(pool)
+    assert worst(pool, result) < 1e-12
+    assert len(result.circuits) == 128 * degree
     if not pool.point_to_point.any():  # rings alone: every port carries the same, nothing is forwarded
-        assert found.max_load == pytest.approx(lower_bounds(pool)["max-load"].value, rel=1e-12)
-        assert found.bandwidth_tax == pytest.approx(1.0, rel=1e-12)
+        assert result.max_load == pytest.approx(lower_bounds(pool)["max-load"].value, rel=1e-12)
+        assert result.bandwidth_tax == pytest.approx(1.0, rel=1e-12)
 
 
 def test_a_corrupted_design_is_refused():
@@ -107,17 +107,17 @@ def test_what_the_checker_counts():
     """Three servers, one port: the ring 0-1-2, and bytes from 0 to 2 over 1."""
     pool = ServerPool(3, 1, [[0, 0, 5], [0, 0, 0], [0, 0, 0]], groups=[AllReduceGroup((0, 1, 2), 7.0)])
     ring = [[0, 1], [1, 2], [2, 0]]
-    found = build_design(pool, ring, [Ring(0, 1.0, (0, 1, 2))], [([0], 7.0), ([1], 7.0), ([2], 7.0), ([0, 1], 5.0)])
-    assert worst(pool, found) == 0
-    assert found.loads.tolist() == [12.0, 12.0, 7.0]
-    assert found.bandwidth_tax == 31 / 26
-    assert found.demand.tolist() == [[0, 7, 5], [0, 0, 7], [7, 0, 0]]
+    result = build_design(pool, ring, [Ring(0, 1.0, (0, 1, 2))], [([0], 7.0), ([1], 7.0), ([2], 7.0), ([0, 1], 5.0)])
+    assert worst(pool, result) == 0
+    assert result.loads.tolist() == [12.0, 12.0, 7.0]
+    assert result.bandwidth_tax == 31 / 26
+    assert result.demand.tolist() == [[0, 7, 5], [0, 0, 7], [7, 0, 0]]
     # A second port's worth of circuits, a walk that comes back, a ring the wrong way round.
     more = build_design(
-        pool, [[0, 1], [0, 2], [1, 2], [2, 0]], found.rings, [([0], 7.0), ([2], 7.0), ([3], 7.0), ([1], 5.0)]
+        pool, [[0, 1], [0, 2], [1, 2], [2, 0]], result.rings, [([0], 7.0), ([2], 7.0), ([3], 7.0), ([1], 5.0)]
     )
     assert residuals(pool, more.values())["degree"] == 1
-    back = build_design(pool, ring, found.rings, [([0], 7.0), ([1], 7.0), ([2], 7.0), ([0, 1, 2, 0, 1], 5.0)])
+    back = build_design(pool, ring, result.rings, [([0], 7.0), ([1], 7.0), ([2], 7.0), ([0, 1, 2, 0, 1], 5.0)])
     assert residuals(pool, back.values())["routes"] == np.inf
     other = build_design(pool, ring, [Ring(0, 1.0, (0, 2, 1))], [([0], 7.0), ([1], 7.0), ([2], 7.0), ([0, 1], 5.0)])
     assert residuals(pool, other.values())["demand"] > 0.5
@@ -142,27 +142,27 @@ def test_bounds_against_every_topology_of_one_port():
         least = lower_bounds(pool)
         assert least["max-load"].value <= min(loads) + 1e-9
         assert least["bandwidth-tax"].value <= min(taxes) + 1e-9
-        found = topology_finder(pool)
-        assert min(loads) - 1e-9 <= found.max_load <= max(loads) + 1e-9
-        assert any(abs(found.max_load - load) < 1e-9 for load in loads)
+        result = topology_finder(pool)
+        assert min(loads) - 1e-9 <= result.max_load <= max(loads) + 1e-9
+        assert any(abs(result.max_load - load) < 1e-9 for load in loads)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.permutations(range(12)))
 def test_a_design_renamed_is_as_good(order):
     pool = parse("servers:n=12,degree=4,traffic=dlrm")
-    found = topology_finder(pool)
+    result = topology_finder(pool)
     renamed = pool.relabelled(order)
     new = np.asarray(order)
-    moved = new[found.circuits]
+    moved = new[result.circuits]
     place = np.lexsort((moved[:, 1], moved[:, 0]))
     number = np.argsort(place)
     again = topoopt.TopologyDesign(
-        renamed, moved[place], tuple(Ring(r.group, r.share, tuple(new[list(r.order)].tolist())) for r in found.rings),
-        found.route_start, number[found.route_circuits], found.route_bytes,
+        renamed, moved[place], tuple(Ring(r.group, r.share, tuple(new[list(r.order)].tolist())) for r in result.rings),
+        result.route_start, number[result.route_circuits], result.route_bytes,
     )  # fmt: skip
     assert worst(renamed, again) < 1e-12
-    assert again.max_load == found.max_load
+    assert again.max_load == result.max_load
     one, other = lower_bounds(pool), lower_bounds(renamed)
     assert all(one[name].value == pytest.approx(other[name].value) for name in one)
 
@@ -198,7 +198,7 @@ def test_blossom_is_the_best_matching_by_brute_force(n):
     random = np.random.default_rng(n)
     for _ in range(5):
         demand = random.uniform(0, 1, (n, n)) * ~np.eye(n, dtype=bool)
-        found = circuits.matched_circuits(demand, np.ones(n, dtype=int), np.ones(n, dtype=int))
+        result = circuits.matched_circuits(demand, np.ones(n, dtype=int), np.ones(n, dtype=int))
         both = demand + demand.T
 
         def best(left, both=both):
@@ -207,7 +207,7 @@ def test_blossom_is_the_best_matching_by_brute_force(n):
             a, *rest = left
             return max(both[a, b] + best([c for c in rest if c != b]) for b in rest)
 
-        assert demand[found[:, 0], found[:, 1]].sum() == pytest.approx(best(list(range(n))))
+        assert demand[result[:, 0], result[:, 1]].sum() == pytest.approx(best(list(range(n))))
         assigned = circuits.matched_circuits(demand, np.ones(n, dtype=int), np.ones(n, dtype=int), "assignment")
         most = max(
             sum(demand[i, p] for i, p in enumerate(order))
@@ -220,18 +220,18 @@ def test_blossom_is_the_best_matching_by_brute_force(n):
 def test_equal_demand_makes_no_clusters():
     """All-to-all traffic: every matching is as good for itself, but what they make together must have few hops."""
     pool = parse("servers:n=64,degree=4,traffic=alltoall")
-    for found in (topology_finder(pool), topology_finder(pool, matching="assignment"), ocs_reconfig(pool)):
-        assert worst(pool, found) < 1e-12
-        assert found.bandwidth_tax < 1.5 * lower_bounds(pool)["bandwidth-tax"].value
-        assert found.max_load < 2.2 * lower_bounds(pool)["max-load"].value
+    for result in (topology_finder(pool), topology_finder(pool, matching="assignment"), ocs_reconfig(pool)):
+        assert worst(pool, result) < 1e-12
+        assert result.bandwidth_tax < 1.5 * lower_bounds(pool)["bandwidth-tax"].value
+        assert result.max_load < 2.2 * lower_bounds(pool)["max-load"].value
 
 
 def test_greedy_circuits_halve_what_they_serve():
     demand = np.array([[0, 8.0, 3.0], [1.0, 0, 0], [0, 0, 0]])
-    found = circuits.greedy_circuits(demand, 2)
-    assert found[:3].tolist() == [[0, 1], [0, 1], [1, 0]]  # 8, then 4 before 3
+    result = circuits.greedy_circuits(demand, 2)
+    assert result[:3].tolist() == [[0, 1], [0, 1], [1, 0]]  # 8, then 4 before 3
     assert circuits.greedy_circuits(demand, 2, discount=0.25)[:2].tolist() == [[0, 1], [0, 2]]
-    assert np.bincount(found[:, 0]).max() <= 2
+    assert np.bincount(result[:, 0]).max() <= 2
 
 
 @settings(max_examples=60, deadline=None)
@@ -240,18 +240,18 @@ def test_whatever_is_apart_gets_connected(n, degree, seed, share):
     random = np.random.default_rng(seed)
     some = circuits.greedy_circuits(random.uniform(0, 1, (n, n)) ** 8, degree)
     some = some[random.uniform(size=len(some)) < share]
-    found = circuits.connected(n, some, degree, random.uniform(0, 1, (n, n)))
-    assert (found[:, 0] != found[:, 1]).all()
-    assert max(np.bincount(found[:, 0]).max(), np.bincount(found[:, 1]).max()) <= degree
-    assert nx.is_strongly_connected(nx.DiGraph(found.tolist()))
-    assert len(set(found.ravel().tolist())) == n
+    result = circuits.connected(n, some, degree, random.uniform(0, 1, (n, n)))
+    assert (result[:, 0] != result[:, 1]).all()
+    assert max(np.bincount(result[:, 0]).max(), np.bincount(result[:, 1]).max()) <= degree
+    assert nx.is_strongly_connected(nx.DiGraph(result.tolist()))
+    assert len(set(result.ravel().tolist())) == n
 
 
 def test_coin_change_forwards_over_rings_and_is_refused_without():
     pool = parse("servers:n=30,degree=3,traffic=dlrm,section=5.4")
-    found = topology_finder(pool, forwarding="coin-change")
-    assert worst(pool, found) < 1e-12
-    assert found.bandwidth_tax == pytest.approx(topology_finder(pool).bandwidth_tax)  # both fewest hops, rings alone
+    result = topology_finder(pool, forwarding="coin-change")
+    assert worst(pool, result) < 1e-12
+    assert result.bandwidth_tax == pytest.approx(topology_finder(pool).bandwidth_tax)  # both fewest hops, rings alone
     with pytest.raises(NotApplicable, match="coin change"):
         topology_finder(parse("servers:n=6,degree=2,traffic=alltoall"), forwarding="coin-change")
     with pytest.raises(NotApplicable, match="at least 1"):
@@ -263,19 +263,19 @@ def test_coin_change_forwards_over_rings_and_is_refused_without():
 def test_k_shortest_paths_carry_all_point_to_point_traffic():
     """Line 20: every pair over its k shortest paths, a circuit of its own being the first; rings keep their hops."""
     pool = parse("servers:n=12,degree=3,traffic=dlrm,section=5.4")
-    found = topology_finder(pool, forwarding="k-shortest", paths=3)
-    assert worst(pool, found) < 1e-12
-    graph = nx.MultiDiGraph(found.circuits.tolist())
+    result = topology_finder(pool, forwarding="k-shortest", paths=3)
+    assert worst(pool, result) < 1e-12
+    graph = nx.MultiDiGraph(result.circuits.tolist())
     simple = nx.DiGraph(graph)
     carried = np.zeros((12, 12))
-    for ring in found.rings:
+    for ring in result.rings:
         for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
             carried[u, v] += ring.share * pool.groups[ring.group].transfer
     least = 0.0
     for s, t in np.argwhere(pool.point_to_point > 0).tolist():
         lengths = [len(path) - 1 for path in itertools.islice(nx.shortest_simple_paths(simple, s, t), 3)]
         least += pool.point_to_point[s, t] * sum(lengths) / len(lengths)
-    assert found.loads.sum() == pytest.approx(carried.sum() + least, rel=1e-9)
+    assert result.loads.sum() == pytest.approx(carried.sum() + least, rel=1e-9)
     one = topology_finder(pool, forwarding="k-shortest", paths=1)
     assert one.bandwidth_tax == pytest.approx(topology_finder(pool).bandwidth_tax)
     rings_alone = parse("servers:n=12,degree=3,traffic=vgg")
@@ -333,8 +333,8 @@ def test_methods_return_designs(name, given):
 def test_slowdown_by_hand():
     """One port, a ring of 4, one byte between any two: 6 bytes a circuit, 3 a server: alpha 2 = mean hops."""
     pool = parse("servers:n=4,degree=1,traffic=alltoall,volume=1")
-    found = iteration_time.slowdown(topology_finder(pool))
-    assert (found.alpha, found.mean_hops, found.tax) == (2.0, 2.0, 2.0)
+    result = iteration_time.slowdown(topology_finder(pool))
+    assert (result.alpha, result.mean_hops, result.tax) == (2.0, 2.0, 2.0)
     assert iteration_time.iteration_time(8.0, 12.0, 2.0, 4, 1.0, 0.5) == 8.5
     for spec, says in (("n=4,degree=2,traffic=vgg", "no point-to-point"),
                        ("n=12,degree=1,traffic=vgg,parallel=hybrid", "no circuit of its own")):  # fmt: skip
@@ -347,8 +347,8 @@ def test_alpha_is_at_least_the_mean_hops():
     for batch in (128, 2048):
         pool = parse(f"servers:n=64,degree=4,traffic=dlrm,section=5.4,batch={batch}")
         for forwarding in ("shortest", "coin-change"):
-            found = iteration_time.slowdown(topology_finder(pool, forwarding=forwarding))
-            assert found.alpha >= found.mean_hops > 1
+            result = iteration_time.slowdown(topology_finder(pool, forwarding=forwarding))
+            assert result.alpha >= result.mean_hops > 1
 
 
 def test_cost_of_an_interface_by_hand():

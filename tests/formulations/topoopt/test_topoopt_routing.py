@@ -39,16 +39,16 @@ def best(data, form="matrix"):
 @pytest.mark.parametrize("parameters", [{}, {"traffic": "point-to-point"}, {"circuits": "ocs-reconfig"}])
 def test_builds_agree_and_keep_to_the_bounds(parameters):
     data = prepared("n=8,degree=2,traffic=dlrm,section=5.4", **parameters)
-    found = [best(data, form) for form in ("cvxpy", "pyomo", "matrix")]
-    assert [value for value, _ in found] == pytest.approx([found[0][0]] * 3, rel=1e-9)
-    for value, values in found:
+    results = [best(data, form) for form in ("cvxpy", "pyomo", "matrix")]
+    assert [value for value, _ in results] == pytest.approx([results[0][0]] * 3, rel=1e-9)
+    for value, values in results:
         repaired = MODEL.repair(data, values)
         assert max(MODEL.residuals(data, repaired).values()) < 1e-9
         assert MODEL.objective(data, repaired) == pytest.approx(value, rel=1e-7)
         assert all(bound.value >= value * (1 - 1e-9) for bound in MODEL.bounds(data))
-    metrics = MODEL.metrics(data, found[0][0])
+    metrics = MODEL.metrics(data, results[0][0])
     assert metrics["heuristic_over_optimum"] >= 1 - 1e-9
-    assert metrics["max_load"] == pytest.approx(data.unit / found[0][0])
+    assert metrics["max_load"] == pytest.approx(data.unit / results[0][0])
 
 
 @pytest.mark.parametrize("n", [3, 5, 8])
@@ -73,10 +73,10 @@ def test_the_optimum_as_a_design(spec, traffic):
     data = prepared(spec, traffic=traffic)
     value, values = best(data)
     repaired = MODEL.repair(data, values)
-    found = routing.decode(data, repaired)
-    assert isinstance(found, TopologyDesign)
-    assert max(residuals(found.pool, found.values()).values()) < 1e-8
-    assert found.max_load == pytest.approx(data.unit / value, rel=1e-6)
+    result = routing.decode(data, repaired)
+    assert isinstance(result, TopologyDesign)
+    assert max(residuals(result.pool, result.values()).values()) < 1e-8
+    assert result.max_load == pytest.approx(data.unit / value, rel=1e-6)
     described = MODEL.describe(data, repaired)
     assert max(described["load_quantiles"]) == pytest.approx(data.unit / value, rel=1e-6)
     assert described["bandwidth_tax"] >= 1 - 1e-9
@@ -87,11 +87,11 @@ def test_the_optimum_as_a_design(spec, traffic):
 def test_the_optimum_does_not_depend_on_names(order, seed):
     demand = np.random.default_rng(seed).uniform(0, 1, (7, 7)) * ~np.eye(7, dtype=bool)
     pool = ServerPool(7, 2, demand)
-    found = topology_finder(pool)
+    result = topology_finder(pool)
     new = np.asarray(order)
-    moved = new[found.circuits]
+    moved = new[result.circuits]
     moved = moved[np.lexsort((moved[:, 1], moved[:, 0]))]
-    one, other = (routing.flow_over(d) for d in (found, routed_design(pool.relabelled(order), moved, ())))
+    one, other = (routing.flow_over(d) for d in (result, routed_design(pool.relabelled(order), moved, ())))
     assert best(one)[0] == pytest.approx(best(other)[0], rel=1e-7)
 
 

@@ -65,12 +65,12 @@ def brute(data):
 def test_front_and_program_agree_for_every_model(model, part):
     spec = f"servers:n=6,degree=2,traffic={model}"
     data = plane(spec) if part is None else roomy(spec, part)
-    times, memories, found = front(data)
-    assert strategy.residuals(data, {"x": found[0]}) == pytest.approx(
+    times, memories, result = front(data)
+    assert strategy.residuals(data, {"x": result[0]}) == pytest.approx(
         dict.fromkeys(("parts", "integer", "nonnegative", "allowed", "memory"), 0.0), abs=1e-9
     )
-    assert times[0] == pytest.approx(strategy.objective(data, {"x": found[0]}), rel=1e-12)
-    assert memories[0] == pytest.approx((data.held * found[0]).sum())
+    assert times[0] == pytest.approx(strategy.objective(data, {"x": result[0]}), rel=1e-12)
+    assert memories[0] == pytest.approx((data.held * result[0]).sum())
     value, _ = optimum(compile_model(strategy.build_cvxpy(data)))
     assert times[0] == pytest.approx(value, rel=1e-6)
     for bound in strategy.bounds(data):
@@ -118,10 +118,10 @@ def test_measured_operators_add_their_times_to_eq_1(model, section, n):
     """Least time of every kind over its ways from the table itself; data parallelism takes the published total."""
     spec = f"servers:n={n},degree=4,traffic={model},section={section}"
     data = plane(spec, operators="measured")
-    times, _, found = front(data)
+    times, _, result = front(data)
     value, _ = optimum(compile_model(strategy.build_pyomo(data)))
     assert times[0] == pytest.approx(value, rel=1e-6)
-    assert strategy.describe(data, {"x": found[0]})["computing_time"] <= times[0]
+    assert strategy.describe(data, {"x": result[0]})["computing_time"] <= times[0]
     whole = first_strategy(data)
     batch = training_job(model, section).batch
     with SPLIT_TABLE.open() as file:
@@ -260,7 +260,7 @@ def test_methods_end_to_end(method):
 
 
 @pytest.mark.parametrize(
-    ("spec", "given", "told"),
+    ("spec", "given", "message"),
     [
         ("servers:n=4,degree=2,traffic=random", {}, "not a training job"), ("ring:5", {}, "server pool"),
         ("servers:n=4,degree=2,traffic=bert", {"bandwidth": 0}, "bandwidth"),
@@ -271,8 +271,8 @@ def test_methods_end_to_end(method):
         ("servers:n=128,degree=2,traffic=resnet50", {"operators": "measured"}, "none of resnet50"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_in_one_line(spec, given, told):
-    with pytest.raises(BadInput, match=told) as refused:
+def test_bad_input_is_refused_in_one_line(spec, given, message):
+    with pytest.raises(BadInput, match=message) as refused:
         strategy.prepare(parse(spec), given)
     assert "\n" not in str(refused.value)
 

@@ -70,8 +70,10 @@ def least_load(demand, count):
             conserve[s * n + i, s * m + a] -= 1
     keep = np.arange(n * n) % n != np.arange(n * n) // n
     carry = np.hstack([np.tile(np.eye(m), n), -count[tuple(arcs.T)][:, None]])
-    found = linprog(np.eye(n * m + 1)[-1], A_ub=carry, b_ub=np.zeros(m), A_eq=conserve[keep], b_eq=demand.ravel()[keep])
-    return found.fun if found.success else np.inf
+    values = linprog(
+        np.eye(n * m + 1)[-1], A_ub=carry, b_ub=np.zeros(m), A_eq=conserve[keep], b_eq=demand.ravel()[keep]
+    )
+    return values.fun if values.success else np.inf
 
 
 def hops_of(count):
@@ -96,7 +98,7 @@ def brute(pool, objective="max-load", parallel=0):
 
 def searched(pool, *, descents=1, tol=1e-6, **given):
     data = topology.prepare(pool, given)
-    search = WiringSearch(data, tol=tol, seed=0, tick=lambda: None, found=lambda _: None)
+    search = WiringSearch(data, tol=tol, seed=0, tick=lambda: None, on_improvement=lambda _: None)
     search.exchanges(descents, 200)
     assert search.prove()
     return data, search
@@ -135,9 +137,9 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
     form = compile_model(topology.build_cvxpy(data))
     value, x = optimum(form)
     assert value == pytest.approx(brute(pool, objective, parallel), rel=1e-5)
-    found = topology.unfold(data, form.values(x))
-    assert max(topology.residuals(data, found).values()) <= 1e-6
-    assert topology.objective(data, found) == pytest.approx(value, rel=1e-5)
+    result = topology.unfold(data, form.values(x))
+    assert max(topology.residuals(data, result).values()) <= 1e-6
+    assert topology.objective(data, result) == pytest.approx(value, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -300,27 +302,27 @@ def test_annealing_minimises_the_norm_of_loads_over_split_paths(seed, n, degree,
     before = split_norm(first, head, demand, squarings, tail.size)
     if np.isfinite(hops_of(count)).all():
         assert before == pytest.approx((split_loads(count, demand) ** p).mean() ** (1 / p))
-    found = [
+    results = [
         annealed(
             tail, head, degree, demand, squarings=squarings, moves=400, random=np.random.default_rng(seed),
             tick=lambda: None,
         )
         for _ in range(2)
     ]  # fmt: skip
-    assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
+    assert all(np.array_equal(one, other) for one, other in zip(*results, strict=True))
     made = np.zeros_like(count)
-    np.add.at(made, found[0], 1)
+    np.add.at(made, results[0], 1)
     assert (made.sum(axis=0) == degree).all()
     assert (made.sum(axis=1) == degree).all()
     assert not np.diagonal(made).any()
     assert made.max() <= degree
-    assert split_norm(first, found[0][1], demand, squarings, tail.size) <= before * 1.05
+    assert split_norm(first, results[0][1], demand, squarings, tail.size) <= before * 1.05
 
 
 def test_sixteen_servers_are_wired_better_than_before():
     """Annealing over lengths alone reached 19.76e6 bytes after 87 s."""
     data = topology.prepare(parse("servers:n=16,degree=2,traffic=alltoall"))
-    search = WiringSearch(data, tol=1e-6, seed=0, tick=lambda: None, found=lambda _: None)
+    search = WiringSearch(data, tol=1e-6, seed=0, tick=lambda: None, on_improvement=lambda _: None)
     search.exchanges(2)
     assert search.value <= 19.65e6
     assert search.splits == 1
@@ -329,7 +331,7 @@ def test_sixteen_servers_are_wired_better_than_before():
 
 def test_annealings_take_half_of_the_time_that_is_left(monkeypatch):
     data, seen = topology.prepare(pool_of(0, 6, 2)), []
-    search = WiringSearch(data, tol=1e-6, seed=0, tick=lambda: 10.0, found=lambda _: None)
+    search = WiringSearch(data, tol=1e-6, seed=0, tick=lambda: 10.0, on_improvement=lambda _: None)
     tail, head = search.best.circuits.T
 
     def annealing(*ends, moves, **_):
@@ -442,14 +444,14 @@ def test_limits_of_the_parameters_are_checked():
 
 
 @pytest.mark.parametrize(
-    ("spec", "given", "told"),
+    ("spec", "given", "message"),
     [
         ("servers:n=4,degree=0", {}, "degree"), ("servers:n=4,degree=4", {"parallel": 1}, "ports"),
         ("ring:5", {}, "server pool"), ("servers:n=4,degree=2", {"parallel": -1}, "parallel"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_in_one_line(spec, given, told):
-    with pytest.raises(BadInput, match=told) as refused:
+def test_bad_input_is_refused_in_one_line(spec, given, message):
+    with pytest.raises(BadInput, match=message) as refused:
         topology.prepare(parse(spec), given)
     assert "\n" not in str(refused.value)
 

@@ -82,12 +82,12 @@ def scipy(asked):
     rows = [LinearConstraint(A, lp.row_lower_, lp.row_upper_)] if lp.num_row_ else []
     whole = np.array([int(kind) for kind in lp.integrality_] or np.zeros(lp.num_col_))
     options = {"time_limit": min(asked.time, 1e7)} | ({} if asked.gap is None else {"mip_rel_gap": asked.gap})
-    found = milp(lp.col_cost_, integrality=whole, bounds=Bounds(lp.col_lower_, lp.col_upper_), constraints=rows,
+    result = milp(lp.col_cost_, integrality=whole, bounds=Bounds(lp.col_lower_, lp.col_upper_), constraints=rows,
                  options=options)  # fmt: skip
-    print(found.message)
-    if found.x is None:
-        return {2: 2, 3: 3}.get(found.status, 1)
-    asked.solution.write_text("".join(f"{n} {v!r}\n" for n, v in zip(lp.col_names_, found.x.tolist(), strict=True)))
+    print(result.message)
+    if result.x is None:
+        return {2: 2, 3: 3}.get(result.status, 1)
+    asked.solution.write_text("".join(f"{n} {v!r}\n" for n, v in zip(lp.col_names_, result.x.tolist(), strict=True)))
     return 0
 
 

@@ -80,18 +80,18 @@ OPTIMUM = 3 * 1.8 + 2 * 1.1 + 1  # at x = 1.8, y = 1.1; with whole numbers 7 at 
 def test_a_command_solves_linear_and_integer_programs(name, sense, integer):
     flip = 1.0 if sense == "max" else -1.0
     problem = form(integer=integer, sense=sense)
-    found = solve_isolated(problem, name, SolveRequest(time_limit_s=60.0))
+    result = solve_isolated(problem, name, SolveRequest(time_limit_s=60.0))
     best = 7.0 if integer else OPTIMUM
-    assert found.termination is Termination.OPTIMAL, found.message
-    assert found.primal is PrimalStatus.FEASIBLE
-    assert found.objective == pytest.approx(flip * best)
-    assert found.x is not None
-    assert found.x[2] == 2  # not in the file's rows: its bound
+    assert result.termination is Termination.OPTIMAL, result.message
+    assert result.primal is PrimalStatus.FEASIBLE
+    assert result.objective == pytest.approx(flip * best)
+    assert result.x is not None
+    assert result.x[2] == 2  # not in the file's rows: its bound
     if name == "highs-command" and not integer:
-        assert found.row_duals is not None
-        assert dual_bound(problem, found.row_duals) == pytest.approx(flip * best)
+        assert result.row_duals is not None
+        assert dual_bound(problem, result.row_duals) == pytest.approx(flip * best)
     else:
-        assert found.row_duals is None
+        assert result.row_duals is None
 
 
 def test_a_run_is_verified_and_proven_whether_or_not_there_are_duals():
@@ -121,11 +121,11 @@ def example() -> Path:
     ],
 )
 def test_every_failure_is_reported_as_itself(mode, ending, words):
-    found = solve_isolated(form(), "milp", SolveRequest(options={"mode": mode}))
-    assert found.termination is ending
-    assert words in found.message
-    assert found.x is None
-    assert "\n" not in found.message
+    result = solve_isolated(form(), "milp", SolveRequest(options={"mode": mode}))
+    assert result.termination is ending
+    assert words in result.message
+    assert result.x is None
+    assert "\n" not in result.message
 
 
 def test_infeasible_and_unbounded_by_the_solution_file_or_the_output():
@@ -149,13 +149,13 @@ def test_a_command_is_killed_at_its_limit_and_its_solution_kept(mode, solved, tm
     for limit_s in (2.0, 8.0, 32.0, 128.0):  # on a busy machine the command itself starts late
         note.unlink(missing_ok=True)
         request = SolveRequest(time_limit_s=limit_s, options={"mode": mode, "child": str(note)})
-        found = solve_isolated(form(integer=True), "milp", request)
-        assert found.termination is Termination.TIME_LIMIT
-        if note.exists() and note.read_text(encoding="utf-8") and (found.x is not None) == solved:
+        result = solve_isolated(form(integer=True), "milp", request)
+        assert result.termination is Termination.TIME_LIMIT
+        if note.exists() and note.read_text(encoding="utf-8") and (result.x is not None) == solved:
             break
-    assert (found.x is not None) == solved
+    assert (result.x is not None) == solved
     if solved:
-        assert found.objective == 1.0
+        assert result.objective == 1.0
     assert gone(int(note.read_text(encoding="utf-8")))
 
 
@@ -182,9 +182,9 @@ def test_a_stopped_solve_leaves_no_process(tmp_path):
 
     thread = threading.Thread(target=stop_when_started, daemon=True)
     thread.start()
-    found = solve_isolated(form(), "milp", request, stop=stop)
+    result = solve_isolated(form(), "milp", request, stop=stop)
     thread.join()
-    assert found.termination is Termination.INTERRUPTED
+    assert result.termination is Termination.INTERRUPTED
     assert gone(int(note.read_text(encoding="utf-8")))
 
 
@@ -267,8 +267,8 @@ def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):
     assert "milp" not in adapters()
     adopt(text)
     assert adapter("milp").version() is not None
-    found = solve_isolated(form(), "milp", SolveRequest())
-    assert found.objective == pytest.approx(OPTIMUM)
+    result = solve_isolated(form(), "milp", SolveRequest())
+    assert result.objective == pytest.approx(OPTIMUM)
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ def program(seed, *, rows=4, columns=6, continuous=2, equalities=1):
 
 
 def answer_of(form):
-    found = milp(
+    result = milp(
         form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
         bounds=Bounds(form.col_lower, form.col_upper), integrality=np.asarray(form.integer, dtype=int),
         options={"mip_rel_gap": 0.0},
     )  # fmt: skip
-    return found.fun + form.offset if found.success else np.inf
+    return result.fun + form.offset if result.success else np.inf
 
 
 @settings(max_examples=60, deadline=None)

@@ -133,19 +133,19 @@ def test_figure_11_lies_within_the_bounds_but_for_four_points():
 
 @pytest.mark.parametrize(("model", "most"), [("bert", 1.727), ("ncf", 1.0755), ("inception", 1.3182)])
 def test_figure_11_ratios(model, most):
-    found = gains(model)
-    assert max(gain.drawn for gain in found) == pytest.approx(most, abs=1e-4)
+    result = gains(model)
+    assert max(gain.drawn for gain in result) == pytest.approx(most, abs=1e-4)
     by_table = {(s, int(x)): y for p, s, x, y in drawn("11") if p == model}
-    for gain in found:
+    for gain in result:
         assert gain.drawn == pytest.approx(
             by_table[gain.algorithm, gain.gpus] / by_table["Ideal switch+Ring", gain.gpus]
         )
         if gain.queue is not None:
             assert gain.low <= gain.queue[0] <= gain.queue[1] <= gain.high
-    top = [gain for gain in found if gain.gpus == 256]
+    top = [gain for gain in result if gain.gpus == 256]
     assert all(gain.low <= gain.drawn <= gain.high for gain in top)
     assert all(gain.queue is None or gain.queue[0] <= gain.drawn <= gain.queue[1] for gain in top)
-    assert {gain.queue is None for gain in found} == {model == "ncf"}
+    assert {gain.queue is None for gain in result} == {model == "ncf"}
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -405,12 +405,12 @@ def shared_link(jobs, rate, silent=lambda now: (False, math.inf)):
     left = [size for _, size, _ in jobs]
     ends, now = [0.0] * len(jobs), 0.0
     while any(left):
-        here = [j for j, (arrival, _, _) in enumerate(jobs) if left[j] and arrival <= now]
+        current = [j for j, (arrival, _, _) in enumerate(jobs) if left[j] and arrival <= now]
         paused, until = silent(now)
         until = min([until, *(arrival for arrival, _, _ in jobs if arrival > now)])
-        speed = 0.0 if paused or not here else rate / sum(jobs[j][2] for j in here)
-        after = min([until, *(now + left[j] / speed for j in here if speed)])
-        for j in here:
+        speed = 0.0 if paused or not current else rate / sum(jobs[j][2] for j in current)
+        after = min([until, *(now + left[j] / speed for j in current if speed)])
+        for j in current:
             left[j] -= speed * (after - now)
             if left[j] <= max(1e-9 * jobs[j][1], 1e-12 * speed):
                 left[j], ends[j] = 0.0, after
@@ -468,14 +468,14 @@ def ratios_of_the_cluster(summary):
                                     layers_of("dlrm", 1024), 16, 8 * LINK, rows=2 * 256 * 4 * 256 * 4)}  # fmt: skip
     for less in FAT_TREE_PARTS:
         tree = of_16_servers(8 * LINK / less)
-        found = []
+        results = []
         for jobs in (5, 10, 15, 20, 27):
             rows = published("topoopt_fig16.csv", network="topoopt", degree=8, jobs=jobs)
             count = [int(row["samples"]) for row in rows]
             columns = [[float(row["mean_ms"]) / 1e3 for row in rows]]
             columns += [[times[row["model"]] for row in rows] for times in (tree, whole, slow)]
-            found.append([summary(values, count) for values in columns])
-        real, trees, low, high = np.array(found).T
+            results.append([summary(values, count) for values in columns])
+        real, trees, low, high = np.array(results).T
         yield less, (trees / real).mean(), ((trees / high).mean(), (trees / low).mean()), (low / real).mean()
 
 

@@ -55,13 +55,13 @@ def values_of(data, closing):
 
 def assert_certified(data, closing, tol, F=None):
     """Flow and lengths hold by means that share no code with the solver."""
-    found = values_of(data, closing)
-    assert max(model.residuals(data, found).values()) < 1e-9
+    result = values_of(data, closing)
+    assert max(model.residuals(data, result).values()) < 1e-9
     bound = model.certify(data, {"capacity": closing.lengths}).value
     assert bound == pytest.approx(1.0 / closing.lower, rel=1e-9)
-    assert bound / float(found["F"]) - 1.0 <= tol
+    assert bound / float(result["F"]) - 1.0 <= tol
     if F is not None:
-        assert float(found["F"]) <= F * (1 + 1e-7)
+        assert float(result["F"]) <= F * (1 + 1e-7)
         assert bound >= F * (1 - 1e-7)
 
 

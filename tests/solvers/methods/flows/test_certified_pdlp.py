@@ -124,8 +124,8 @@ def rough(noise: float) -> Outcome:
 def test_tolerance_is_tightened_until_the_gap_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [rough(0.3), rough(0.05), rough(0.0)]
     script = Script(monkeypatch, answers)
-    here, saved = context(1e-4)
-    answer = certified_pdlp.run(here)
+    current, saved = context(1e-4)
+    answer = certified_pdlp.run(current)
     assert answer.termination == Termination.OPTIMAL
     assert script.asked == pytest.approx([1e-4, 1e-5, 1e-6])
     assert len(saved) == 3
@@ -138,21 +138,21 @@ def test_tolerance_is_tightened_until_the_gap_is_closed(monkeypatch: pytest.Monk
 
 def test_best_of_all_rounds_is_kept_and_a_gap_that_stays_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(monkeypatch, [rough(0.05), rough(0.5)])
-    here, saved = context(1e-4)
-    answer = certified_pdlp.run(here)
+    current, saved = context(1e-4)
+    answer = certified_pdlp.run(current)
     assert answer.termination == Termination.TOLERANCE
     assert "the gap stays at" in answer.message
     assert script.asked[-1] == pytest.approx(certified_pdlp.SMALLEST)
     assert answer.values is not None
     assert float(answer.values["F"]) == pytest.approx(saved[0][1])
-    residuals = formulation("alltoall.master").residuals(here.data, answer.values)
+    residuals = formulation("alltoall.master").residuals(current.data, answer.values)
     assert max(residuals.values()) < 1e-9
 
 
 def test_solver_that_ends_otherwise_ends_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(monkeypatch, [Outcome(Termination.MEMORY_LIMIT, message="too much")])
-    here, _ = context(1e-4)
-    answer = certified_pdlp.run(here)
+    current, _ = context(1e-4)
+    answer = certified_pdlp.run(current)
     assert (answer.termination, answer.message) == (Termination.MEMORY_LIMIT, "too much")
     assert answer.values is None
     assert len(script.asked) == 1
@@ -161,22 +161,22 @@ def test_solver_that_ends_otherwise_ends_the_rounds(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("ended", ["by-the-solver", "between-rounds"])
 def test_time_limit_keeps_what_there_is(ended: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(monkeypatch, [rough(0.05), Outcome(Termination.TIME_LIMIT)])
-    here, saved = context(1e-4)
+    current, saved = context(1e-4)
     if ended == "between-rounds":
-        here.deadline = time.monotonic() + 600.0
+        current.deadline = time.monotonic() + 600.0
 
         def late(answer: Any, objective: Any) -> None:
             saved.append((answer, objective))
-            here.deadline = time.monotonic()
+            current.deadline = time.monotonic()
 
-        here.save = late
-    answer = certified_pdlp.run(here)
+        current.save = late
+    answer = certified_pdlp.run(current)
     assert answer.termination == Termination.TIME_LIMIT
     assert len(script.asked) == (2 if ended == "by-the-solver" else 1)
     assert answer.solver["name"] == "highs-pdlp"
     assert answer.values is not None
     assert float(answer.values["F"]) == pytest.approx(saved[0][1])
-    residuals = formulation("alltoall.master").residuals(here.data, answer.values)
+    residuals = formulation("alltoall.master").residuals(current.data, answer.values)
     assert max(residuals.values()) < 1e-9
     assert answer.bound is not None
     assert answer.bound >= float(answer.values["F"]) * (1 - 1e-9)

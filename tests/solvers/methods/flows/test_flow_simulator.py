@@ -168,10 +168,10 @@ def test_schedules_on_networks_with_many_paths_are_valid(seed, routing):
     flows = flows_of(graph, network)
     for resolution in (0.0, 0.3):
         schedule = simulate(graph, network, resolution=resolution, record=True)
-        found = residuals(graph, flows, schedule, 0.01)
+        result = residuals(graph, flows, schedule, 0.01)
         if resolution:
-            found.pop("fairness")
-        assert max(found.values()) < 1e-7
+            result.pop("fairness")
+        assert max(result.values()) < 1e-7
         assert all(one.value <= schedule.length * (1 + 1e-9) for one in bounds(graph, flows, 0.01))
 
 

@@ -90,13 +90,13 @@ def test_a_limit_leaves_what_is_proven(monkeypatch):
 def test_reduced_costs_are_zero_on_what_an_optimum_uses():
     context = context_of("genkautz:n=24,d=3")
     orbits = reduction.find(context.data)
-    found = solve_reduced(context, orbits, None, "highs-simplex")
-    assert found.gap <= 1e-9
-    kept = orbit_lp.screened(orbits, found.lengths, 1e-6)
-    assert kept[found.flows > 1e-9].all()
+    result = solve_reduced(context, orbits, None, "highs-simplex")
+    assert result.gap <= 1e-9
+    kept = orbit_lp.screened(orbits, result.lengths, 1e-6)
+    assert kept[result.flows > 1e-9].all()
     assert not kept.all()
     again = solve_reduced(context, orbits, kept, "highs-simplex")
-    assert again.upper == pytest.approx(found.upper, rel=1e-9)
+    assert again.upper == pytest.approx(result.upper, rel=1e-9)
     assert 1.0 / again.lower >= 1.0 / again.upper * (1 - 1e-12)
 
 

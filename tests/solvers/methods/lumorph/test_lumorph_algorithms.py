@@ -73,10 +73,10 @@ def holds(pattern, p):
     """Shards of every rank after a pattern of copies, by plain replay: ``(p, p)``, or None where one was not held."""
     has = np.eye(p, dtype=bool)
     for step in range(pattern.steps):
-        here = pattern.step == step
-        if not has[pattern.source[here], pattern.chunk[here]].all():
+        mask = pattern.step == step
+        if not has[pattern.source[mask], pattern.chunk[mask]].all():
             return None
-        has[pattern.target[here], pattern.chunk[here]] = True
+        has[pattern.target[mask], pattern.chunk[mask]] = True
     return has
 
 
@@ -145,10 +145,10 @@ def test_factors_are_fewest_and_fit():
     assert factors(10, 4) is None
     assert factors(1, 4) == ()
     for p in range(2, 200):
-        found = factors(p, 6)
-        if found:
-            assert int(np.prod(found)) == p
-            assert max(found) <= 6
+        result = factors(p, 6)
+        if result:
+            assert int(np.prod(result)) == p
+            assert max(result) <= 6
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,11 @@ def test_index_all_to_all_takes_log_steps_and_forwards_what_algorithm_1_forbids(
     pattern = index_all_to_all(p, radix)
     assert pattern.steps == least_steps(p, radix)
     schedule = realised(topology, limits, pattern)
-    found = violations(topology, wanted, limits, schedule)
+    result = violations(topology, wanted, limits, schedule)
     # Every chunk whose distance has q digits takes q - 1 receptions that nobody wants: (3) counts exactly those.
     digits = [sum(d > 0 for d in _digits(k, radix)) for k in range(1, p)]
-    assert found.pop("redundant") == p * sum(q - 1 for q in digits) > 0
-    assert set(found.values()) == {0.0}
+    assert result.pop("redundant") == p * sum(q - 1 for q in digits) > 0
+    assert set(result.values()) == {0.0}
     relays = np.column_stack([schedule.transfer_chunk, schedule.transfer_target])
     allowed = Collective("relayed", p, wanted.chunks, wanted.pre, np.concatenate([wanted.post, relays]))
     assert set(violations(topology, allowed, limits, schedule).values()) == {0.0}
@@ -221,8 +221,8 @@ def test_every_algorithm_passes_the_independent_check(spec, load):
                 continue
             pattern, _ = pattern_of(algorithm, wanted, topology, limits, **parameters)
             schedule = realised(topology, limits, pattern)
-            found = violations(topology, wanted, limits, schedule)
-            assert not any(found.values()), (name, algorithm, parameters, found)
+            result = violations(topology, wanted, limits, schedule)
+            assert not any(result.values()), (name, algorithm, parameters, result)
             done += 1
     assert done >= 5 * 8
 
@@ -251,10 +251,10 @@ def test_split_rounds_are_those_of_the_schedule(per_wavelength):
         topology, limits = machine(f"lightpath:2x8,lasers=16,waveguides={waveguides}", None)
         for radix in (2, 4):
             pattern, _ = pattern_of("recursive", collective("all-gather", 16), topology, limits, radix=radix)
-            told = split_rounds(topology, limits, pattern, per_wavelength=per_wavelength, known_routes=known)
-            assert told.sum() == realised(topology, limits, pattern, per_wavelength=per_wavelength).rounds
-            assert (told >= 1).all()
-            assert waveguides > 1 or told.sum() > pattern.steps
+            result = split_rounds(topology, limits, pattern, per_wavelength=per_wavelength, known_routes=known)
+            assert result.sum() == realised(topology, limits, pattern, per_wavelength=per_wavelength).rounds
+            assert (result >= 1).all()
+            assert waveguides > 1 or result.sum() > pattern.steps
 
 
 @pytest.mark.parametrize(("shape", "radix"), [("8x8", 2), ("4x16", 4), ("8x8", 4), ("2x16", 2)])
@@ -265,12 +265,12 @@ def test_steps_are_the_circuit_lists_and_split_below_their_overlap(shape, radix)
     step, source, target, _ = pattern.pairs(topology.n)
     overlap = []
     for t in range(pattern.steps):
-        told = read_circuits(f"recursive:{radix}:{t}", topology, 0, "here")
-        here = step == t
-        assert set(zip(told.sources.tolist(), told.targets.tolist(), strict=True)) == set(
-            zip(source[here].tolist(), target[here].tolist(), strict=True)
+        result = read_circuits(f"recursive:{radix}:{t}", topology, 0, "here")
+        mask = step == t
+        assert set(zip(result.sources.tolist(), result.targets.tolist(), strict=True)) == set(
+            zip(source[mask].tolist(), target[mask].tolist(), strict=True)
         )
-        overlap.append(exchange_overlap(told, topology.shape))
+        overlap.append(exchange_overlap(result, topology.shape))
     for waveguides in range(1, max(overlap) + 1):
         rounds = split_rounds(topology, Limits(16, waveguides, load=None), pattern, per_wavelength=False)
         least = [-(-most // waveguides) for most in overlap]
@@ -550,9 +550,9 @@ def answer(spec, method, **given_):
 @pytest.mark.parametrize("method", [*ALGORITHMS, "layer-to-layer"])
 def test_methods_are_verified_and_never_below_the_bound(method):
     for name in ("all-gather", "reduce-scatter"):
-        data, found = answer("lightpath:2x4,lasers=4,waveguides=2", method, collective=name)
-        assert not any(residuals(data, found.values).values())
-        assert objective(data, found.values) >= max(data.least)
+        data, result = answer("lightpath:2x4,lasers=4,waveguides=2", method, collective=name)
+        assert not any(residuals(data, result.values).values())
+        assert objective(data, result.values) >= max(data.least)
 
 
 @pytest.mark.slow
@@ -592,11 +592,13 @@ def test_what_a_method_cannot_do_is_said_in_one_line(spec, method, given_, word)
 
 def test_co_scheduled_all_reduces_come_from_a_file(tmp_path):
     groups = [[0, 1, 4, 5], [2, 3, 6, 7], [5, 6]]
-    told = all_reduces(8, groups)
-    chunks = [{"pre": told.pre[told.pre[:, 0] == c, 1].tolist(), "post": told.post[told.post[:, 0] == c, 1].tolist()}
-              for c in range(told.chunks)]  # fmt: skip
+    result = all_reduces(8, groups)
+    chunks = [
+        {end: table[table[:, 0] == c, 1].tolist() for end, table in (("pre", result.pre), ("post", result.post))}
+        for c in range(result.chunks)
+    ]
     path = tmp_path / "calls.json"
     path.write_text(json.dumps({"sum": True, "chunks": chunks}))
-    data, found = answer("lightpath:2x4,lasers=4,waveguides=2", "recursive", collective=f"file:{path}", radix="4")
-    assert not any(residuals(data, found.values).values())
-    assert found.metrics["batches"] == 2
+    data, result = answer("lightpath:2x4,lasers=4,waveguides=2", "recursive", collective=f"file:{path}", radix="4")
+    assert not any(residuals(data, result.values).values())
+    assert result.metrics["batches"] == 2

@@ -35,10 +35,10 @@ def context(spec, **given):
     st.sampled_from(["broadcast", "all-gather", "all-to-all", "reduce-scatter", "all-reduce"]),
 )
 def test_a_constructed_schedule_is_a_feasible_start(spec, collective):
-    here = context(spec, collective=collective)
-    starts = _constructed(here)
-    programs = tuple(_program(here, k, each) for k, each in enumerate(starts))
-    stated = replace(here.data, symmetry=False, given=programs)
+    current = context(spec, collective=collective)
+    starts = _constructed(current)
+    programs = tuple(_program(current, k, each) for k, each in enumerate(starts))
+    stated = replace(current.data, symmetry=False, given=programs)
     C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
     form = compile_model(rounds.build_cvxpy(stated))
     x = pack(form, {"C": C, "H": rounds.made_by(stated, C), "R": np.ones(sum(each.rounds for each in starts))})
@@ -46,13 +46,13 @@ def test_a_constructed_schedule_is_a_feasible_start(spec, collective):
     assert (form.A @ x >= form.row_lower - 1e-9).all()
     assert form.cost @ x == sum(each.rounds for each in starts)
     back = rounds.schedule_of(stated, form.values(x))
-    assert max(rounds.residuals(here.data, back.values()).values()) == 0
+    assert max(rounds.residuals(current.data, back.values()).values()) == 0
 
 
 @pytest.mark.parametrize("given", [{}, {"candidates": "min-overlap"}, {"wavelengths": "fixed"}])
 def test_it_proves_what_the_program_alone_proves(given):
-    told = {"collective": "all-to-all", **given}
-    run = solve(Task(rounds.NAME, "lightpath:2x3,lasers=2", method="round-program", settings=told, time_limit_s=600))
+    result = {"collective": "all-to-all", **given}
+    run = solve(Task(rounds.NAME, "lightpath:2x3,lasers=2", method="round-program", settings=result, time_limit_s=600))
     assert run.verified
     assert run.objective == 3 or "wavelengths" in given
     assert run.record["metrics"]["start_rounds"][0] >= run.objective

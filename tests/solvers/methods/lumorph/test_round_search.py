@@ -55,10 +55,10 @@ def exchanged(topology):
 
 @pytest.mark.parametrize("c", [2, 4, 6, 8, 10, 12, 16, 30, 64])
 def test_balanced_permutations_hold_every_pair_once_and_load_a_quarter(c):
-    found = balanced(c)
-    assert (np.sort(found, axis=1) == np.arange(c)).all()
-    assert (np.sort(found, axis=0) == np.arange(c)[:, None]).all()
-    load = [line_load(each) for each in found]
+    result = balanced(c)
+    assert (np.sort(result, axis=1) == np.arange(c)).all()
+    assert (np.sort(result, axis=0) == np.arange(c)[:, None]).all()
+    load = [line_load(each) for each in result]
     assert set(load) <= {c // 4, -(-c // 4)}
     assert sum(load) == c * c // 4
 
@@ -73,10 +73,10 @@ def test_line_classes_have_load_one_and_number_the_load(c):
 
 
 def test_searched_lines_keep_to_their_load(monkeypatch):
-    found = searched(7, 2, 7)
-    assert found is not None
-    assert (np.sort(found, axis=1) == np.arange(7)).all()
-    assert max(line_load(each) for each in found) == 2
+    result = searched(7, 2, 7)
+    assert result is not None
+    assert (np.sort(result, axis=1) == np.arange(7)).all()
+    assert max(line_load(each) for each in result) == 2
     rest = searched(8, 3, 8, rest=True)
     assert rest is not None
     np.testing.assert_array_equal(rest[0], np.arange(8))
@@ -127,10 +127,10 @@ def test_ring_takes_one_round_a_reception_on_one_waveguide(spec):
     topology = parse(spec)
     for ranks, pieces, lasers in ((None, 1, 1), ([0, 2, 5], 4, 2), ([4, 1], 3, 2)):
         wanted = collective("all-gather", topology.n, ranks, pieces=pieces)
-        found = ring_all_gather(topology, wanted, lasers)
-        assert valid(topology, wanted, Limits(lasers, 1), found)
+        result = ring_all_gather(topology, wanted, lasers)
+        assert valid(topology, wanted, Limits(lasers, 1), result)
         p = topology.n if ranks is None else len(ranks)
-        assert found.rounds == (p - 1) * -(-pieces // lasers)
+        assert result.rounds == (p - 1) * -(-pieces // lasers)
 
 
 def test_ring_refuses_what_is_no_all_gather_or_runs_one_way():
@@ -151,9 +151,9 @@ def test_halving_meets_the_spread_bound(rows, columns, lasers, random):
     ranks = random.sample(range(mesh.n), random.randint(2, mesh.n))
     wanted = collective("broadcast", mesh.n, ranks, root=random.randrange(len(ranks)))
     limits = Limits(lasers, 1)
-    found = halving_broadcast(mesh, wanted, lasers)
-    assert valid(mesh, wanted, limits, found)
-    assert found.rounds == max(bound.value for bound in round_bounds(mesh, wanted, limits) if bound.name == "spread")
+    result = halving_broadcast(mesh, wanted, lasers)
+    assert valid(mesh, wanted, limits, result)
+    assert result.rounds == max(bound.value for bound in round_bounds(mesh, wanted, limits) if bound.name == "spread")
     assert halving_broadcast(parse("ring:5"), collective("broadcast", 5), 1) is None
 
 
@@ -175,14 +175,14 @@ def test_assigned_circuits_are_valid_and_not_below_the_bound(spec, lasers, waveg
     )
     limits = Limits(lasers, waveguides)
     low = least(topology, wanted, limits)
-    found = assign_rounds(topology, limits, source, target, least=low, seconds=0.05, seed=seed)
+    result = assign_rounds(topology, limits, source, target, least=low, seconds=0.05, seed=seed)
     order = wanted.deliveries[:, 0]
-    schedule = direct(found.round, source, target, chunk, found.wavelength, found.path_start, found.path_arcs)
+    schedule = direct(result.round, source, target, chunk, result.wavelength, result.path_start, result.path_arcs)
     assert order.size == circuits
     assert valid(topology, wanted, limits, schedule)
-    assert low <= found.rounds <= circuits
+    assert low <= result.rounds <= circuits
     priced = tight_bound(topology, wanted, limits, 10**6, lambda: 1.0, steps=20)
-    assert priced.value <= found.rounds
+    assert priced.value <= result.rounds
 
 
 def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
@@ -193,11 +193,11 @@ def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
     target = exchanged(mesh)[0].deliveries[:, 1]
     routes = candidates(mesh, source, target)
     wave = (routes.target[routes.pair] + np.arange(routes.paths)) % 3
-    found = assign_rounds(mesh, Limits(3, 1), source, target, routes=routes, wave=wave, seconds=0.1)
+    result = assign_rounds(mesh, Limits(3, 1), source, target, routes=routes, wave=wave, seconds=0.1)
     for k in range(source.size):
-        path = found.path_arcs[found.path_start[k] : found.path_start[k + 1]].tolist()
+        path = result.path_arcs[result.path_start[k] : result.path_start[k + 1]].tolist()
         mine = range(int(routes.first[k]), int(routes.first[k + 1]))
-        assert any(routes.path(p) == path and wave[p] == found.wavelength[k] for p in mine)
+        assert any(routes.path(p) == path and wave[p] == result.wavelength[k] for p in mine)
     free = assign_rounds(mesh, Limits(3, 9, ports=None), source, target, seconds=0.0)
     bound = assign_rounds(mesh, Limits(3, 9), source, target, seconds=0.0)
     assert free.rounds < 3 <= bound.rounds
@@ -231,14 +231,14 @@ def test_copies_of_any_collective_are_valid_and_not_below_the_bound(drawn, laser
     topology, wanted, random = drawn
     limits = Limits(lasers, waveguides)
     policy = Policy(int(random.integers(1, 20)), int(random.integers(1, 8)))
-    found = spread_copies(topology, wanted, limits, policy, int(random.integers(2**31)), 10**6, lambda: 1.0) if (
+    result = spread_copies(topology, wanted, limits, policy, int(random.integers(2**31)), 10**6, lambda: 1.0) if (
         wanted.deliveries.size
     ) else None  # fmt: skip
-    if found is None:
+    if result is None:
         assert not wanted.deliveries.size
         return
-    assert valid(topology, wanted, limits, found)
-    assert least(topology, wanted, limits) <= found.rounds
+    assert valid(topology, wanted, limits, result)
+    assert least(topology, wanted, limits) <= result.rounds
     again = PhaseSearch(topology, wanted, limits, 0, None, seed=1)
     again.construct()
     assert valid(topology, wanted, limits, again.best)
@@ -252,11 +252,11 @@ def test_a_schedule_stays_valid_on_the_reflected_mesh(flip):
     arc_of = {(u, v): a for a, (u, v) in enumerate(zip(mesh.tail.tolist(), mesh.head.tolist(), strict=True))}
     arcs = np.array([arc_of[u, v] for u, v in zip(order[mesh.tail].tolist(), order[mesh.head].tolist(), strict=True)])
     wanted = collective("all-gather", 12)
-    found = spread_copies(mesh, wanted, Limits(2), Policy(8, 4), 0, 99, lambda: 1.0)
+    result = spread_copies(mesh, wanted, Limits(2), Policy(8, 4), 0, 99, lambda: 1.0)
     turned = replace(
-        found, circuit_source=order[found.circuit_source], circuit_target=order[found.circuit_target],
-        transfer_source=order[found.transfer_source], transfer_target=order[found.transfer_target],
-        circuit_arcs=arcs[found.circuit_arcs],
+        result, circuit_source=order[result.circuit_source], circuit_target=order[result.circuit_target],
+        transfer_source=order[result.transfer_source], transfer_target=order[result.transfer_target],
+        circuit_arcs=arcs[result.circuit_arcs],
     )  # fmt: skip
     assert valid(mesh, wanted.relabelled(order), Limits(2), turned)
     assert not valid(mesh, wanted, Limits(2), turned)
@@ -296,17 +296,17 @@ def test_symmetric_schedules_are_valid_on_the_whole_mesh(spec, name, order):
     assert len({image.tobytes() for image in images}) == order
     assert all((np.sort(image) == wanted.key(wanted.deliveries)).all() for image in images)
     rounds = least(topology, wanted, Limits(lasers)) + 1
-    found = symmetric_copies(topology, wanted, Limits(lasers), rounds, 0, iter([1.0] * 40 + [0.0]).__next__)
-    assert valid(topology, wanted, Limits(lasers), found)
-    assert found.rounds <= rounds
+    result = symmetric_copies(topology, wanted, Limits(lasers), rounds, 0, iter([1.0] * 40 + [0.0]).__next__)
+    assert valid(topology, wanted, Limits(lasers), result)
+    assert result.rounds <= rounds
 
 
 def test_all_gather_of_16_lasers_on_4x8_takes_two_rounds():
     """31 receptions in 32 colours of one waveguide: what the bound allows, found by symmetric schedules."""
     mesh, wanted, limits = parse("lightpath:4x8,lasers=16"), collective("all-gather", 32), Limits(16)
-    found = symmetric_copies(mesh, wanted, limits, 2, 0, iter([1.0] * 60 + [0.0]).__next__)
-    assert valid(mesh, wanted, limits, found)
-    assert found.rounds == least(mesh, wanted, limits) == 2
+    result = symmetric_copies(mesh, wanted, limits, 2, 0, iter([1.0] * 60 + [0.0]).__next__)
+    assert valid(mesh, wanted, limits, result)
+    assert result.rounds == least(mesh, wanted, limits) == 2
 
 
 # the method ---------------------------------------------------------------------------------------------------------

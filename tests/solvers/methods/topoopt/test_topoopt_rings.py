@@ -55,12 +55,12 @@ def test_the_rule_of_ratio_two():
     """Appendix E.2: fewer rings where n^(1/d) < 2, and a diameter of at most 1.2 log2 n; elsewhere the same rings."""
     for n in (5, 6, 12, 16, 17, 64, 100, 128):
         for d in range(1, 12):
-            found = rings.selected(n, d, binary=True)
+            result = rings.selected(n, d, binary=True)
             if n ** (1 / d) < 2:
-                assert len(found) == math.ceil(math.log2(n)) <= d
-                assert rings.diameter(n, found) <= 1.2 * math.log2(n)
+                assert len(result) == math.ceil(math.log2(n)) <= d
+                assert rings.diameter(n, result) <= 1.2 * math.log2(n)
             else:
-                assert found == rings.selected(n, d)
+                assert result == rings.selected(n, d)
     assert rings.selected(128, 10, binary=True)[:4] == (1, 3, 5, 9)
 
 
@@ -70,10 +70,10 @@ def test_coins_of_a_geometric_sequence(ratio, count):
 
 
 def test_selection_starts_at_the_least_uses_all_before_any_again():
-    found = rings.select_permutations(12, 8, rings.totient_perms(12))
-    assert sorted(found) == sorted([1, 5, 7, 11] * 2)
-    assert found[0] == 1
-    assert set(found[:4]) == {1, 5, 7, 11}
+    result = rings.select_permutations(12, 8, rings.totient_perms(12))
+    assert sorted(result) == sorted([1, 5, 7, 11] * 2)
+    assert result[0] == 1
+    assert set(result[:4]) == {1, 5, 7, 11}
     for bad in (0, -1):
         with pytest.raises(NotApplicable, match="rings"):
             rings.select_permutations(12, bad, [1])
