@@ -135,7 +135,7 @@ def misbehaving(how: str, **limits: Any) -> Answer:
 
 
 def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], message: str) -> Answer:
-    """What a hanging worker leaves; the limit grows until the worker, started on a busy machine, had printed ``message``."""
+    """What a hanging worker leaves; the limit grows until a worker on a busy machine had printed ``message``."""
     for limit in (2.0, 8.0, 32.0, 128.0):
         answer = call_isolated(f"{HERE}:{function}", arguments, wall_limit_s=limit)
         assert answer.ending == Termination.TIME_LIMIT
