@@ -91,7 +91,7 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
     return Measurement(
         "infeasible", decide(choices, CONTRADICTED), instances=tuple(choice.tried for choice in choices),
         reason="The text of the constraints is sound. Printed, (2) counts only chunks received in earlier rounds, so "
-               "that no GPU can send first, while (3) demands a transfer of every chunk; no limit on rounds or lasers "
+               "no GPU can send first, while (3) demands a transfer of every chunk; no limit on rounds or lasers "
                "matters. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
         witness="Section 3: a GPU may send a chunk it received in a previous round or had in the pre-condition. "
                 "Formula (2): in round 1 the sum is empty, hence 0, and every C is 0; formula (3) needs a sum of 1. "
@@ -388,7 +388,7 @@ def _co_scheduling(laboratory: Laboratory) -> Measurement:
         instances=tuple(spec for each in specs.values() for spec in each),
         reason="Time saved [%] by greedy independent sets, a set taking as long as its slowest call. In the logs of "
                "the three models every all-reduce of more than one GPU uses all GPUs: every two calls conflict, so "
-               "that a set has one call and no order saves anything. Random calls among few GPUs do gain. The paper "
+               "a set has one call and no order saves anything. Random calls among few GPUs do gain. The paper "
                "reports no gain.", choices=tuple(choices),
     )  # fmt: skip
 

@@ -198,7 +198,7 @@ _FIGURE_5 = [[1024, 64], [2048, 64]]
 _FIGURE_6 = [[1024, 96], [1024, 128]]
 _STEPS_ONLY = (
     "We count communication steps: by equation (3) the times of all algorithms share the factor d/B + a per step, so "
-    "that savings in time are savings in steps."
+    "savings in time are savings in steps."
 )
 
 
