@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.study.study_file import Study
 
+#: A row of a table, or the JSON object that a command prints.
 Row = dict[str, Any]
 
 
@@ -47,7 +48,7 @@ def timed_command(*arguments: str) -> tuple[float, str]:
     return time.perf_counter() - start, done.stdout
 
 
-def timed_solve(formulation: str, instance: str, *more: str) -> tuple[float, dict[str, Any]]:
+def timed_solve(formulation: str, instance: str, *more: str) -> tuple[float, Row]:
     """Wall-clock seconds of ``opticoll solve`` as a command, and its record."""
     seconds, out = timed_command("solve", formulation, instance, *more, "--json", "--no-store")
     return seconds, json.loads(out)

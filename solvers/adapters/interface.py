@@ -207,7 +207,7 @@ class Adapter(ABC):
     def read_options(
         self, request: SolveRequest, known: Collection[str], kind: Callable[[str], type],
         full: Callable[[str], str] = str,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, object]:  # fmt: skip
         """Options of a request by the solver's ``full`` names, which must be ``known``, converted to their kinds.
 
         Raises
@@ -215,7 +215,7 @@ class Adapter(ABC):
         BadOption
             If there is no such option, or its value is of another kind.
         """
-        read = {}
+        read: dict[str, object] = {}
         for name, value in request.options.items():
             own = full(name)
             if own not in known:

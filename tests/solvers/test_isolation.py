@@ -214,7 +214,7 @@ def test_typed_error_crosses_as_itself() -> None:
 
 
 def test_hang_is_killed_at_the_wall_limit() -> None:
-    answer = killed_at_a_wall_limit("misbehave", {"how": "hang"}, told="objective")
+    answer = killed_at_a_wall_limit("misbehave", {"how": "hang"}, message="objective")
     assert answer.values["objective"] == 5.0
     np.testing.assert_array_equal(answer.arrays["x"], [0.0, 1.0, 2.0])
 
@@ -270,7 +270,7 @@ def test_worker_starts_a_worker() -> None:
 
 
 def test_killing_the_outer_worker_kills_the_inner() -> None:
-    answer = killed_at_a_wall_limit("nest", {"seconds": 600}, told="inner")
+    answer = killed_at_a_wall_limit("nest", {"seconds": 600}, message="inner")
     assert gone(answer.values["inner"])
     assert gone(answer.values["outer"])
 
