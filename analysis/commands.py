@@ -132,14 +132,14 @@ def sweep(
 @click.option("--compare", "others", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
 @click.option("--failed-links", type=click.IntRange(0, 1), default=0, show_default=True,
               help="With 1, also the worst T after one link has failed.")  # fmt: skip
-@click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes of a rack (default: no racks).")
+@click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes per rack (default: no racks).")
 @click.option("--cables", type=click.IntRange(min=0), default=0, metavar="C",
               help="Maximum number of cables from one rack to another (default: any number).")  # fmt: skip
 @click.option("--uplinks", type=click.IntRange(min=0), default=0, metavar="U",
               help="Maximum number of cables from a rack to all others (default: any number).")  # fmt: skip
 @click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True,
               help="Number of local searches per group, and of starts of link exchanges.")  # fmt: skip
-@click.option("--time-limit", type=float, metavar="S", help="Limit of the search and of the last solve [s].")
+@click.option("--time-limit", type=float, metavar="S", help="Limit of the search and of the final solve [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
 @JSON
 def design(
@@ -201,7 +201,7 @@ def design(
 @click.option("--overlap", type=click.Choice(["backward", "none"]), default="backward", show_default=True,
               help="Communication during computing, or only after it.")  # fmt: skip
 @click.option("--routing", type=click.Choice(["auto", "single", "even", "k"]), default="auto", show_default=True)
-@click.option("--paths", type=click.IntRange(min=1), default=4, show_default=True, help="Paths of the routing k.")
+@click.option("--paths", type=click.IntRange(min=1), default=4, show_default=True, help="Paths with --routing k.")
 @click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
 @click.option("--ring-factor", type=float, help="Bytes over a hop of a ring per byte reduced (default: 2(k-1)/k).")
 @click.option("--check", is_flag=True, help="Record all rates and check the schedule.")

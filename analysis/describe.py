@@ -101,7 +101,7 @@ def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, An
     if name is not None or type(instance) is Topology:
         model = formulation(name or FLOW)
         if model.needs is not None:
-            msg = f"{model.name} takes its data from a solution of {model.needs}; ask for that one's bounds"
+            msg = f"{model.name} takes its data from a solution of {model.needs}; ask for the bounds of {model.needs}"
             raise BadInput(msg)
         return _rows(model, instance, settings)
     return _of_every_formulation(instance.spec, instance)

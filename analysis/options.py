@@ -175,7 +175,7 @@ CERTIFICATE = click.option(
 PRINT_CHECKER = click.option(
     "--print-checker", type=click.Choice(["vipr", "combinatorial", "wiring"]), is_flag=False, flag_value="vipr",
     is_eager=True, expose_value=False, callback=_print_checker,
-    help="Print the stand-alone checker of certificates, of VIPR unless stated, a Python program, and exit.",
+    help="Print the stand-alone checker of certificates (default: VIPR), a Python program, and exit.",
 )  # fmt: skip
 
 _SCHEDULE = (

@@ -233,7 +233,7 @@ def show_executed(result: Mapping[str, object]) -> None:
     metrics: dict[str, Any] = dict(result)
     lines = {name: number(metrics.get(name)) for name in ("ranks", "chunks", "steps", "transfers")}
     if metrics.get("redundant"):
-        lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of what the receiver has already)"
+        lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of chunks that the receiver already has)"
     if metrics.get("over_bound"):
         over = metrics["over_bound"] - 1
         above = 0.0 if abs(over) <= ROUND_OFF else 100 * over

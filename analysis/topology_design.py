@@ -181,7 +181,7 @@ def design(
         raise BadInput(msg)
     data = design_data(n, degree, directed, rack=rack, cables=cables, uplinks=uplinks)
     if rack and compare:
-        msg = "design: well-known topologies do not keep to the cables of racks; leave out --compare or --rack"
+        msg = "design: well-known topologies ignore the cable limits of racks; leave out --compare or --rack"
         raise BadInput(msg)
     if not directed and n * degree % 2 and not rack:
         msg = f"design: {n} x {degree} is odd, so two-way links cannot give every node {degree}; "
@@ -192,7 +192,7 @@ def design(
     least_s = LEAST_SEARCH_S + last_s
     if record is None and time_limit is not None and time_limit < least_s:
         msg = (
-            f"design: {n} nodes of degree {degree} take {least_s:.1f} s at least, {last_s:.1f} s of them to verify T; "
+            f"design: {n} nodes of degree {degree} take at least {least_s:.1f} s, of which {last_s:.1f} s to verify T; "
             f"set --time-limit {np.ceil(2 * least_s):g}"
         )
         raise BadInput(msg)

@@ -328,7 +328,7 @@ class Result(Run):
         """
         plan, values = self.solved()
         if plan.formulation.links is None:
-            msg = f"{plan.formulation.name}: its solutions put no load on links; read them with result.frames"
+            msg = f"{plan.formulation.name}: its solutions have no link loads; read them with result.frames"
             raise BadInput(msg)
         return plan.formulation.links(plan.data, values)
 
@@ -488,7 +488,7 @@ def _proof_words(record: Record, tol: float) -> str:
         Proof.CERTIFIED_GAP: "a gap remains between the checked value and a certified bound",
         Proof.FEASIBLE: "feasible: the value is checked, "
         + ("no bound is known" if record.bound is None else "the bound proves nothing about it"),
-        Proof.BOUND_ONLY: "a bound alone: no solution passed the checker",
+        Proof.BOUND_ONLY: "only a bound: no solution passed the checker",
     }
     return words.get(record.proof or Proof.NONE, "nothing is proven") + ended
 

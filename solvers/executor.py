@@ -356,10 +356,10 @@ class DaskCluster(Closing):
         ours = installed_version()
         for worker, theirs in versions.items():
             if theirs != ours:
-                msg = f"--dask {self.address}: worker {worker} has opticoll {theirs}, here is {ours}; use one version"
+                msg = f"--dask {self.address}: worker {worker} has opticoll {theirs}, not {ours}; use one version"
                 raise BadOption(msg)
         if not versions:
-            _log.warning("the cluster %s has no workers yet: waiting until some come", self.address)
+            _log.warning("the cluster %s has no workers yet: waiting for some to start", self.address)
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -415,7 +415,7 @@ class DaskCluster(Closing):
         return error
 
     def _lost(self, error: BaseException) -> ClusterLost:
-        msg = f"the Dask scheduler {self.address} is gone ({_line(error)}); what came back is kept: start again"
+        msg = f"the Dask scheduler {self.address} is gone ({_line(error)}); finished results are kept: start again"
         return ClusterLost(msg)
 
     def close(self) -> None:

@@ -115,7 +115,7 @@ def call_isolated(
         Typed errors of the function are raised here as the same class.
     """
     if stop is not None and stop.is_set():
-        return Answer(Termination.INTERRUPTED, {}, {}, "stopped from outside before it began")
+        return Answer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
     named = dict(arrays or {})
     with scratch_folder(sum(array.nbytes for array in named.values())) as folder:
         described = {
@@ -203,7 +203,7 @@ class OwnLimits:
                     f"this process alone has {used:.0f} MB, more than the {most_mb:.0f} MB that the memory limit allows"
                 )
             elif stop is not None and stop.is_set():
-                self.ending, self.message = Termination.INTERRUPTED, "stopped from outside"
+                self.ending, self.message = Termination.INTERRUPTED, "stopped by its caller"
             if self.ending is not None:
                 _report_unraisable_but_limits()
                 while True:
@@ -319,7 +319,7 @@ class _Watch:
             if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
                 return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
             if self.stop is not None and self.stop.is_set():
-                return Termination.INTERRUPTED, f"stopped from outside after {self.wall_s:.1f} s"
+                return Termination.INTERRUPTED, f"stopped by its caller after {self.wall_s:.1f} s"
 
     def _relay(self) -> None:
         self.log.copy()

@@ -371,7 +371,7 @@ class _Work:
             self.infeasible_by = infeasibility(self.form, request, self.budget.memory_left_gib())
             self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
         if self.infeasible_by is None:
-            self.outcome.message += " the solver's word alone says that there is no solution"
+            self.outcome.message += " only the solver says that there is no solution; this is not verified"
 
     def call_procedure(self) -> None:
         """Run a method's procedure in a separate worker."""
@@ -444,7 +444,7 @@ class _Work:
             if proof is not own or infeasible is not None:
                 self.outcome.message += (
                     f" {own if infeasible is None else 'infeasible'} for its data, a solution of "
-                    f"{needed.task.formulation} that is proven {needed.proof} only: no more is proven here"
+                    f"{needed.task.formulation} that is only {needed.proof}: nothing stronger is proven"
                 )
         self.times["verify_s"] = time.monotonic() - start
         stated = verify.properties(formulation, "metrics", self.plan.data, objective if verified else None)
@@ -497,7 +497,7 @@ class _Work:
                 certified = formulation.certify(data, self.duals)
             except (TypeError, ValueError, IndexError, KeyError) as error:
                 certified = None
-                self.outcome.message += f" duals were refused: {error}"
+                self.outcome.message += f" the duals were rejected: {error}"
             if certified is not None:
                 result.append(certified)
         out = self.outcome

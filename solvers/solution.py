@@ -164,7 +164,7 @@ def check(
     if bound is not None:
         notes.append(f"the bound was recomputed from the file's duals ({bound.reason})")
     elif document.get("bound") is not None:
-        notes.append("the file's bound was ignored: it has no duals from which this formulation's can be recomputed")
+        notes.append("the file's bound was ignored: it has no duals from which the bound can be recomputed")
     if document.get("proof") is not None:
         notes.append("the file's proof was ignored")
     record = check_record(model, instance, parameters, reason, violations, objective)
@@ -293,7 +293,7 @@ def _refuse_other_problem(model: Formulation, instance: Instance, document: Mapp
         msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --solution`"
         raise BadFile(msg)
     if spec == instance.spec:
-        msg = f"{path}: is a solution for other data that were called {ours} too; solve the instance again"
+        msg = f"{path}: is a solution for other data of the same name, {ours}; solve the instance again"
         raise BadFile(msg)
     msg = f"{path}: is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for"
     raise BadFile(msg)
@@ -529,7 +529,7 @@ def check_schedule(
             document, path, instance, collective, traffic=traffic, root=root, **cost
         )
     else:
-        msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
+        msg = f"{path}: schedules are checked on topologies, and {instance.spec} is not one"
         raise BadFile(msg)
     violations = {} if verdict.valid else {verdict.reason: None}
     record = check_record(model, instance, None, verdict.message, violations, verdict.time)

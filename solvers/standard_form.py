@@ -242,7 +242,7 @@ def _named_cvxpy(problem: Any) -> CvxpyModel:
     for variable in problem.variables():
         name = str(variable.name())
         if re.fullmatch(r"var\d+", name) or name in named:
-            fault = "has no name" if name not in named else f"has the name {name!r} of another one"
+            fault = "has no name" if name not in named else f"has the same name {name!r} as another"
             msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
             raise ModelError(msg)
         named[name] = Named(variable, variable.shape)

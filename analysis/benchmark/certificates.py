@@ -210,7 +210,7 @@ def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | N
         return None
     try:
         if hashlib.sha256((folder / entry.file).read_bytes()).hexdigest() != entry.sha256:
-            return "the file has another SHA-256 than the index"
+            return "the file's SHA-256 differs from the one in the index"
         result = check(problem.formulation, problem.instance, folder / entry.file, dict(problem.settings))
     except (OSError, OpticollError) as error:
         return str(error)

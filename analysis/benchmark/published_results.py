@@ -372,7 +372,7 @@ def run_command(
 ) -> None:  # fmt: skip
     """Run solvers on problems, and compare them with the published ones.
 
-    Runs that the store has are not made again: after Ctrl-C the same command goes on.
+    Runs that the store has are not made again: after Ctrl-C the same command resumes.
     """
     from opticoll.analysis.store import Store
 
@@ -380,7 +380,7 @@ def run_command(
     made = run_problems(chosen, solvers, store, jobs=jobs, repetitions=repetitions, tols=tols)
     if made.interrupted:
         click.echo(
-            f"run: interrupted; {len(made.runs)} of {made.cells} runs are in {store.root}; the same command goes on",
+            f"run: interrupted; {len(made.runs)} of {made.cells} runs are in {store.root}; the same command resumes",
             err=True,
         )
         raise click.Abort

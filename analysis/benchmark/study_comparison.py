@@ -32,7 +32,7 @@ Clock = Literal["solver", "solve", "total"]
 CLOCKS: dict[str, str] = {
     "solver": "Times are those of the solver inside its worker, without building, compiling and our checks.",
     "solve": "Times are those of the whole solve step, the start of the worker included, since some contestants are "
-    "methods of several solves.",
+    "methods that solve several programs.",
     "total": "Times are those of building, compiling and solving together.",
 }
 #: Fields of a task that are part of a contestant's name where a study varies them.

@@ -395,7 +395,7 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
         result[entry["name"]] = CommandLine(_from_json(entry))
     for name in result:
         if name in taken or name in MODULES or name == "auto":
-            msg = f"solver {name!r} of a configuration file has the name of one that opticoll has; rename its table"
+            msg = f"solver {name!r} of a configuration file has the name of a built-in one; rename its table"
             raise BadFile(msg)
     return result
 

@@ -347,7 +347,7 @@ class ExactAnswer:
 def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
     """Why an answer is not proven by its own vectors; None if it is. Everything is recomputed in rational numbers."""
     if answer.x is not None and (violated := form.violated(answer.x)) is not None:
-        return f"the solution is none: {violated}"
+        return f"the solution is invalid: {violated}"
     if answer.status == "unbounded":
         return _ray_fault(form, answer)
     complete = {"optimal": answer.x is not None, "infeasible": answer.x is None, "bounded": answer.bound is not None}

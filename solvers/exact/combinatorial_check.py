@@ -162,7 +162,7 @@ def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if isinstance(problem, dict):
         problem = {"split": 1, **problem}
     arcs, pairs, coloured, split = field(problem, "arcs", "pairs", "colours", "split")
-    require(index(split) > 0 and (split == 1 or coloured is False), "a pair takes at least one path, if coloured one")
+    require(index(split) > 0 and (split == 1 or coloured is False), "a pair takes at least one path, one if coloured")
     require(isinstance(coloured, bool), "colours is true or false")
     ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
     capacity = [number(c) for _, _, c in arcs]
@@ -329,7 +329,7 @@ def rounds(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
 def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
     given, low, high = Rounds(problem), None, None
     sources, targets = given.sources, given.targets
-    require(all(sources[c] for c in targets), "nobody contributes to a required chunk")
+    require(all(sources[c] for c in targets), "no vertex contributes to a required chunk")
     if solution is not None:
         circuits, transfers = field(solution, "circuits", "transfers")
         moves, last = given.moves(circuits, listed(transfers, width=5))
@@ -337,7 +337,7 @@ def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, F
         for r in sorted({r for r, *_ in moves}):
             before, now, replaced = dict(has), [move for move in moves if move[0] == r], set()
             for _, s, t, c, adds in sorted(now, key=lambda move: bool(move[4])):  # what is replaced comes first
-                require(isinstance(adds, bool) and (c, s) in before, "a sum is sent that was not there")
+                require(isinstance(adds, bool) and (c, s) in before, "a sum is sent that its sender does not have")
                 require(t in sources[c] | targets[c], "a chunk goes where it is not required")
                 if adds:
                     require(not has.get((c, t), frozenset()) & before[c, s], "a contribution is counted twice")
@@ -438,7 +438,7 @@ def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if solution is not None:
         links, flows = field(solution, "links", "flows")
         ends = [(index(u, n), index(v, n)) for u, v in listed(links, width=2)]
-        require(len(set(ends)) == len(ends) and all(u != v for u, v in ends), "a link is there twice, or a loop")
+        require(len(set(ends)) == len(ends) and all(u != v for u, v in ends), "a link occurs twice or is a loop")
         require(directed or all((v, u) in set(ends) for u, v in ends), "a link has no reverse")
         degrees = [*Counter(u for u, _ in ends).values(), *Counter(v for _, v in ends).values()]
         require(max(degrees, default=0) <= degree, "a node has too many links")
@@ -463,7 +463,7 @@ def depths(layers: Any, n: int, first: int, onward: int) -> int:
     for k, count in enumerate(listed(layers), start=1):
         most, layer = min(n - 1, most + layer), min(n, layer * onward)
         reached += index(count, n)
-        require(reached >= most, "a node may have more nodes as near")
+        require(reached >= most, "a node may have more nodes at that distance")
         total += k * count
     require(reached == n - 1, "the layers do not have all other nodes")
     return total

@@ -93,7 +93,7 @@ def solve_from(
         result = _refined(form, remaining, None if plain else start, plain=plain)
         if result is not None:
             return result
-    msg = "exact: no basis was proven optimal in rational arithmetic; the value in floating point stands alone"
+    msg = "exact: no basis was proven optimal in rational arithmetic; there is only the floating-point value"
     raise NoSolution(msg)
 
 

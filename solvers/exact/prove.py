@@ -75,7 +75,7 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
             first += 1
         plain, entered = decimal(size), is_entered(size)
         if len(near) > 1 or (near and entered and plain != near[0] and plain.denominator > 1):
-            msg = f"exact: {where} has fractions too near {value!r} to be told apart; state its data in fewer digits"
+            msg = f"exact: {where} has fractions too near {value!r} to be distinguished; state its data in fewer digits"
             raise BadInput(msg)
         if not near and not entered:
             msg = (
@@ -105,7 +105,7 @@ def exact_problem(formulation: Formulation, data: Any, layer: str | None = None,
     import_layer(form)
     built = compile_built(formulation, formulation.build[form](data))  # type: ignore[index]
     if built.A.nnz > MOST_NONZEROS:
-        msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros here, more than {MOST_NONZEROS:,}; take less"
+        msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros, above {MOST_NONZEROS:,}; reduce the instance"
         raise BadInput(msg)
     derived = [] if formulation.derived is None else list(formulation.derived(data))
     taken = {value for _, values in (needed or {}).values() for value in values.values()}
@@ -132,7 +132,7 @@ def needed_arrays(run: Run) -> Arrays | None:
             for name, block in form.columns.items()
         }
     if first.plan.formulation.problem == "LP":
-        msg = f"exact: the data are a solution of {first.record.formulation}, of which no exact one was found"
+        msg = f"exact: the data come from a solution of {first.record.formulation}, and no exact one was found"
         raise NoSolution(msg)
     result: Arrays = {}
     for name, array in (first.values or {}).items():
@@ -291,7 +291,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         answer, figures = answer_of(plan.formulation, plan.data, form, solve)
         metrics |= figures
         if (wrong := fault(form, answer)) is not None:
-            answer, message = None, f"exact: refused by the check: {wrong}"
+            answer, message = None, f"exact: rejected by the check: {wrong}"
     except NoSolution as error:
         message = str(error)
         if form is not None and not form.integer.any() and run.duals is not None:
@@ -325,7 +325,7 @@ def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
         message = f"{record.message or ''} exact: the bound {answer.bound} is contradicted by {record.objective!r}"
         return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
     result = "" if answer.objective is None else f" and a solution of value {answer.objective}"
-    message = f"{record.message or ''} exact: proven are the bound {answer.bound}{result}; the optimum is not"
+    message = f"{record.message or ''} exact: only the bound {answer.bound}{result} is proven, not the optimum"
     metrics = dict(record.metrics or {}) | {"bound_exact": str(answer.bound)}
     return replace(
         run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message.strip())
@@ -343,7 +343,7 @@ def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         infeasible = answer.status == "infeasible"
         if infeasible and record.verified:
-            message += " exact: nothing satisfies the rows exactly; what was verified does so within a tolerance"
+            message += " exact: no solution satisfies the rows exactly; the verified one does so within a tolerance"
         return replace(
             run, values=None, exact=(form, answer),
             record=msgspec.structs.replace(

@@ -229,7 +229,7 @@ class Checker:
 
     def cutoff(self, stated: Constraint) -> Fraction:
         if stated.row != self.objective or stated.sense != -self.sign:
-            self.refuse("a cutoff bounds the objective from its worse side")
+            self.refuse("a cutoff bounds the objective from the wrong side")
         whole, rhs = self.integral(self.objective), self.sign * stated.rhs
         if self.best is None or self.best > rhs + whole:
             self.refuse("no solution reaches the cutoff")

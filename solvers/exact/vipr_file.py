@@ -481,7 +481,7 @@ class Reader:
     def _row(self) -> Row:
         name, sense, rhs, word = self._take(4)
         if sense not in (b"L", b"E", b"G"):
-            self.refuse(f"sense L, E or G expected and not {_shown(sense)}")
+            self.refuse(f"sense L, E or G expected, not {_shown(sense)}")
         if word == b"OBJ":
             columns, coefficients = self._objective
         else:
@@ -509,7 +509,7 @@ class Reader:
             if len(self._integers) < 1 << 18:
                 self._integers[word] = value
         if value is None or not start <= value < end:
-            self.refuse(f"an index from {start} to {end - 1} is expected and not {_shown(word)}")
+            self.refuse(f"an index from {start} to {end - 1} is expected, not {_shown(word)}")
         return value
 
     def _number(self, word: bytes) -> fmpq:
@@ -520,7 +520,7 @@ class Reader:
             return known
         match = _NUMBER.fullmatch(word)
         if match is None:
-            self.refuse(f"a fraction or a decimal is expected and not {_shown(word)}")
+            self.refuse(f"a fraction or a decimal is expected, not {_shown(word)}")
         sign, whole, below, digits, other, alone = match.groups()
         if alone is not None:
             sign, whole, digits = other, b"0", alone
@@ -537,7 +537,7 @@ class Reader:
         word = self._next()
         if word not in wanted:
             names = " or ".join(one.decode() for one in wanted)
-            self.refuse(f"{names} is expected and not {_shown(word)}")
+            self.refuse(f"{names} is expected, not {_shown(word)}")
         return word
 
     def _next(self) -> bytes:

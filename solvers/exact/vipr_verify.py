@@ -352,7 +352,7 @@ class _Proof:
 
         objective = self.reader.objective
         if dict(zip(stated.columns, stated.coefficients, strict=True)) != objective or stated.sense != -self.sign:
-            self.refuse("a cutoff bounds the objective from its worse side")
+            self.refuse("a cutoff bounds the objective from the wrong side")
         whole, rhs = self.whole(stated), self.sign * stated.rhs
         if self.best is None or self.best > rhs + int(whole):
             self.refuse("no solution reaches the cutoff")

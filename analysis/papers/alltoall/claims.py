@@ -220,8 +220,9 @@ def _steps(laboratory: Laboratory) -> Measurement:
     )  # fmt: skip
     return Measurement(
         measured, decide(choices), tuple(specs),
-        "The paper does not fix the number of steps. The networks of its testbed need as many as their diameter; "
-        f"{', '.join(longer) or 'no other network'} needs more. Ratio: sum U_t over T.", choices=choices, **sweep.row,
+        "The paper does not fix the number of steps. On its testbed's networks, as many as the diameter suffice; "
+        f"more are needed on {', '.join(longer) or 'no other network'}. Ratio: sum U_t over T.",
+        choices=choices, **sweep.row,
     )  # fmt: skip
 
 
@@ -296,7 +297,7 @@ def _decomposition(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {f"{name}, N={n}": ratio for (name, n), ratio in ratios.items()}, decide(choices), tuple(specs),
         "Time of the link MCF over that of the master LP on the same solver. The child LPs run in parallel and are not "
-        f"counted. From {least:.3g} times on we count two orders of magnitude. The ratio grows with the size, and the "
+        f"counted. At least {least:.3g} times counts as two orders of magnitude. The ratio grows with the size, the "
         "size at which the paper reports two orders is lost.", choices=choices,
     )  # fmt: skip
 
@@ -458,16 +459,16 @@ CLAIMS: tuple[Claim, ...] = (
           "The exact LP by source is competitive in running time with approximation schemes (FPTAS), especially for "
           "small epsilon", "no slower", "exact", _against_approximation,
           scope={"network": "genkautz:n=32,d=4", "epsilon": [0.1, 0.05, 0.01]},
-          procedure="We run the scheme of Fleischer with Karakostas' grouping by source to the end that its proof asks "
-                    "for, check that its flow is within its guarantee, and time both on one core.", lost=NUMBERS_LOST),
+          procedure="We run Fleischer's scheme with Karakostas' grouping by source until it stops as its proof asks, "
+                    "check that its flow is within its guarantee, and time both on one core.", lost=NUMBERS_LOST),
     Claim("alltoall.out-of-reach", PAPER, "section 1 and section 6.3, figure 6",
           "The original MCF yields no schedule with MOSEK on a fast machine within a day, and none for larger "
           "networks in reasonable time", "no solution",
-          reason="It needs MOSEK with a licence, a day of computation, and the size, which is lost. The size alone is "
-                 "no evidence: it says nothing about other algorithms.", lost=NUMBERS_LOST, weight=2),
+          reason="A test needs MOSEK with a licence, a day of computation, and the size, which is lost. The size "
+                 "alone is no evidence: it says nothing about other algorithms.", lost=NUMBERS_LOST, weight=2),
     Claim("alltoall.sccl", PAPER, "section 6.3",
           "SCCL generates all-to-all schedules only for very small sizes and does not finish for the next larger one",
           "does not finish",
-          reason="It needs SCCL with its SMT solver; the sizes and the time limit are lost. A test of another program "
-                 "of the same kind would say nothing about SCCL.", lost=NUMBERS_LOST, weight=3),
+          reason="A test needs SCCL with its SMT solver; the sizes and the time limit are lost. A test of another "
+                 "program of the same kind would say nothing about SCCL.", lost=NUMBERS_LOST, weight=3),
 )  # fmt: skip

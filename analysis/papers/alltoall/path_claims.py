@@ -146,7 +146,7 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {"T": round(fluid, 4), **{choice.tried: choice.measured for choice in choices}}, decide(choices),
         (scope["network"],),
-        "Least largest load, a proven optimum. Neighbours have one short path and opposite pairs four, so the "
+        "The smallest maximum load, proven optimal. Neighbours have one short path and opposite pairs four, so the "
         "same number of distinct paths forces detours; if paths may coincide, two per pair suffice where one does not.",
         choices=choices,
     )  # fmt: skip
@@ -248,7 +248,7 @@ def _diversity(laboratory: Laboratory) -> Measurement:
         verdict_if(good), (f"genkautz, torus, N = {sides[0]**2} .. {sides[-1]**2}",),
         "For the pair with the most paths: walks no longer than the diameter bound the number of paths from above on "
         f"GenKautz, at most N^{max(low):.2g}; shortest paths bound it from below on tori, a power of N that grows from "
-        f"{high[0]:.2g} to {high[-1]:.2g}. There the logarithm over the diameter approaches {steep[-1]:.2g}. The "
+        f"{high[0]:.2g} to {high[-1]:.2g}. There the logarithm divided by the diameter approaches {steep[-1]:.2g}. The "
         f"paper's exponents are lost.",
     )  # fmt: skip
 
@@ -315,7 +315,7 @@ CLAIMS: tuple[Claim, ...] = (
           "more time than the MCF on the complete bipartite graph of 8 nodes", "T of the MCF", "1e-6", _equal_split,
           scope={"network": "bipartite:4x4", "paths per pair": [1, 2, 4], "longest path": 3},
           procedure="For one, two and four paths per pair we choose the paths by a MILP over all short simple paths, "
-                    "and compare the least load with the optimum.", lost=FORMULAS_LOST),
+                    "and compare the smallest maximum load with the optimum.", lost=FORMULAS_LOST),
     Claim("alltoall.path-throughput", PAPER, "section 6.2, figure 4",
           "On the complete bipartite graph of 8 nodes path-based schedules perform comparably with link-based ones",
           "comparable", "equal in the model", _path_throughput, scope={"network": "bipartite:4x4"}, weight=2,

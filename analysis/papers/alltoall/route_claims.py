@@ -204,7 +204,7 @@ def _dimension_order(laboratory: Laboratory) -> Measurement:
         f"optimal on {sweep.met} of {len(shapes)} tori", verdict_if(not sweep.wrong),
         (f"tori of {len(shapes)} shapes, 2x2 to {side}x{side} and 3-D",),
         "Ratio: load over a lower bound on T. Traffic to the opposite node of an even ring is split evenly over both "
-        "directions, which whole shards do not always allow. So path-based schedules can only tie with it in this "
+        "directions, not always possible with whole shards. So path-based schedules can only tie with it in this "
         "model; the paper measures slightly more on its testbed, which we cannot test.", **sweep.row,
     )  # fmt: skip
 
@@ -220,8 +220,8 @@ def _balanced(laboratory: Laboratory) -> Measurement:
     return Measurement(
         rounded(measured), decide(choices), tuple(specs),
         "Least load of single shortest paths over T. Only the bipartite graph needs weighted paths; on both cubes "
-        "single shortest paths are optimal. The testbed's measured difference there would have other reasons, which "
-        "no model here contains.", choices=choices,
+        "single shortest paths are optimal. The difference measured there on the testbed would have other causes, "
+        "which no model here covers.", choices=choices,
     )  # fmt: skip
 
 
@@ -295,7 +295,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("alltoall.gpu-throughput", PAPER, "section 6.2, figure 4",
           "Time-stepped schedules match SCCL and have several times the throughput of NCCL on 8 GPUs with large "
           "buffers, on hypercube, twisted hypercube and complete bipartite graph", "equal; higher",
-          reason=_TESTBED + "That the schedules are bandwidth-optimal in the model is alltoall.steps-optimal.",
+          reason=_TESTBED + "Claim alltoall.steps-optimal tests that the schedules are bandwidth-optimal in the model.",
           lost="Figure 4 and its factors.", weight=2),
     Claim("alltoall.cluster-throughput", PAPER, "section 6.2, figure 5; appendix B, figure 10",
           "On the torus of 27 nodes, path-based schedules have more bandwidth than Open MPI and oneCCL and slightly "

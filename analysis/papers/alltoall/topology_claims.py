@@ -84,7 +84,7 @@ def _near_bound(laboratory: Laboratory) -> Measurement:
     last = {n: ratio for n, ratio in measured.items() if n >= large}
     wrong = [n for n, ratio in last.items() if ratio > near]
     choices = (
-        reading("sizes", f"from N={large} on", not wrong, f"{len(wrong)} of {len(last)} are further",
+        reading("sizes", f"from N={large} on", not wrong, f"{len(wrong)} of {len(last)} are further away",
                 natural=for_large),
         reading("sizes", "all", max(measured.values()) <= near, round(max(measured.values()), 3)),
     )  # fmt: skip
@@ -117,8 +117,8 @@ def _over_tori(laboratory: Laboratory) -> Measurement:
     return Measurement(
         rounded({f"N={n}": ratio for n, ratio in measured.items()}), decide(choices),
         tuple(f"torus:{round(n**0.5)}x{round(n**0.5)}" for n in sizes),
-        "Throughput of GenKautz over that of the square 2-D torus. The ratio grows without limit, as the root of N "
-        "over its logarithm, and passes 2.4 near N = 400; the largest N of the figure is lost.", choices=choices,
+        "Throughput of GenKautz over that of the square 2-D torus. The ratio grows without limit, as sqrt(N) / log(N), "
+        "and passes 2.4 near N = 400; the largest N of the figure is lost.", choices=choices,
     )  # fmt: skip
 
 
@@ -320,14 +320,14 @@ def _host(laboratory: Laboratory) -> Measurement:
         reading(name, "hosts (section 3.2.3); equal below", min(forced.values()) <= close,
                 {f"B={width}": round(ratio, 3) for width, ratio in forced.items()}),
         reading(name, "NICs; equal below", printed.holds(even), {"equal within 10 % below B": round(even, 3)}),
-        reading(name, "NICs; expanders stop to gain", any(map(printed.holds, knees.values())), rounded(knees)),
+        reading(name, "NICs; expanders stop gaining", any(map(printed.holds, knees.values())), rounded(knees)),
     )  # fmt: skip
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), (f"{torus}+host=B",
                                                                                 *(f"{s}+host=B" for s in expanders)),
         "T of the torus over T of GenKautz, or the bandwidth B in links. If forwarded data pass through the host, as "
         "section 3.2.3 says, the torus with its longer paths never catches up. If NICs forward, expanders are limited "
-        f"by their hosts below B = {max(knees.values()):.2f}, which about 1.3 describes; the torus is so below "
+        f"by their hosts below B = {max(knees.values()):.2f}, in line with about 1.3; the torus is limited below "
         f"{own / free[torus]:.2f}, and is {free[torus] / least:.2f} times slower without a bottleneck. Which graph "
         f"the figure uses is not known.", choices=choices,
     )  # fmt: skip
@@ -427,8 +427,8 @@ def _bisection(laboratory: Laboratory) -> Measurement:
         {name: {"attained": sweep.met, "least F over bound": round(min(sweep.ratios), 3)}
          for name, sweep in sweeps.items()},
         decide(choices), (f"{len(graphs)} digraphs of at most {most} vertices up to isomorphism",),
-        "F <= c(S) / (|S| |V - S|), for all cuts. The ratios show how well the bisection stands for the throughput: it "
-        "is often far from attained.", choices=choices, **half.row,
+        "F <= c(S) / (|S| |V - S|), for all cuts. The ratios show how well the bisection predicts the throughput: "
+        "the bound is often far from attained.", choices=choices, **half.row,
     )  # fmt: skip
 
 

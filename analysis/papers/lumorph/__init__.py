@@ -239,7 +239,7 @@ def usable(lasers: int, peers: int) -> float:
         For more peers than lasers.
     """
     if not 1 <= peers <= lasers:
-        msg = f"{peers} peers at one time need as many lasers, of which there are {lasers}; take a smaller radix"
+        msg = f"{peers} simultaneous peers need {peers} lasers, but there are {lasers}; take a smaller radix"
         raise BadInput(msg)
     return peers * (lasers // peers) / lasers
 

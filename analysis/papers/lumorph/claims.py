@@ -68,10 +68,10 @@ def _eight_gpus(laboratory: Laboratory) -> Measurement:
         choices.append(reading("program, solved by HiGHS", words, not solved, _outcome(record)))
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), instances=(spec,),
-        reason="A run that proves a schedule counts against the claim. The printed program has no schedule at all, "
-               "after seconds. The program of the authors' code gives a solver almost no bound, and with limits of 10 "
+        reason="A run that proves a schedule counts against the claim. The printed program is proven infeasible "
+               "within seconds. The program of the authors' code gives a solver almost no bound, and with limits of 10 "
                "rounds HiGHS does not finish in 100 s. Gurobi, the paper's solver, was not tried (its free licence is "
-               "too small), nor days. Section 3.2 names 8 GPUs, section 5 more than 8.",
+               "too small), nor were runs of several days. Section 3.2 names 8 GPUs, section 5 more than 8.",
         choices=tuple(choices),
     )  # fmt: skip
 
@@ -90,9 +90,9 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
         choices.append(reading("instance", f"{kind} on {grid}", feasible, _outcome(record), otherwise=CONTRADICTED))
     return Measurement(
         "infeasible", decide(choices, CONTRADICTED), instances=tuple(choice.tried for choice in choices),
-        reason="The text of the constraints is sound. Printed, (2) counts only chunks received in earlier rounds, so "
-               "no GPU can send first, while (3) demands a transfer of every chunk; no limit on rounds or lasers "
-               "matters. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
+        reason="The text of the constraints is sound. As printed, (2) counts only chunks received in earlier rounds, "
+               "so no GPU can send first, while (3) demands a transfer of every chunk, whatever the limits on rounds "
+               "and lasers. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
         witness="Section 3: a GPU may send a chunk it received in a previous round or had in the pre-condition. "
                 "Formula (2): in round 1 the sum is empty, hence 0, and every C is 0; formula (3) needs a sum of 1. "
                 f"Solved again: lumorph.rounds on lightpath:{laboratory.scope['grids'][0]},lasers=1, program=printed"
@@ -135,10 +135,10 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
         measured, decide(choices, CONTRADICTED),
         instances=tuple(f"mesh:{grid}" for grid in laboratory.scope["grids"]),
         reason="Evidently a misprint of 1. With 0, no arc may enter the destination; what leaves the source by (13) "
-               "must go on at every other vertex by (10), and can end nowhere.",
+               "must also leave every other vertex by (10), so it cannot end anywhere.",
         witness="Appendix A: for each destination the sum of incoming edges is 1. Formula (16), in Algorithm 2 and in "
                 "the appendix: the sum over in(v) is 0 for v = d"
-                + (". Added up over all vertices, (10), (13), (14) and (16) as printed say 0 <= -1 in whole numbers: "
+                + (". Added up over all vertices, (10), (13), (14) and (16) as printed imply 0 <= -1 in whole numbers: "
                    "every arc leaves one vertex and enters one" if added == {0.0} else ""),
         choices=tuple(choices),
     )  # fmt: skip
@@ -162,7 +162,7 @@ def _smaller(laboratory: Laboratory) -> Measurement:
             for sweep in (anyhow, *([nested] if small[0] <= large[0] and small[1] <= large[1] else [])):
                 sweep.add(needs[small] / takes[large], holds=needs[small] <= takes[large], size=n + more, case=case)
     choices = (
-        reading("smaller interconnect", "a grid that is part of the larger one, as the grids of the paper",
+        reading("smaller interconnect", "a grid that is part of the larger one, like the grids of the paper",
                 not nested.wrong, f"{len(nested.wrong)} of {len(nested.ratios)} pairs fail", natural=True),
         reading("smaller interconnect", "any grid with fewer GPUs", not anyhow.wrong,
                 f"{len(anyhow.wrong)} of {len(anyhow.ratios)} pairs fail; {anyhow.row['witness']}"),
@@ -221,8 +221,8 @@ def _appendix_b(laboratory: Laboratory) -> Measurement:
     )
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), instances=(f"{n} GPUs",),
-        reason="The sum is called the total amount of data sent. It is that of one of three circuits; a GPU sends "
-               "three times as much, the (N-1)/N B of section 4.", choices=choices,
+        reason="The paper calls the sum the total amount of data sent. It is that of one of three circuits; a GPU "
+               "sends three times as much, the (N-1)/N B of section 4.", choices=choices,
     )  # fmt: skip
 
 
@@ -387,7 +387,7 @@ def _co_scheduling(laboratory: Laboratory) -> Measurement:
         {choice.tried: choice.measured for choice in choices}, decide(choices),
         instances=tuple(spec for each in specs.values() for spec in each),
         reason="Time saved [%] by greedy independent sets, a set taking as long as its slowest call. In the logs of "
-               "the three models every all-reduce of more than one GPU uses all GPUs: every two calls conflict, so "
+               "the three models every all-reduce of more than one GPU uses all GPUs: any two calls conflict, so "
                "a set has one call and no order saves anything. Random calls among few GPUs do gain. The paper "
                "reports no gain.", choices=tuple(choices),
     )  # fmt: skip

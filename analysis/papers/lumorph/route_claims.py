@@ -174,7 +174,7 @@ def _figure_5(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), instances=("figure 5, left",),
         reason="Circuits on the busiest edge in both directions together, with straight routes; every value is "
-               "proven by a cut. Numbered by rows, all points agree except LUMORPH-4 on 8 GPUs, which needs 4x2 tiles.",
+               "proven by a cut. With GPUs numbered by rows, all points agree except LUMORPH-4 on 8 GPUs (4x2 tiles).",
         choices=tuple(choices),
     )  # fmt: skip
 
@@ -200,7 +200,7 @@ def _grows(laboratory: Laboratory) -> Measurement:
     return Measurement(
         curves, decide(choices), instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
         reason="Least overlaps never fall. The drawn overlaps of random routes fall at one step, from 32 to 64 GPUs, "
-               "where the grid turns square.", choices=tuple(choices),
+               "where the grid becomes square.", choices=tuple(choices),
     )  # fmt: skip
 
 

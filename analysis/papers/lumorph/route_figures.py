@@ -163,7 +163,7 @@ def _overlap(table: pd.DataFrame) -> Figure:
                       xycoords=("axes fraction", "data"), textcoords="offset points", va="bottom", fontsize=8,
                       color=MUTED)  # fmt: skip
         if not table["square"].all():
-            axes.annotate("hollow: meshes longer than the squarest", (0.99, 0.01), xycoords="axes fraction",
+            axes.annotate("hollow: elongated meshes", (0.99, 0.01), xycoords="axes fraction",
                           va="bottom", ha="right", fontsize=8, color=MUTED)  # fmt: skip
         _over_gpus(axes, table)
     return figure
@@ -345,7 +345,7 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("GPUs")
         panels[0].set_ylabel("throughput over that with the ring")
         handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
-        handles.append(legend_mark("marks: drawn; thin: our bounds; broad: one queue, given the ring", INK, ""))
+        handles.append(legend_mark("marks: drawn; thin: our bounds; thick: one queue, given the ring", INK, ""))
     return figure
 
 

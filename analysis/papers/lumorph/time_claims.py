@@ -72,9 +72,9 @@ def _eighty(laboratory: Laboratory) -> Measurement:
     two = {rival: round(_less(curves["Lumorph-2"][size], curves[rival][size]), 1) for rival in rivals}
     return Measurement(
         two, decide(choices, Verdict.SELF_CONTRADICTED), instances=(f"figure 7, {n} GPUs",),
-        reason="At 64 MB the data, of which all algorithms but the tree move nearly the same volume, dominate. The "
-               "tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. 80 % over "
-               "the ring alone is saved by LUMORPH-2 at 0.1 MB, where the tree is faster than both; 74 % is "
+        reason="At 64 MB the data transfer dominates, and all algorithms but the tree move nearly the same volume. The "
+               "tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. LUMORPH-2 "
+               "saves 80 % over the ring alone at 0.1 MB, where the tree is faster than both; 74 % is "
                "LUMORPH-2's gain in speed over the tree alone at 64 MB. LUMORPH-2's two savings at 64 MB add up to "
                f"{sum(two.values()):.1f} %, which is no saving over either.",
         witness=f"Section 5: nearly 80 % less time than both ring and tree. Figure 7: ring {curves[RING][size]:.0f} "
@@ -146,8 +146,8 @@ def _four_times(laboratory: Laboratory) -> Measurement:
     return Measurement(
         ratios, decide(choices), instances=("figure 8a",),
         reason=f"The buffer is not stated; the times of figure 8a fit {_volume_at_8a():.2f} MiB. There LUMORPH-4 "
-               "rounds to four times and LUMORPH-2 to three. LUMORPH-2 fits this sentence and that about 25 us if the "
-               "buffer is smaller.", choices=tuple(choices),
+               "rounds to four times and LUMORPH-2 to three. LUMORPH-2 fits both this sentence and the one about "
+               "25 us if the buffer is smaller.", choices=tuple(choices),
     )  # fmt: skip
 
 
@@ -359,7 +359,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("lumorph.slow-switches", PAPER, "section 5, figure 8a",
           "With switches that take 25 us, LUMORPH has no gain over the ring on an ideal interconnect on 256 GPUs",
           "never faster", "exact", _slow_switches, scope={"GPUs": 256, "delay [us]": 25.0}, weight=2,
-          procedure=f"{_READ}, and compute the buffer at which the closed forms are equal."),
+          procedure=f"{_READ}, and compute the buffer size at which the closed forms are equal."),
     Claim("lumorph.fastest", PAPER, "section 5, figure 7",
           "LUMORPH-2 and LUMORPH-4 are the fastest of all algorithms, including ring and tree on an ideal switch",
           "never slower", "exact", _fastest, scope={"GPUs": [64, 128, 256]}, weight=2,

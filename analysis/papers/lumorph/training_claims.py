@@ -47,10 +47,10 @@ def _bounded(model: str, *algorithms: str) -> str:
         if gain.gpus == 256 and gain.algorithm in algorithms:
             low, high = gain.queue or (gain.low, gain.high)
             parts.append(f"{low:.3f} to {high:.3f} ({gain.algorithm})")
-    given = " and of the ring's time, in one queue" if model != "ncf" else ""
+    given = " and the ring's time, in one queue" if model != "ncf" else ""
     return (
-        f"Its compute times are not published; from the logged calls, computing as with free communication{given}, we "
-        f"get {' and '.join(parts)} for {model} on 256 GPUs."
+        f"Its compute times are not published; from the logged calls and the times of free communication{given}, "
+        f"we get {' and '.join(parts)} for {model} on 256 GPUs."
     )
 
 
@@ -90,7 +90,7 @@ def _inception(laboratory: Laboratory) -> Measurement:
         {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)}, decide(choices),
         instances=("figure 11",),
         reason=f"{SIMULATED} {_bounded('inception', name)} "
-               f"The text agrees if digits are cut off; both variants reach at least {near:.1%} of the "
+               f"The text agrees if the digits are truncated; both variants reach at least {near:.1%} of the "
                "throughput with free communication.", choices=choices,
     )  # fmt: skip
 
@@ -149,8 +149,8 @@ def _larger(laboratory: Laboratory) -> Measurement:
                                natural=name == "mean"))  # fmt: skip
     return Measurement(
         {"calls": counts, "mean size": choices[0].measured}, decide(choices), instances=("published logs, 256 GPUs",),
-        reason="Few calls are large: half of NCF's are below 16 KB, but the mean, which decides whether the bandwidth "
-               "binds, is the largest.", choices=tuple(choices),
+        reason="Few calls are large: half of NCF's are below 16 KB, but the mean, which decides whether bandwidth "
+               "is the bottleneck, is the largest.", choices=tuple(choices),
     )  # fmt: skip
 
 
@@ -183,8 +183,8 @@ def _many_small(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {"calls": counts, "mean size": {name: f"{value / 1e6:.3g} MB" for name, value in means.items()}},
         decide(choices), instances=("published logs, 256 GPUs",),
-        reason="True of BERT against NCF. Inception has more calls (190 against 134) that are smaller in the mean, and "
-               "gains less.", choices=choices,
+        reason="This holds for BERT against NCF. Inception has more calls (190 against 134) that are smaller on "
+               "average, and gains less.", choices=choices,
     )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def _lemma_1(laboratory: Laboratory, *, ring: bool) -> Measurement:
     )
     smallest = wrong[first][0] if wrong[first] else None
     reason = (
-        "The text keeps numbers of the lemma for 4 and 16 nodes only, where all three formulas agree and are exact. "
+        "Only the lemma's numbers for 4 and 16 nodes remain in the text; there all three formulas agree and are exact. "
         "The minimum for every N is ceil(floor(N^2/4)/2). For odd N, ceil(N^2/8) is too large by one: mirrored "
         "assignments share the odd wavelength."
         if ring else "An assignment attains it for every N, and the middle arc carries this many paths."
@@ -254,7 +254,7 @@ def _optimal(laboratory: Laboratory) -> Measurement:
         {choice.tried: choice.measured for choice in choices}, decide(choices),
         instances=(f"wdm-ring:n=16..{most} in steps of 4, wavelengths={w}",),
         reason="The theorem minimises over trees with one real radix n^(1/k), the options of section III-D, where it "
-               "holds but for the rounding of the depth (see optree.theorem2). An m-ary tree in the general sense has "
+               "holds apart from rounding the depth (see optree.theorem2). An m-ary tree in the general sense has "
                "at most m children per node; whole numbers of children that differ by stage often take fewer steps. "
                "Ratio: steps of the best integer radices over S(k*).",
         count=len(sizes), violations=len(strictest), tightness=spread(ratios), witness=witness, choices=choices,
@@ -388,7 +388,7 @@ def _table_depth(laboratory: Laboratory) -> Measurement:
     return Measurement(
         theory.theorem_2(n), decide(choices), instances=specs([(n, w)]),
         reason="Theorem 2 and section IV-B give depth 6 for 1024 nodes, Table I depth 7. Rounded up, both depths take "
-               "70 steps, so the table's depth may be the other end of a tie; in fractional steps 6 is better.",
+               "70 steps, so the table's depth may be the other of two tied depths; in fractional steps 6 is better.",
         choices=choices,
     )  # fmt: skip
 
@@ -468,7 +468,7 @@ CLAIMS: tuple[Claim, ...] = (
           "OpTree's optimal depths for 512, 1024, 2048 and 4096 nodes are 6, 6, 7 and 8", [6, 6, 7, 8], "exact",
           _depths,
           scope={"nodes": [512, 1024, 2048, 4096], "printed": [6, 6, 7, 8]}, weight=2,
-          procedure="We round the root of Theorem 2 and search the whole depth with the least S(k)."),
+          procedure="We round the root of Theorem 2 and search for the integer depth with the least S(k)."),
     Claim("optree.example", PAPER, "section III-C, figure 2",
           "With 16 nodes and 2 wavelengths one stage takes 16 steps, a 4-ary tree 4 + 8 = 12, a 3-ary tree more than "
           "12",

@@ -67,7 +67,7 @@ def _shapes(laboratory: Laboratory) -> Measurement:
     return Measurement(
         holds, verdict_if(all(holds.values())), instances=specs([(n, 64) for n in steps]),
         reason=f"Directions only: {100 * rise:.0f} % more steps from depth 6 to 9 at 512 nodes is what the text calls "
-               "a dramatic increase, a word without a number.",
+               "a dramatic increase, for which it gives no number.",
         count=len(holds), violations=sum(not value for value in holds.values()),
         witness=next((curve for curve, value in holds.items() if not value), None),
     )  # fmt: skip

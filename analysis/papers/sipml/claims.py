@@ -163,7 +163,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
     return Measurement(
         f"{len(specs) - len(differ)} of {len(specs)} optimal", verdict_if(not differ), instances=specs,
         reason="The objective max V/n is not linear in the number n of circuits, but linear chords represent it at all "
-               "integers, so an ILP exists. The paper's own is lost. It is not necessary: bisection on the time is "
+               "integers, so an ILP exists. The paper's own is lost. None is necessary: bisection on the time is "
                "exact and polynomial. Ratio: optimum of the ILP over that of the polynomial method.",
         count=len(specs), violations=len(differ), witness=differ[0] if differ else None,
         tightness={"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)},

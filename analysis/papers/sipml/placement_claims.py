@@ -106,8 +106,8 @@ def _sequential(laboratory: Laboratory) -> Measurement:
         {"longest over shortest run time": choices[0].measured, "largest over smallest load": max(loads)},
         decide(choices), instances=(f"{ops} sequential ops of 1 to {k} parts on {k} GPUs",),
         reason="In sequential stages the run time is the same under all placements, although the largest load of a GPU "
-               "is not. This ends where data takes time between GPUs, or where other ops run beside: of u (time 1) "
-               f"before v (1), and independent ops of times 2 and 2, two GPUs take {apart:g} with u and v apart, "
+               "is not. This fails where transfers take time, or where other ops run alongside: with u (time 1) "
+               f"before v (1) and independent ops of times 2 and 2, two GPUs take {apart:g} with u and v apart, "
                f"{together:g} with both on one GPU.",
         count=len(loads), choices=choices,
     )  # fmt: skip
@@ -224,7 +224,7 @@ def _distance(laboratory: Laboratory) -> Measurement:
         _placements(laboratory), traffic, lambda data: data.delta,
         "The distance (i - j) mod k is one-sided: a GPU sends to at most the Delta after it and receives from at most "
         "the Delta before it, up to 2 Delta together. The paper counts a neighbour on the all-reduce ring, which sends "
-        "to one GPU and receives from another, as one; in that count the claim holds. Ratio: partners over Delta.",
+        "to one GPU and receives from another, as one; counted that way, the claim holds. Ratio: partners over Delta.",
         (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops on 3 to 11 GPUs",),
     )  # fmt: skip
 
@@ -450,7 +450,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
         {choice.tried: choice.measured for choice in choices}, decide(choices),
         instances=(f"A, B, C, D in sequence; B one part, C {c}; k = {k}",),
         reason="The sizes of A and D are lost with the figure. Every part depends on all parts of the op before. A and "
-               "D cannot have four parts: B's GPU would receive from three others, or some GPU of C send to three.",
+               "D cannot have four parts: B's GPU would receive from three others, or a GPU of C would send to three.",
         count=len(choices) * k * k, choices=tuple(choices),
     )  # fmt: skip
 
@@ -477,8 +477,8 @@ def _search(laboratory: Laboratory) -> Measurement:
     return Measurement(
         measured, decide(choices), instances=tuple(choice.tried for choice in choices),
         reason="Algorithm 1 places every combination; with the all-reduce between groups after the step, the shortest "
-               "iteration is read off. Where parameters are few for the computation, data parallelism alone is best; "
-               "DLRM's tables favour a hybrid.", choices=tuple(choices),
+               "iteration is read off. Where parameters are few relative to the computation, data parallelism alone "
+               "is best; DLRM's tables favour a hybrid.", choices=tuple(choices),
     )  # fmt: skip
 
 
@@ -488,7 +488,7 @@ CLAIMS: tuple[Claim, ...] = (
           "each GPU communicates with at most Delta others of its group", "at most Delta", "exact", _distance, weight=2,
           scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
           procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
-                    "to, receives from, or either."),
+                    "to, receives from, or does either with."),
     Claim("sipml.hybrid-degree", PAPER, "section 3.2, figure 4",
           "In the hybrid strategy of the example, k = 4, l = 2 and D = 3, each GPU communicates with at most D - 1 "
           "others of its group and one more on the ring of the all-reduce", 3, "at most", _hybrid, weight=2,

@@ -268,9 +268,9 @@ def _reduce(laboratory: Laboratory) -> Measurement:
     ]
     return decided(
         choices, (f"{servers} servers, {sizes} GB",),
-        "Section 2.1 does not state how it counts. Its two numbers, 44 GB of 22 GB and 4 GB of the 2 GB that 20 GB of "
-        "tables leave, are twice the data. Appendix D counts what a server sends, 37.5 GB of 20 GB; the same rule "
-        "gives 41.25 GB of 22 GB.",
+        "Section 2.1 does not state how it counts. Its two numbers, 44 GB for 22 GB and 4 GB for the 2 GB left besides "
+        "20 GB of tables, are twice the data. Appendix D counts what a server sends, 37.5 GB for 20 GB; the same rule "
+        "gives 41.25 GB for 22 GB.",
     )  # fmt: skip
 
 
@@ -385,7 +385,7 @@ def _switches(laboratory: Laboratory) -> Measurement:
     return decided(
         choices,
         ("Table 1, appendix B",),
-        "The ratios round to five and three; the orders of magnitude depend on what several minutes are.",
+        "The ratios round to five and three; the orders of magnitude depend on what 'several minutes' means.",
     )
 
 

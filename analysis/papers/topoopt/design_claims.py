@@ -92,7 +92,7 @@ def _explodes(laboratory: Laboratory) -> Measurement:
                f"({', '.join(f'{count:,}' for count in circuits.values())} at n = 3 .. 6) times the ways to lay out "
                "the parts of the model, counted exactly without routes. A day at 10,000 designs per second covers "
                f"10^{ENUMERABLE:.1f}. {len(beyond)} of {len(designs)} models have more; for the others the count, a "
-               "lower bound, does not decide. A large search space need not be hard, though: bounds valid for every "
+               "lower bound, is inconclusive. A large space need not be hard to search, though: bounds valid for every "
                f"topology prove the joint optimum for {closed} of {len(over_bound)} models of six servers (for the "
                f"others the best design is up to {max(over_bound.values()):.3g} times the bound), and the best "
                f"circuits for given traffic are proven on {len(proven)} of {len(records)} ({counts}). Ratio: best "
@@ -180,9 +180,9 @@ def _recovery(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, tuple(laboratory.scope["jobs"]),
         "Share of the hops that are replaced if their circuit fails. Line 2 of Algorithm 1 gives all ports to the "
-        f"rings unless point-to-point traffic is a good part of all: {'; '.join(spare)} circuits belong to no ring. "
-        "Over circuits of other rings a ring is closed again, at their cost. The paper does not say which links are "
-        "meant, or what a recovered ring loses.", Verdict.NOT_TESTABLE,
+        f"rings unless point-to-point traffic is a large share: {'; '.join(spare)} circuits belong to no ring. "
+        "A ring can be closed again over circuits of other rings, at their cost. The paper does not say which links "
+        "are meant, or what a recovered ring loses.", Verdict.NOT_TESTABLE,
     )  # fmt: skip
 
 
@@ -207,19 +207,19 @@ CLAIMS: tuple[Claim, ...] = (
           scope={"jobs": ["servers:n=16,degree=8,traffic=candle,section=5.6",
                           "servers:n=16,degree=8,traffic=dlrm,section=5.6",
                           "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=2048"]},
-          procedure="We run TopologyFinder and look for another way between the two servers of every hop of a ring."),
+          procedure="We run TopologyFinder and look for another path between the two servers of every hop of a ring."),
     Claim(id="topoopt.look-ahead", paper=PAPER, where="appendix C, figure 25",
           claim="With two patch panels per interface and 1x2 switches the next job's topology is ready when its "
                 "servers are, in spite of minutes of reconfiguration",
           expected="no delay",
           reason="It holds for every job that runs longer than its successor's reconfiguration takes, on the same "
                  "servers; a test needs durations and arrivals of jobs, of which only the distribution of durations "
-                 "is printed (figure 2b). The cost of the panels and switches is part of the cost rows."),
+                 "is printed (figure 2b). The cost claims include the cost of the panels and switches."),
     Claim(id="topoopt.sharding", paper=PAPER, where="section 3, appendix C, figure 26",
           claim="Jobs on disjoint servers are completely isolated from each other, which improves the tail of "
                 "iteration times",
           expected="iterations as if alone",
           reason="Isolation holds by construction: circuits with d ends each way at every server are d matchings "
-                 "(König), one a switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
+                 "(König), one per switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
                  "Whether it improves the tail needs the authors' times on shared fabrics, which are not published."),
 )  # fmt: skip

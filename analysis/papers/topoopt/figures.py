@@ -94,8 +94,8 @@ def _cost_finding(rows: pd.DataFrame) -> str:
         for degree, bandwidth in ((4, 100), (8, 200))
     ]  # fmt: skip
     return (
-        "Cost over TopoOpt with patch panels, from the components of appendix G: " + ", ".join(parts)
-        + f". The fat-tree costs the same by its choice of B', which is {' and '.join(slower)} with one NIC per "
+        "Cost relative to TopoOpt with patch panels, from the components of appendix G: " + ", ".join(parts)
+        + f". The fat-tree costs the same by the choice of B', which is {' and '.join(slower)} with one NIC per "
         "interface. SiP-ML has no prices in Table 2."
     )  # fmt: skip
 

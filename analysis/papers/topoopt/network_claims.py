@@ -391,8 +391,8 @@ def _equal_cost(laboratory: Laboratory) -> Measurement:
                                " and ".join(f"{ratio:.2f}" for ratio in slower)))  # fmt: skip
     return decided(
         choices, ("figures 10 and 11",),
-        f"Measured: B/B' at d = {' and '.join(map(str, degrees))}. The ports of a patch panel cost as much at any "
-        "bandwidth, those of a switch do not, so slow links buy a fat-tree of the same bandwidth or more: "
+        f"Measured: B/B' at d = {' and '.join(map(str, degrees))}. The ports of a patch panel cost the same at any "
+        "bandwidth, those of a switch do not; with slow links a fat-tree of equal cost has as much bandwidth or more: "
         + ", ".join(f"{min(group):.2f} to {max(group):.2f} at {link} Gb/s" for link, group in ratios.items())
         + ". The paper does not state B'.",
     )  # fmt: skip
@@ -411,8 +411,9 @@ def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
                                    number.holds(mean), round(mean, 3)))  # fmt: skip
         return decided(
             choices, ("figure 10",),
-            "Mean of both panels of the figure, from Table 2 and appendix G, with fibres of mean length. How a NIC of "
-            "two ports is priced per interface, and whether the look-ahead port has a fibre of its own, decide.",
+            "Mean of both panels of the figure, from Table 2 and appendix G, with fibres of mean length. The ratio "
+            "depends on the price per interface of a NIC with two ports, and on whether the look-ahead port has its "
+            "own fibre.",
         )  # fmt: skip
 
     return measure

@@ -215,7 +215,7 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     within = [model for model, text in printed.items() if min(values[model]) <= float(text) <= max(values[model])]
     return decided(
         choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
-        "No reading of Eq. (1) and no simulation of flows gives all five numbers; they lie on both sides of those of "
+        "No reading of Eq. (1) and no simulation of flows gives all five numbers; the readings bracket those of "
         f"{', '.join(within)}. Both are models; the strategies that the authors' search chose are not data parallel "
         "throughout. " + _FLOWS
         + ".", Verdict.NOT_TESTABLE,
@@ -262,7 +262,7 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "Eq. (1) with computing times measured by the authors, and alpha of TopologyFinder's circuits, spreads traffic "
-        "over the whole iteration; the simulation lets flows collide. " + _FLOWS + ".", Verdict.NOT_TESTABLE,
+        "over the whole iteration; in the simulation, flows compete for links. " + _FLOWS + ".", Verdict.NOT_TESTABLE,
     )  # fmt: skip
 
 
@@ -277,7 +277,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, ("bert, 128 servers, d = 8",),
         "Simulated with circuits chosen by the bytes that are left. A data-parallel BERT sends over its ring alone, "
-        "all of whose hops get circuits, so nothing is forwarded: what forwarding costs rests on the "
+        "all of whose hops get circuits, so nothing is forwarded: the cost of forwarding depends on the "
         "model-parallel transfers of the authors' strategy. " + _FLOWS + ".", Verdict.NOT_TESTABLE,
     )  # fmt: skip
 
@@ -293,7 +293,7 @@ def _reconfiguration(laboratory: Laboratory) -> Measurement:
     return decided(
         choices, tuple(f"{model}, 128 servers, d = {degree}" for model in ("dlrm", "bert")),
         "Simulated time without forwarding over TopoOpt's. How often circuits are chosen at small latencies is not "
-        "stated; at every interval a server reaches d others at most, and DLRM's tables send to all.",
+        "stated; in every interval a server reaches at most d others, but DLRM's tables send to all.",
         Verdict.NOT_TESTABLE,
     )  # fmt: skip
 
@@ -336,7 +336,7 @@ def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory
             choices, (f"jobs of 16 servers, d = {degree}",),
             "TopoOpt's times are published, those of the fat-trees simulated for the same jobs, data parallel, each "
             "job as if alone: a fat-tree of full bisection keeps jobs apart. A stricter test needs the strategies and "
-            "places of the authors' jobs.", Verdict.NOT_TESTABLE,
+            "placements of the authors' jobs.", Verdict.NOT_TESTABLE,
         )  # fmt: skip
 
     return measure

@@ -260,9 +260,9 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
 SSSP = Method(
     name="sssp",
     title="Load-aware shortest paths (SSSP)",
-    summary="the paper's greedy: random order, lightest path, whose arcs then gain weight; seeded",
+    summary="the paper's greedy: pairs in random order take a lightest path, whose arcs gain weight; seeded",
     applies=lambda formulation: formulation.name in SINGLE_PATH,
-    parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
+    parameters=(Parameter("orders", int, default=1, help="random orders, by consecutive seeds; the best is kept"),),
     run=run_sssp,
     refuse=lambda data: single_only(data, "sssp over all paths") if data.rule.unrestricted else None,
 )
@@ -306,7 +306,7 @@ def run_lp_rounding(context: Context) -> Answer:
 LP_ROUNDING = Method(
     name="lp-rounding",
     title="Column generation, then randomised rounding",
-    summary="one path per pair drawn with its share in the fluid optimum as probability, best of several; seeded",
+    summary="one path per pair, drawn with probability equal to its share of the LP optimum; best of several; seeded",
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
     run=run_lp_rounding,

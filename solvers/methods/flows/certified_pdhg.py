@@ -223,7 +223,7 @@ def iterate(
             elif closing.steps >= closing.most_steps:
                 termination = Termination.ITERATION_LIMIT
             else:
-                message = f"the gap stays at {closing.gap:.1e}: more than this precision gives"
+                message = f"the gap stays at {closing.gap:.1e}, the limit of this precision"
     keeper.iteration_s = time.monotonic() - begun
     return keeper, termination, message
 

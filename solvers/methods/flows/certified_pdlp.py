@@ -180,7 +180,7 @@ def run(context: Context) -> Answer:
             return best.answer(outcome.termination, outcome.message)
         if tolerance <= SMALLEST or outcome.termination is Termination.TOLERANCE:
             gap = "unknown" if best.gap is None else f"{best.gap:.1e}"
-            return best.answer(Termination.TOLERANCE, f"the gap stays at {gap}: more than {name} gives")
+            return best.answer(Termination.TOLERANCE, f"the gap stays at {gap}, the limit of {name}")
         tolerance = max(tolerance * STEP, SMALLEST)
 
 

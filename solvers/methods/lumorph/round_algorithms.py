@@ -173,7 +173,7 @@ def _own_settings(context: Context, *names: str) -> dict[str, Any]:
 def _run_combined(context: Context) -> Answer:
     """Sums by a reduce-scatter and an all-gather of ``certified-rounds``, or by one round of direct sends.
 
-    Where that misses the bound, HiGHS solves the program with a round less, if it is small.
+    Where that misses the bound, HiGHS solves the program with one round fewer, if it is small.
     """
     data: SumModel = context.data
     best, found_by, program = direct_exchange(data.phased), "direct exchange", "not tried"
@@ -182,7 +182,7 @@ def _run_combined(context: Context) -> Answer:
         settings = {"collective": "all-reduce", **_own_settings(context, "rmax")}
         best = _sub_schedule(context, formulation="lumorph.rounds", method="certified-rounds", settings=settings)
     if best is None:
-        return Answer(Termination.TIME_LIMIT, message="certified-rounds found no schedule in the time that is left")
+        return Answer(Termination.TIME_LIMIT, message="certified-rounds found no schedule in the remaining time")
 
     phased = best.rounds
     context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))
@@ -278,12 +278,12 @@ def _on_tiles(schedule: RoundSchedule, square: Topology, mesh: Topology, tiles: 
     )  # fmt: skip
 
 
-_PROGRAM_S = Parameter("program_s", float, 60.0, "seconds for the program with one round less; 0 for none")
+_PROGRAM_S = Parameter("program_s", float, 60.0, "seconds for the program with one round fewer; 0 for none")
 METHODS = (
     Method(
         name="combined-rounds",
         title="Phases, then the program of sums",
-        summary="reduce-scatter and all-gather, then the program of combined sums with a round less",
+        summary="reduce-scatter and all-gather, then the program of combined sums with one round fewer",
         applies=lambda formulation: formulation.name == SUMS,
         parameters=(_PROGRAM_S,),
         run=_run_combined,

@@ -231,7 +231,7 @@ def candidates(
     """
     if data.rack:
         if data.n > MOST_EXCHANGED:
-            msg = f"symmetric-search: racks are searched for up to {MOST_EXCHANGED} nodes, not {data.n}; take fewer"
+            msg = f"symmetric-search: the search with racks takes up to {MOST_EXCHANGED} nodes, not {data.n}"
             raise BadInput(msg)
         return list(exchange_candidates(data, seed=seed, starts=starts, steps=steps))
     if data.n > MOST_ELEMENTS:
@@ -344,7 +344,7 @@ def run_symmetric_search(context: Context) -> Answer:
                   **{name: int(value) for name, value in context.parameters.items()})  # fmt: skip
     if best.orbits is None:
         ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE
-        return Answer(ended, message="no candidate was found; set more starts, or take another degree")
+        return Answer(ended, message="no candidate was found; increase starts, or take another degree")
     answer = answer_of(best)
     if best.time <= float(least_time(data)[0]) * (1 + context.task.tol):
         answer.termination = Termination.OPTIMAL
@@ -369,9 +369,9 @@ SYMMETRIC_SEARCH = Method(
     applies=lambda formulation: formulation.name == "topology.design",
     parameters=(
         Parameter("starts", int, default=4, help="descents for each group"),
-        Parameter("fails", int, default=300, help="exchanges in a row without progress that end a descent"),
+        Parameter("fails", int, default=300, help="consecutive exchanges without progress that end a descent"),
         Parameter("exchanges", int, default=5000, help="exchanges of links of a start; 0 for none"),
-        Parameter("most", int, default=40, help="most candidates whose flow problem is solved"),
+        Parameter("most", int, default=40, help="number of candidates whose flow problem is solved"),
     ),
     run=run_symmetric_search,
 )

@@ -255,7 +255,7 @@ ALTERNATING = Method(
     summary="MCMC over strategies for fixed circuits, TopologyFinder for a fixed strategy, in turn",
     applies=lambda formulation: formulation.name == "topoopt.strategy",
     parameters=(
-        Parameter("rounds", int, default=10, help="most rounds of both planes, k in the paper"),
+        Parameter("rounds", int, default=10, help="limit on rounds of both planes, k in the paper"),
         Parameter("steps", int, default=2000, help="moves of the chain in one round"),
         Parameter("start", str, default="replicated", help="first strategy: replicated, or the best over any topology",
                   choices=("replicated", "ideal")),

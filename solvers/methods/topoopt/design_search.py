@@ -553,7 +553,7 @@ METHODS = (
                 default=12,
                 help="descents by 2-exchanges before the enumeration, each from different circuits",
             ),
-            Parameter("prove", bool, default=True, help="enumerate afterwards; without it a heuristic"),
+            Parameter("prove", bool, default=True, help="enumerate afterwards; if false, a heuristic without proof"),
         ),
         run=run,
     ),

@@ -372,7 +372,7 @@ TOPOLOGY_FINDER = Method(
     applies=lambda formulation: formulation.name == "topoopt.topology",
     parameters=(
         Parameter("primes", bool, default=False, help="prime ring steps (and +1) only"),
-        Parameter("binary", bool, default=False, help="at most log2 n rings, of ratio 2 where it would be smaller"),
+        Parameter("binary", bool, default=False, help="at most log2 n rings, with step ratio 2 if it would be less"),
         Parameter("matching", str, default="blossom", help="matching of pairs, or of senders with receivers",
                   choices=("blossom", "assignment")),
         Parameter("split", int, default=1, help="number of shortest paths that forwarded traffic is split over"),
@@ -405,7 +405,7 @@ def run_ocs_reconfig(context: Context) -> Answer:
 OCS_RECONFIG = Method(
     name="ocs-reconfig",
     title="OCS-reconfig (Algorithm 5)",
-    summary="repeatedly a circuit for the highest remaining demand, halved each time; connected by exchanges",
+    summary="repeatedly gives the highest demand a circuit and halves that demand; connected by exchanges",
     applies=lambda formulation: formulation.name == "topoopt.topology",
     parameters=(
         Parameter("discount", float, default=0.5, help="factor on a demand after each of its circuits"),

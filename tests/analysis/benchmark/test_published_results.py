@@ -115,7 +115,7 @@ def test_an_interrupted_subset_says_how_to_go_on(tmp_path, monkeypatch):
         patched.setattr("opticoll.solvers.runner.solve", interrupt)
         result = CliRunner().invoke(published_results.cli, words)
     assert result.exit_code != 0
-    assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command goes on" in result.output
+    assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command resumes" in result.output
     assert not (tmp_path / "page").exists()
     result = CliRunner().invoke(published_results.cli, words)
     assert result.exit_code == 0, result.output

@@ -289,8 +289,8 @@ def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimal = "("', "not a regular expression"),
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimum = "x"', "did you mean 'optimal'"),
         ('[A]\ncommand = "a {mps} {sol}"', "a name has lower-case letters"),
-        ('[highs]\ncommand = "a {mps} {sol}"', "has the name of one that opticoll has"),
-        ('[ring]\ncommand = "a {mps} {sol}"', "has the name of one that opticoll has"),
+        ('[highs]\ncommand = "a {mps} {sol}"', "has the name of a built-in one"),
+        ('[ring]\ncommand = "a {mps} {sol}"', "has the name of a built-in one"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
