@@ -14,11 +14,10 @@ from opticoll.analysis import ledger as journal
 from opticoll.analysis.ledger import claims
 from opticoll.analysis.report import Kind, missing, written
 from opticoll.analysis.store.schema import environment
-from opticoll.errors import BadInput
 from opticoll.solvers.task import PROVEN, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Hashable, Iterable
     from pathlib import Path
 
     from rich.console import Console
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger import Row
     from opticoll.analysis.store import Store
     from opticoll.formulations import Formulation
-    from opticoll.formulations.model import Parameter
     from opticoll.instances.readers import Json
 
 
@@ -57,7 +55,7 @@ class Findings:
     results
         The view ``latest``, the best run of every key, with the columns ``ranks``, ``seconds`` (build, compile,
         solve and verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with the
-        formulation's own parameters where they are not at their defaults).
+        formulation's own parameters where a run set some).
     bounds
         One row per instance and analytic bound, columns :data:`BOUND_COLUMNS`; ``ratio`` is the best verified
         objective over the bound (inverted for minimisation), 1 where the bound is met.
@@ -125,7 +123,7 @@ def _completed(results: pd.DataFrame) -> pd.DataFrame:
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]
     results["seconds"] = pd.concat(parts, axis=1).sum(axis=1, min_count=1)
     results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
-    results["problem"] = results["instance"].astype(str) + _changed_settings(results)
+    results["problem"] = results["instance"].astype(str) + _stated_settings(results)
     results["_best"] = results["proof"].map({name: place for place, name in enumerate(_PROOFS)})
     results = results.sort_values(["formulation", "n", "instance", "method", "_best", "id"], kind="stable")
     return results.drop(columns="_best").reset_index(drop=True)
@@ -166,8 +164,8 @@ def _best(cell: pd.DataFrame) -> Any:
     return cell.loc[place if proven.empty else proven.index[0]]
 
 
-def _changed_settings(results: pd.DataFrame) -> pd.Series[str]:
-    """What follows the instance of every run: the formulation's own parameters that are not at their default.
+def _stated_settings(results: pd.DataFrame) -> pd.Series[str]:
+    """What follows the instance of every run: the formulation's own parameters that the run set.
 
     A formulation that is not known here, such as one of a plug-in that is not loaded, has the effective settings of
     its runs that differ from one run to another.
@@ -184,25 +182,12 @@ def _changed_settings(results: pd.DataFrame) -> pd.Series[str]:
             counts = Counter(setting for setting, _ in seen)
             stated = [{setting: value for setting, value in one.items() if counts[setting] > 1} for one in requested]
         else:
-            stated = [_changed(model.parameters, one) for one in requested]
+            own = {parameter.name for parameter in model.parameters}
+            stated = [{setting: value for setting, value in one.items() if setting in own} for one in requested]
         for place, one in zip(group.index, stated, strict=True):
             pairs = " ".join(f"{setting}={value}" for setting, value in sorted(one.items()))
             words[place] = f" [{pairs}]" if one else ""
     return pd.Series([words[place] for place in results.index], index=results.index, dtype=object)
-
-
-def _changed(parameters: Iterable[Parameter], requested: Mapping[str, object]) -> dict[str, object]:
-    """The requested values of parameters that are not their defaults."""
-    result = {}
-    for one in parameters:
-        if one.name in requested and str(requested[one.name]) != str(one.default):
-            try:
-                default = one.kind in (int, float, bool) and one.read(requested[one.name], "settings") == one.default
-            except BadInput:  # of another version of the formulation
-                default = False
-            if not default:
-                result[one.name] = requested[one.name]
-    return result
 
 
 def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[dict[str, Any]]:

@@ -185,7 +185,7 @@ def test_every_record_has_its_size_and_stays_above_the_bound():
     assert len(rows) >= 200
     improved = optimal = 0
     for (n, degree, directed), row in rows.items():
-        bound = topology_design.exact_bound(n, degree, directed=directed)
+        bound = least_time(design_data(n, degree, directed))[0]
         assert row.bound == bound
         assert row.time >= float(bound) * (1 - 1e-9)
         optimal += row.best_possible
@@ -233,7 +233,7 @@ def test_design_answers_from_the_table_or_by_search(capsys):
         (["n=x", "degree=2"], "whole numbers"),
         (["n=4"], "whole numbers"),
         (["n=5000", "degree=4"], "more than the 4096"),
-        (["n=4096", "degree=5", "--time-limit", "5"], "14.3 s of them to verify T; set --time-limit 30"),
+        (["n=4096", "degree=5", "--time-limit", "5"], "of which 14.3 s to verify T; set --time-limit 30"),
     ],
 )
 def test_design_refuses_in_one_line(words, message, capsys):
@@ -314,7 +314,8 @@ def test_more_failed_links_are_refused():
 def test_the_table_has_the_stated_columns():
     path = Path(topology_design.__file__).with_name(topology_design.TABLE)
     with path.open(encoding="utf-8") as file:
-        assert tuple(next(csv.reader(file))) == topology_design.FIELDS
+        header = next(csv.reader(file))
+    assert header == ["nodes", "degree", "directed", "topology", "time", "bound", "genkautz", "one_failure"]
 
 
 def test_well_known_topologies_have_the_size():

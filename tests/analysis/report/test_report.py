@@ -263,7 +263,7 @@ def test_settings_tell_the_runs_of_a_formulation_apart_whether_or_not_it_is_know
     problems = {(row.formulation, row.objective): row.problem for row in collect(store).results.itertuples()}
     assert problems == {
         ("own.barmilp", 1.0): "ring:5 [k=1]", ("own.barmilp", 0.75): "ring:5 [k=2]", ("own.alone", 0.5): "ring:5",
-        ("alltoall.path-mcf", 0.25): "ring:5", ("alltoall.path-mcf", 0.2): "ring:5 [k=3]",
+        ("alltoall.path-mcf", 0.25): "ring:5 [k=4]", ("alltoall.path-mcf", 0.2): "ring:5 [k=3]",
     }  # fmt: skip
 
 
