@@ -197,7 +197,7 @@ def test_paths_add_up_to_the_link_loads(solved):
 def test_loads_of_every_formulation_with_links(solved, name):
     result = solved(name)
     if name in {"lumorph.co-scheduling", "sipml.placement", "topoopt.strategy"}:
-        with pytest.raises(BadInput, match="no load on links"):
+        with pytest.raises(BadInput, match="no link loads"):
             result.link_loads()
         return
     loads = result.link_loads()
@@ -449,7 +449,7 @@ def test_shards_on_the_command_line(capsys):
 def test_plots_have_a_heading_a_scale_and_units(solved, name):
     result = solved(name)
     if name in {"lumorph.co-scheduling", "sipml.placement", "topoopt.strategy"}:
-        with pytest.raises(BadInput, match="no load on links"):
+        with pytest.raises(BadInput, match="no link loads"):
             result.plot()
         return
     figure = result.plot()
