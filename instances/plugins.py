@@ -247,7 +247,7 @@ def blame(error: BaseException) -> str | None:
 
 
 def place_of(function: object) -> str:
-    """The beginning of a message about a function of a plug-in, ``plug-in FILE, line N: ``; empty for all others."""
+    """The beginning of a message about a function of a plug-in, ``plug-in FILE, line N:``; empty for all others."""
     plugin = _by_module(str(getattr(function, "__module__", "")))
     code = getattr(unwrap(function) if callable(function) else function, "__code__", None)
     line = f", line {code.co_firstlineno}" if code is not None else ""
