@@ -50,10 +50,10 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    wrong, result = LIES[lie]
+    wrong, message = LIES[lie]
     result = accepted("liar", FORM, replace(TRUE, **wrong))
     assert result.termination is Termination.ERROR
-    assert result in result.message
+    assert message in result.message
     assert result.x is None
 
     def lying(form: StandardForm, *given: Any, **named: Any) -> Outcome:
