@@ -287,6 +287,12 @@ def topology_finder(
     return routed_design(pool, circuits, rings, paths=paths, offsets=coin_routes(pool.n, coins))
 
 
+def clear_caches() -> None:
+    """Forget designs and matchings; a benchmark times their construction."""
+    topology_finder.cache_clear()
+    _matched.cache_clear()
+
+
 def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) -> TopologyDesign:
     """OCS-reconfig's design (Algorithm 5): circuits by demand, default rings, shortest paths.
 
