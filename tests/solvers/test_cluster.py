@@ -323,7 +323,7 @@ def test_listener_that_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatc
 
 def test_workers_with_another_version_are_refused(both: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.1")
-    with pytest.raises(BadOption, match=r"here is 0\.0\.1"):
+    with pytest.raises(BadOption, match=r"not 0\.0\.1"):
         DaskCluster(both.address)
 
 
