@@ -75,10 +75,10 @@ class TaskGraph:
     waits: I64
 
     def __post_init__(self) -> None:
-        source, there = self.server, self.target
-        ends = (source >= -1) & (source < self.servers) & (there >= -1) & (there < self.servers)
+        source, target = self.server, self.target
+        ends = (source >= -1) & (source < self.servers) & (target >= -1) & (target < self.servers)
         moved = self.kind == TRANSFER
-        bad = ~ends | (moved & ((source < 0) | (there < 0) | (source == there)))
+        bad = ~ends | (moved & ((source < 0) | (target < 0) | (source == target)))
         bad |= ~(np.isfinite(self.amount) & (self.amount >= 0))
         bad |= (self.kind == ALL_REDUCE) & ((self.group < 0) | (self.group >= len(self.groups)))
         if bad.any():

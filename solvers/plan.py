@@ -190,8 +190,8 @@ def _refuse_too_large(
         if task.form is None and served and (most is None or size["variables"] <= most):
             return
         method = solver = "highs-ipx"
-    elif (result := method_named(method)) is not None:
-        known = {parameter.name: parameter.default for parameter in result.parameters}
+    elif (procedure := method_named(method)) is not None:
+        known = {parameter.name: parameter.default for parameter in procedure.parameters}
         solver = str(task.settings.get("solver", known.get("solver")))
     memory.refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
 
@@ -203,11 +203,11 @@ def _refuse_unknown_method(name: str, model: Formulation) -> None:
         plugins.load_installed()
         if name in adapters():
             return
-    result = method_named(name)
-    if result is not None and result.applies(model):
+    method = method_named(name)
+    if method is not None and method.applies(model):
         return
     fitting = methods_for(model)
-    if result is not None:
+    if method is not None:
         options = ", ".join([*fitting, *(a for a in adapters())])
         msg = f"method {name!r} does not take {model.name}; it can be solved by {options}"
         raise MethodMismatch(msg)
@@ -222,19 +222,19 @@ def _solver(
     wanted = name if method is None else method_parameters.get("solver")
     if wanted is None:
         return None
-    result = adapter(str(wanted))
-    can = result.capabilities
+    chosen = adapter(str(wanted))
+    can = chosen.capabilities
     if model.problem == "MILP" and not can.mip and (method is None or method.run is None):
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip)
-        msg = f"{result.name} solves no integer problems and {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} solves no integer problems and {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if model.problem == "LP" and not can.lp:
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
-        msg = f"{result.name} solves no continuous LPs and {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} solves no continuous LPs and {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
-    if not result.installed():
-        raise SolverUnavailable(result.missing())
-    return result
+    if not chosen.installed():
+        raise SolverUnavailable(chosen.missing())
+    return chosen
 
 
 def _refuse_unknown_settings(

@@ -179,11 +179,11 @@ def _continued(
         return first
     own = {name: value for name, value in task.settings.items() if name in plan.parameters}
     other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
-    result = method_named(method)
-    assert result is not None
+    procedure = method_named(method)
+    assert procedure is not None
     next_plan = replace(
-        plan, method=method, reformulation=None, procedure=result, adapter=None, choice=None, options={},
-        method_parameters=read_parameters(result.parameters, {}, method),
+        plan, method=method, reformulation=None, procedure=procedure, adapter=None, choice=None, options={},
+        method_parameters=read_parameters(procedure.parameters, {}, method),
     )  # fmt: skip
     try:
         work = _Work(other, next_plan, deadline, on_progress, stop, budget)

@@ -317,13 +317,13 @@ def _refuse_other_settings(
     theirs = read_parameters(model.parameters, stated, str(path))
     other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
     if other:
-        there, requested, remedy = (
+        contained, requested, remedy = (
             separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
             for separator, prefix, values in ((", ", "", theirs), (", ", "", parameters), (" ", "--set ", theirs))
         )
         if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the text only names
             remedy = "the same demand, as data or as a file"
-        msg = f"{path}: is a solution for {there}, and {requested} is asked for; to check it as that, give {remedy}"
+        msg = f"{path}: is a solution for {contained}, and {requested} is asked for; to check it as that, give {remedy}"
         raise BadFile(msg)
 
 
@@ -358,8 +358,8 @@ def _recomputed_bound(model: Formulation, data: Any, duals: Mapping[str, NDArray
     """The bound that duals prove, None if they prove nothing."""
     assert model.certify is not None
     with np.errstate(all="ignore"):
-        value = model.certify(data, duals)
-    return value if value is not None and math.isfinite(value.value) else None
+        bound = model.certify(data, duals)
+    return bound if bound is not None and math.isfinite(bound.value) else None
 
 
 def check_paths(model: Formulation, instance: Any, path: Path, parameters: Settings) -> CheckRecord:

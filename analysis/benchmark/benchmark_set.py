@@ -210,9 +210,9 @@ def select(
             and (row["requested_time_limit_s"], row["requested_threads"]) == (one.limit_s, one.threads)
         )
         names.append(one.name if one is not None and same else None)
-    values = np.array([*names, None], dtype=object)[kinds]
-    selected = selected[values != None].copy()  # noqa: E711  elementwise
-    selected["problem_name"] = values[values != None]  # noqa: E711
+    matched = np.array([*names, None], dtype=object)[kinds]
+    selected = selected[matched != None].copy()  # noqa: E711  elementwise
+    selected["problem_name"] = matched[matched != None]  # noqa: E711
     models = formulations()
     selected["linear"] = [name in models and models[name].problem == "LP" for name in selected["formulation"]]
     return selected

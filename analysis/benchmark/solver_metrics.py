@@ -215,9 +215,9 @@ def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) ->
     rows = []
     for solver, mine in sorted(trails.items()):
         gaps = np.ones((len(mine), times.size))
-        for group, (trail, best) in zip(gaps, mine, strict=True):
+        for curve, (trail, best) in zip(gaps, mine, strict=True):
             for moment, value in trail:
-                group[times >= moment] = primal_gap(value, best)
+                curve[times >= moment] = primal_gap(value, best)
         rows += [(solver, float(t), float(g)) for t, g in zip(times, gaps.mean(axis=0), strict=True)]
     return pd.DataFrame(rows, columns=["solver", "seconds", "gap"])
 
@@ -238,22 +238,22 @@ def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for _, group in table.groupby(["problem", "solver"], sort=True):
         tried = group[group["verdict"] != "unavailable"]
-        current = group if tried.empty else tried
-        solved = current["verdict"] == "solved"
-        others = current.loc[~solved, "verdict"]
+        counted = group if tried.empty else tried
+        solved = counted["verdict"] == "solved"
+        others = counted.loc[~solved, "verdict"]
         verdict = "wrong" if (others == "wrong").any() else "solved" if others.empty else str(others.mode().iloc[0])
-        ends = (current["seconds"].min(), current["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
-        values = current.sort_values("best_gap", na_position="last")["value"]
-        medians: dict[Any, Any] = {name: current[name].median() for name in ("build_s", "compile_s", "integral")}
+        ends = (counted["seconds"].min(), counted["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
+        values = counted.sort_values("best_gap", na_position="last")["value"]
+        medians: dict[Any, Any] = {name: counted[name].median() for name in ("build_s", "compile_s", "integral")}
         largest: dict[Any, Any] = {
-            name: current[name].max() for name in ("residual", "best_gap", "error", "certified_gap")
+            name: counted[name].max() for name in ("residual", "best_gap", "error", "certified_gap")
         }
-        first: dict[Any, Any] = current.iloc[0].to_dict()
+        first: dict[Any, Any] = counted.iloc[0].to_dict()
         rows.append(
             {
                 **first, **medians, **largest, "verdict": verdict, "value": values.iloc[0],
-                "seconds": current["seconds"].median() if verdict == "solved" else np.nan,
-                "runs": len(current), "solved_runs": int(solved.sum()), "seconds_min": ends[0], "seconds_max": ends[1],
+                "seconds": counted["seconds"].median() if verdict == "solved" else np.nan,
+                "runs": len(counted), "solved_runs": int(solved.sum()), "seconds_min": ends[0], "seconds_max": ends[1],
             }
         )  # fmt: skip
     extra = ["runs", "solved_runs", "seconds_min", "seconds_max"]

@@ -282,8 +282,8 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
         raise NotApplicable(msg)
     result: dict[tuple[int, int], list[WeightedPath]] = {}
     for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):
-        current = paths.of_pair(k)
-        carrying = [WeightedPath(paths.path(p), float(f[p])) for p in current if f[p] > 0]
+        places = paths.of_pair(k)
+        carrying = [WeightedPath(paths.path(p), float(f[p])) for p in places if f[p] > 0]
         result[s, t] = sorted(carrying, key=lambda path: -path.amount)
     return result
 

@@ -194,10 +194,10 @@ def _keeps(data: ConcurrentFlow, vertices: I64, arcs: I64, place: I64) -> bool:
         return False
     step = max(1, CHUNK_ENTRIES // max(data.topology.n, data.topology.arcs))
     for first in range(0, groups.size, step):
-        block, there = slice(first, min(first + step, groups.size)), groups[first : first + step]
-        if not np.array_equal(data.demand[np.ix_(vertices, there)], data.demand[:, block]):
+        block, images = slice(first, min(first + step, groups.size)), groups[first : first + step]
+        if not np.array_equal(data.demand[np.ix_(vertices, images)], data.demand[:, block]):
             return False
-        if not np.array_equal(data.blocked[np.ix_(arcs, there)], data.blocked[:, block]):
+        if not np.array_equal(data.blocked[np.ix_(arcs, images)], data.blocked[:, block]):
             return False
     return True
 

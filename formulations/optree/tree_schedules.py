@@ -166,17 +166,17 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     return chained(results)
 
 
-def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], senders: I64, there: I64, subset: I64) -> RoundSchedule:
-    """Stage 1 on a ring: every subset between its members ``senders`` and ``there`` by full circles."""
-    members = int(max(senders.max(), there.max())) + 1
+def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], senders: I64, receivers: I64, subset: I64) -> RoundSchedule:
+    """Stage 1 on a ring: every subset between its members ``senders`` and ``receivers`` by full circles."""
+    members = int(max(senders.max(), receivers.max())) + 1
     subsets = int(subset.max()) + 1
     plain, mirrored = (assign(members, ring=True, mirrored=odd) for odd in (False, True))
     onward, colour = np.zeros(senders.size, dtype=bool), np.zeros(senders.size, dtype=np.int64)
     for odd, pairs in enumerate((plain, mirrored)):
         ways, numbers = pairs.by_pair()
         which = np.flatnonzero(subset % 2 == odd)
-        onward[which] = ways[senders[which], there[which]]
-        colour[which] = numbers[senders[which], there[which]]
+        onward[which] = ways[senders[which], receivers[which]]
+        colour[which] = numbers[senders[which], receivers[which]]
     widths = np.array([plain.colours, mirrored.colours])[np.arange(subsets) % 2]
     before = np.cumsum(widths, axis=0) - widths  # (subsets, 2): wavelengths of earlier subsets, onward and backward
     colour += before[subset, np.where(onward, 0, 1)]

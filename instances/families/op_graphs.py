@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -225,11 +226,16 @@ def _dlrm(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
     return net
 
 
+#: Powers to 28 digits: NumPy's differ in the last digit between processors, and so would the instance.
+_DECIMAL = Context(prec=28)
+
+
 def _random(layers: int, hidden: int, batch: int, seed: int, *, broadcast: bool) -> _Net:
     """``layers`` operations, with one to three of the last five as inputs; times, bytes log-uniform over one decade."""
     random, net = np.random.default_rng(seed), _Net()
     for v in range(layers):
-        flops, size = (10.0 ** random.uniform(0.0, 1.0, 2) * [batch * hidden**2, batch * hidden]).tolist()
+        factors = [float(_DECIMAL.power(10, Decimal(u))) for u in random.uniform(0.0, 1.0, 2).tolist()]
+        flops, size = factors[0] * (batch * hidden**2), factors[1] * (batch * hidden)
         near = np.arange(max(0, v - 5), v)
         count = min(near.size, int(random.integers(1, 4)))
         tails = random.choice(near, size=count, replace=False) if v else near

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import flint
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -347,6 +348,21 @@ def test_every_product_is_split_by_the_dimension_that_moves_fewer_bytes():
     for bad in (f"{spec},choose=true,broadcast=true", "op-graph:model=random,layers=4,choose=true"):
         with pytest.raises(BadInput, match="choose=true picks"):
             parse(bad)
+
+
+def test_a_random_graph_is_the_same_on_every_processor():
+    """Times are powers of ten to the last digit (ball arithmetic); NumPy's power depends on the processor."""
+    graph = parse("op-graph:model=random,layers=400,parts=1,hidden=1,batch=1,training=false,seed=3")
+    random, size = np.random.default_rng(3), 100e6  # flop/us
+    for v, duration in enumerate(graph.duration):
+        time, _ = random.uniform(0.0, 1.0, 2)
+        with flint.ctx.workprec(200):
+            power = float((flint.arb(10) ** flint.arb(float(time))).mid())
+        assert duration == power / size
+        near = min(v, 5)
+        count = min(near, int(random.integers(1, 4)))
+        if v:
+            random.choice(np.arange(v - near, v), size=count, replace=False)
 
 
 def test_quantum_sets_the_parts():
