@@ -107,10 +107,10 @@ def iteration(
     """
     place = parse(network) if isinstance(network, str) else network
     if not isinstance(place, Topology | CircuitNetwork):
-        msg = f"iteration: {getattr(place, 'spec', place)} is not a network; take a topology or circuits:n=..,degree=.."
+        msg = f"iteration: {getattr(place, 'spec', place)} is not a network; use a topology or circuits:n=..,degree=.."
         raise BadInput(msg)
     if routing not in ("auto", *ROUTINGS):
-        msg = f"iteration: routing {routing!r}; take auto, {', '.join(ROUTINGS)}"
+        msg = f"iteration: routing {routing!r}; use auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
     count = place.ranks if isinstance(place, Topology) else place.n
     graph = model if isinstance(model, TaskGraph) else training_iteration(

@@ -177,7 +177,7 @@ def design(
         msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
         raise BadInput(msg)
     if n > MOST_NODES:
-        msg = f"design: n={n} is more than the {MOST_NODES} nodes that are searched; take fewer"
+        msg = f"design: n={n} is more than the {MOST_NODES} nodes that are searched; use fewer"
         raise BadInput(msg)
     data = design_data(n, degree, directed, rack=rack, cables=cables, uplinks=uplinks)
     if rack and compare:

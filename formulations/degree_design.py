@@ -154,10 +154,10 @@ def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: i
         msg = f"{NAME}: {n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}"
         raise NotApplicable(msg)
     if degree == 1 and n > 2 and not directed:
-        msg = f"{NAME}: {n} nodes are not connected by one two-way link each; take degree=2, or directed=true"
+        msg = f"{NAME}: {n} nodes are not connected by one two-way link each; use degree=2, or directed=true"
         raise NotApplicable(msg)
     if min(rack, cables, uplinks) < 0 or rack >= n:
-        msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks make no sense; "
+        msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
         raise NotApplicable(msg + "take racks of 1 to n-1 nodes, and limits from 1")
     if bool(rack) != bool(cables or uplinks):
         msg = f"{NAME}: racks and their cables go together; give rack=, and cables=, uplinks= or both"

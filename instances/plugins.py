@@ -277,7 +277,7 @@ def blaming(function: object) -> Iterator[None]:
             if not str(error).startswith("plug-in ") and frame.f_code.co_filename != _file_of(plugin):
                 error.args = (f"{where}: {error}",)
             raise
-        msg = f"{where}: {type(error).__name__}: {error}; correct it there, OPTICOLL_DEBUG=1 shows the traceback"
+        msg = f"{where}: {type(error).__name__}: {error}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)"
         raise BadInput(msg) from error
 
 
@@ -463,7 +463,7 @@ def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
         _check_bounds(bounds, module)
     if contributes and not count:
         known = ", ".join([*KINDS, BOUNDS])
-        msg = f"it contributes nothing: define one of {known}, or a family; `opticoll new` writes an example"
+        msg = f"it defines nothing for opticoll; define one of {known}, or a family; `opticoll new` writes an example"
         raise BadInput(msg)
 
 

@@ -268,7 +268,7 @@ class ServerPool(Instance):
         try:
             matrix = np.array(point_to_point, dtype=np.float64)
         except (TypeError, ValueError):
-            msg = f"{spec}: the traffic is not a matrix of numbers; give {n} rows of {n} bytes"
+            msg = f"{spec}: the traffic is not a matrix of numbers; give {n} rows of {n} numbers of bytes"
             raise BadInput(msg) from None
         if matrix.shape != (n, n):
             shape = "x".join(map(str, matrix.shape)) or "one number"

@@ -294,7 +294,7 @@ def training_iteration(
         For fewer than two servers, an unknown model, section or overlap, or a batch without measured times.
     """
     if servers < 2 or overlap not in OVERLAPS:
-        msg = f"iteration: {servers} servers, overlap {overlap!r}; take at least 2 servers and {' or '.join(OVERLAPS)}"
+        msg = f"iteration: {servers} servers, overlap {overlap!r}; use at least 2 servers and {' or '.join(OVERLAPS)}"
         raise BadInput(msg)
     layers, early = operator_sequence(model, section)
     job = training_job(model, section, batch)

@@ -226,11 +226,11 @@ def _solver(
     can = chosen.capabilities
     if model.problem == "MILP" and not can.mip and (method is None or method.run is None):
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip)
-        msg = f"{chosen.name} solves no integer problems and {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} does not solve integer problems, and {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if model.problem == "LP" and not can.lp:
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
-        msg = f"{chosen.name} solves no continuous LPs and {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} does not solve continuous LPs, and {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if not chosen.installed():
         raise SolverUnavailable(chosen.missing())

@@ -139,9 +139,7 @@ def _solve(
                 memory.refuse_plan(task, plan)
     except LimitReached:
         assert limits.ending is not None
-        msg = (
-            f"{limits.message} while {task.instance} was read and prepared; raise the limit or take a smaller instance"
-        )
+        msg = f"{limits.message} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
         raise LimitSpent(msg, limits.ending) from None
     if needed is None:
         budget.start_solving()

@@ -274,7 +274,7 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
     Raises
     ------
     NotApplicable
-        If the values bring paths that cannot be read.
+        If the values contain paths that cannot be read.
     """
     paths, f = data.paths_of(values), np.asarray(values["f"], dtype=float)
     if paths is None or f.shape != (paths.paths,):

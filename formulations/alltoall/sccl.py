@@ -86,11 +86,11 @@ def prepare(instance: object, parameters: Settings | None = None) -> ChunkSteps:
     given = parameters or {}
     topology = static.all_to_all_topology(instance, NAME)
     if topology.ranks < topology.n:
-        msg = f"{NAME}: {topology.spec} has vertices that are not ranks; take alltoall.timestep-mcf, which passes them"
+        msg = f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which passes them"
         raise NotApplicable(msg)
     chunks, model, least = int(given.get("chunks", 1)), str(given.get("model", "chunks")), int(topology.diameter)
     if not 1 <= chunks <= MOST_CHUNKS:
-        msg = f"{NAME}: chunks={chunks} is not a number of chunks of a shard; take 1 to {MOST_CHUNKS}"
+        msg = f"{NAME}: chunks={chunks} is not a number of chunks of a shard; use 1 to {MOST_CHUNKS}"
         raise NotApplicable(msg)
     steps = int(given.get("steps", 0)) or least
     if steps < least:

@@ -183,7 +183,7 @@ def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
     """
     paths = data.paths_of(values)
     if paths is None:
-        msg = f"{data.name}: the values bring paths that cannot be read"
+        msg = f"{data.name}: the values contain paths that cannot be read"
         raise NotApplicable(msg)
     return paths
 

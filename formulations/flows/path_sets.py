@@ -248,7 +248,7 @@ def check_nonempty(path_set: PathSet, rule: PathRule, where: str) -> None:
         s, t = (path_set.topology.labels[v] for v in (path_set.sources[k], path_set.targets[k]))
         msg = (
             f"{where}: the path set ({rule}) is empty for {s} to {t} ({int((count == 0).sum())} such pairs of "
-            f"{path_set.topology.spec}); raise lmax or take another set"
+            f"{path_set.topology.spec}); raise lmax or use another set"
         )
         raise NotApplicable(msg)
 
@@ -326,7 +326,7 @@ def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet
     """The set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
     count = np.diff(listed.first)[number]
     if count.sum() > MOST_PATHS:
-        msg = f"{where}: {int(count.sum()):,} paths are too many, at most {MOST_PATHS:,} are listed; take another set"
+        msg = f"{where}: {int(count.sum()):,} paths are too many, at most {MOST_PATHS:,} are listed; use another set"
         raise NotApplicable(msg)
     before = np.concatenate([[0], np.cumsum(count)])
     order = np.arange(before[-1]) - np.repeat(before[:-1] - listed.first[number], count)

@@ -324,7 +324,7 @@ def strip_paths(
                 u = tails[best]
             if width <= 0.0:
                 msg = (
-                    f"flow decomposition: the flow of source {source} brings {wanted - need:g} of {wanted:g} "
+                    f"flow decomposition: the flow of source {source} delivers {wanted - need:g} of {wanted:g} "
                     f"to {target}; give a flow that serves every target"
                 )
                 raise BadInput(msg)

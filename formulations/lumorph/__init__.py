@@ -438,10 +438,10 @@ def formula(
         For an unknown algorithm, a number of GPUs that is not a power of two, or a variant that has no such formula.
     """
     if algorithm not in ALGORITHMS or n < 2 or n & (n - 1):
-        msg = f"all-reduce by {algorithm!r} on {n} GPUs: take one of {', '.join(ALGORITHMS)}, and a power of two"
+        msg = f"all-reduce by {algorithm!r} on {n} GPUs: use one of {', '.join(ALGORITHMS)}, and a power of two"
         raise BadInput(msg)
     if (variant, algorithm) in {("printed", TREE), ("printed", SQUARES), ("coded", SQUARES)}:
-        msg = f"{algorithm}: there is no {variant} formula; take variant plotted"
+        msg = f"{algorithm}: there is no {variant} formula; use variant plotted"
         raise BadInput(msg)
     digits, fraction = log2(n), 2 * (n - 1) / n
     rounds, volume = {

@@ -91,7 +91,7 @@ def prepare(instance: object, parameters: Settings) -> CallBatches:
         raise NotApplicable(msg)
     shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
     if not 0 < len(shared) <= MOST_CALLS:
-        msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; take 1 to {MOST_CALLS}"
+        msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
         raise NotApplicable(msg)
     name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
     cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}

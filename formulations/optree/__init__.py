@@ -237,7 +237,7 @@ class StepCost:
 
     def __post_init__(self) -> None:
         if self.conversion not in CONVERSIONS:
-            msg = f"optree: unknown conversion {self.conversion!r}; take one of {', '.join(CONVERSIONS)}"
+            msg = f"optree: unknown conversion {self.conversion!r}; use one of {', '.join(CONVERSIONS)}"
             raise BadInput(msg)
         if not (self.clock > 0 and self.bandwidth > 0 and self.delay >= 0):
             msg = (
@@ -273,7 +273,7 @@ class Fabric:
     def __post_init__(self) -> None:
         _check(self.n, self.wavelengths)
         if self.count not in COUNTS:
-            msg = f"optree: unknown count {self.count!r}; take one of {', '.join(COUNTS)}"
+            msg = f"optree: unknown count {self.count!r}; use one of {', '.join(COUNTS)}"
             raise BadInput(msg)
 
     @property
@@ -396,7 +396,7 @@ def walks(fabric: Fabric) -> Walks:
     """
     n = fabric.n
     if n > MOST_NODES:
-        msg = f"optree: trees are searched on at most {MOST_NODES} nodes, not {n}; take fewer"
+        msg = f"optree: trees are searched on at most {MOST_NODES} nodes, not {n}; use fewer"
         raise BadInput(msg)
     products = np.arange(1, n)
     choices = -(-n // products) - 1  # radices 2 .. ceil(n/P)
@@ -443,7 +443,7 @@ def best_tree(fabric: Fabric, depth: int = 0) -> Tree:
     if depth == 0:
         return min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
     if depth not in trees:
-        msg = f"optree: no tree on {fabric.n} nodes has depth {depth}; take 1 to {fabric.deepest}"
+        msg = f"optree: no tree on {fabric.n} nodes has depth {depth}; use 1 to {fabric.deepest}"
         raise BadInput(msg)
     return trees[depth]
 

@@ -111,7 +111,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> AllToAll:
     """
     fibres = whole_fibres(instance, NAME)
     if fibres.n > MOST_NODES:
-        msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; take at most {MOST_NODES}"
+        msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
         raise NotApplicable(msg)
     colours = int((parameters or {}).get("colours", 0))
     if colours < 0:
@@ -122,7 +122,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> AllToAll:
 
 def _refuse_large(data: AllToAll) -> None:
     if data.nonzeros > MOST_NONZEROS:
-        msg = f"{NAME}: the model would have {data.nonzeros:,} non-zeros; take fewer nodes, or --method cycle-cover"
+        msg = f"{NAME}: the model would have {data.nonzeros:,} non-zeros; use fewer nodes, or --method cycle-cover"
         raise NotApplicable(msg)
 
 

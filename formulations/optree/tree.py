@@ -93,7 +93,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> TreeChoice:
     given = parameters or {}
     fabric = fabric_of(fibres, str(given.get("count", "lemma")))
     if fibres.n > MOST_NODES:
-        msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; take fewer"
+        msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"
         raise NotApplicable(msg)
     depth = int(given.get("depth", 0))
     if not 0 <= depth <= fabric.deepest:

@@ -90,7 +90,7 @@ def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
     n, w = fibres.n, fibres.wavelengths
     hops = np.where(sends.onward, sends.target - sends.source, sends.source - sends.target) % n
     if int(hops.sum()) > MOST_PATH_ARCS:
-        msg = f"{fibres.spec}: the schedule has {hops.sum():,} arcs of light paths, too many to list; take fewer nodes"
+        msg = f"{fibres.spec}: the schedule has {hops.sum():,} arcs of light paths, too many to list; use fewer nodes"
         raise NotApplicable(msg)
     span, start, owner = arcs_taken(n, sends.source, sends.target, sends.onward)
     up, down = fibres.arcs_onward()
@@ -140,7 +140,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     n = fibres.n
     check_radices(n, radices)
     if n > MOST_NODES:
-        msg = f"{fibres.spec}: schedules are listed for up to {MOST_NODES} nodes; take fewer"
+        msg = f"{fibres.spec}: schedules are listed for up to {MOST_NODES} nodes; use fewer"
         raise NotApplicable(msg)
     groups = _Groups(np.zeros(1, dtype=np.int64), np.array([n]))
     label = np.arange(n)[:, None]  # of chunk c in group g
@@ -193,7 +193,7 @@ def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
     """
     _refuse_broken(fibres)
     if not fibres.circular:
-        msg = f"{fibres.spec}: the ring all-gather needs a ring; take wdm-ring"
+        msg = f"{fibres.spec}: the ring all-gather needs a ring; use wdm-ring"
         raise BadInput(msg)
     n = fibres.n
     rounds, node = np.divmod(np.arange(n * (n - 1)), n)

@@ -504,7 +504,7 @@ def chords(shares: F64, low: I64, high: I64, where: str) -> Chords:
     rows = chord_count(low, high)
     if rows > MOST_CHORDS:
         msg = (
-            f"{where}: the model would have {rows:,} chords; take fewer circuits or pairs, or a method without a matrix"
+            f"{where}: the model would have {rows:,} chords; use fewer circuits or pairs, or a method without a matrix"
         )
         raise BadInput(msg)
     pair = np.repeat(np.arange(shares.size), count)

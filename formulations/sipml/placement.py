@@ -153,19 +153,19 @@ def prepare(instance: object, parameters: Settings | None = None) -> Placement:
     k, degree, replicas = (int(given.get(name, least)) for name, least in (("k", 4), ("degree", 3), ("replicas", 2)))
     bandwidth = float(given.get("bandwidth", 0.0))
     if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
-        msg = f"{NAME}: k={k}, replicas={replicas}; take 1 to {MOST_DEVICES} GPUs per group and at least 1 group"
+        msg = f"{NAME}: k={k}, replicas={replicas}; use 1 to {MOST_DEVICES} GPUs per group and at least 1 group"
         raise NotApplicable(msg)
     ring = int(replicas > 1)
     if degree < 1 + ring and k > 1:
         reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
-        msg = f"{NAME}: degree={degree}; {reason}, so take at least {1 + ring}, or k=1"
+        msg = f"{NAME}: degree={degree}; {reason}, so use at least {1 + ring}, or k=1"
         raise NotApplicable(msg)
     if degree < ring or not 0 <= bandwidth < np.inf:
         msg = f"{NAME}: degree={degree}, bandwidth={bandwidth}; neither may be negative (bandwidth 0: no delay)"
         raise NotApplicable(msg)
     if k > instance.n:
         msg = (
-            f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; take k={instance.n} at most, or more parts"
+            f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use k={instance.n} at most, or more parts"
         )
         raise NotApplicable(msg)
     memory, states = float(given.get("memory", 0.0)) * 2**30, float(given.get("states", 2.0))
@@ -183,7 +183,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Placement:
 
 def _refuse_large(data: Placement) -> None:
     if data.n > MOST_MODELLED or estimate(data)["nonzeros"] > MOST_NONZEROS:
-        msg = f"{NAME}: the matrix of {data.n} sub-operations is too large; take fewer, or --method degree-aware"
+        msg = f"{NAME}: the matrix of {data.n} sub-operations is too large; use fewer, or --method degree-aware"
         raise NotApplicable(msg)
 
 

@@ -207,7 +207,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> RingTraffic
 
 def _refuse_size(n: int, wavelengths: int) -> None:
     if n > MOST_NODES or wavelengths > MOST_WAVELENGTHS:
-        msg = f"{NAME}: {n} nodes with {wavelengths} wavelengths; take at most {MOST_NODES} and {MOST_WAVELENGTHS}"
+        msg = f"{NAME}: {n} nodes with {wavelengths} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
         raise NotApplicable(msg)
 
 

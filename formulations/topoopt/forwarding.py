@@ -119,7 +119,7 @@ def routed_design(
         If some demand has no path, or for fewer than one path.
     """
     if paths < 1:
-        msg = f"routes: paths={paths}; take at least 1"
+        msg = f"routes: paths={paths}; use at least 1"
         raise NotApplicable(msg)
     if spread:
         return _spread(pool, circuits, rings, paths)

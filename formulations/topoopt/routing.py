@@ -102,7 +102,7 @@ def prepare(instance: object, parameters: Settings, construct: Callable[[ServerP
     """
     pool = server_pool(instance, NAME)
     if pool.n > MOST_SERVERS:
-        msg = f"{NAME}: {pool.n} servers have too many flows; take at most {MOST_SERVERS}"
+        msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
         raise NotApplicable(msg)
     given = construct(pool)
     if parameters.get("traffic", "all") == "all":

@@ -192,17 +192,17 @@ def prepare(instance: object, parameters: Settings | None = None) -> Plane:
     measured = given.pop("operators", "list-1") == "measured"
     name = str(family.get("traffic", ""))
     if name not in JOBS:
-        msg = f"{NAME}: the traffic of {pool.spec} is not a training job; take traffic={', '.join(JOBS)}"
+        msg = f"{NAME}: the traffic of {pool.spec} is not a training job; use traffic={', '.join(JOBS)}"
         raise NotApplicable(msg)
     if pool.n > MOST_SERVERS:
-        msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; take at most {MOST_SERVERS}"
+        msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
         raise NotApplicable(msg)
     numbers = {
         "bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0,
     } | {key: float(value) for key, value in given.items()}  # fmt: skip
     for key, value in numbers.items():
         if not 0 <= value < np.inf or (value == 0 and key in {"bandwidth", "weight_bytes"}):
-            msg = f"{NAME}: {key}={value}; take a finite number above 0" + ("" if key == "bandwidth" else " (or 0)")
+            msg = f"{NAME}: {key}={value}; use a finite number above 0" + ("" if key == "bandwidth" else " (or 0)")
             raise NotApplicable(msg)
     given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
     times: tuple[dict[int, float], ...] = ()

@@ -257,13 +257,13 @@ def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
     pool, given = server_pool(instance, NAME), parameters or {}
     parallel = int(given.get("parallel", 0))
     if parallel < 0:
-        msg = f"{NAME}: parallel={parallel}; take the largest number of circuits of a pair, or 0 for no limit"
+        msg = f"{NAME}: parallel={parallel}; use the largest number of circuits of a pair, or 0 for no limit"
         raise NotApplicable(msg)
     limit = min(parallel or pool.degree, pool.degree)
     if limit * (pool.n - 1) < pool.degree:
         msg = (
             f"{NAME}: parallel={parallel} leaves some of {pool.degree} ports without a circuit to one of the "
-            f"{pool.n - 1} other servers; take degree={limit * (pool.n - 1)} or parallel=0"
+            f"{pool.n - 1} other servers; use degree={limit * (pool.n - 1)} or parallel=0"
         )
         raise NotApplicable(msg)
     return Wiring(

@@ -332,7 +332,7 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIt
     check_servers(gpus)
     if model != "random":
         if gpus not in GPUS:
-            msg = f"training: {model} has no log on {gpus} GPUs; take {', '.join(map(str, GPUS))}"
+            msg = f"training: {model} has no log on {gpus} GPUs; use {', '.join(map(str, GPUS))}"
             raise BadSpec(msg)
         if calls or seed:
             msg = f"training: {model} is a log, which does not use calls or seed; leave them out, or take random"
@@ -489,14 +489,14 @@ class CircuitNetwork(Instance):
             raise BadSpec(msg)
         if not (self.interval > self.pause >= 0 and math.isfinite(self.pause)):
             msg = (
-                f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be shorter, and at least 0"
+                f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be at least 0 and below it"
             )
             raise BadInput(msg)
         if not 0 < self.discount <= 1:
-            msg = f"circuits: discount={self.discount}; take a factor above 0 and at most 1"
+            msg = f"circuits: discount={self.discount}; use a factor above 0 and at most 1"
             raise BadInput(msg)
         if math.isinf(self.interval) and not self.forwarding:
-            msg = "circuits: pairs without a circuit would wait for ever; set an interval, or forwarding=true"
+            msg = "circuits: pairs without a circuit would wait forever; set an interval, or forwarding=true"
             raise BadInput(msg)
 
     @property

@@ -357,16 +357,16 @@ def op_graph(
         msg = f"op-graph: unknown model {model!r}; {nearest(model, list(MODELS))}"
         raise BadSpec(msg)
     if (model == "chain") != (splits is not None):
-        msg = "op-graph: splits=4x1x4 gives the parts of a chain; use it with model=chain and only then"
+        msg = "op-graph: model=chain needs splits=, such as splits=4x1x4, and no other model accepts it"
         raise BadSpec(msg)
     if choose and (broadcast or model in {"random", "chain"}):
-        msg = "op-graph: choose=true picks the dimension of every product; drop broadcast=true, model=random and chain"
+        msg = "op-graph: choose=true is not for broadcast=true, model=random or model=chain; leave choose out"
         raise BadSpec(msg)
     for name, value in (("layers", layers), ("parts", parts), ("hidden", hidden), ("batch", batch)):
         check_positive(value, name, "op-graph")
     check_positive(seed, "seed", "op-graph", least=0)
     if max(layers, parts, hidden, batch) > 10**6 or quantum < 0:
-        msg = "op-graph: layers, parts, hidden and batch are at most 1000000, and the quantum not negative"
+        msg = "op-graph: layers, parts, hidden and batch must be at most 1000000, and quantum at least 0"
         raise BadInput(msg)
     if splits is not None:
         if min(splits) < 1:

@@ -317,7 +317,7 @@ class _Rows:
         """
         draft = self.draft
         if self.links and self.count:
-            msg = f"{draft.what}, line {self.links[0][3]}: lines with and without {{...}} do not go together"
+            msg = f"{draft.what}, line {self.links[0][3]}: lines with and without {{...}} cannot be mixed"
             raise BadFile(msg)
         if self.links:
             capacities = file_capacities(self.chosen, draft.what)

@@ -227,7 +227,7 @@ def _gml(text: str, what: str) -> GmlList:
             key = ""
         if wrong or token is None:
             at = text[position : position + 200].strip().split("\n")[0][:30]
-            msg = f"{what}, line {line}: {at!r} is not GML here; "
+            msg = f"{what}, line {line}: {at!r} is not GML; "
             raise BadFile(msg + 'write keys with a number, a "text" or a [ list ]')
         position = token.end()
     if key or len(open_lists) > 1:

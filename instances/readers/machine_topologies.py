@@ -204,7 +204,7 @@ def _nvlink_gbs(machine: _Machine, gpu: XmlElement) -> float:
     for least, gbs in NVLINK_GBS:
         if sm >= least:
             return gbs
-    raise machine.refuse(gpu, f"has sm {sm}, for which the bandwidth of a NVLink is not known")
+    raise machine.refuse(gpu, f"has sm {sm}, for which the bandwidth of an NVLink is not known")
 
 
 def _xgmi_gbs(machine: _Machine, gpu: XmlElement) -> float:
@@ -212,7 +212,7 @@ def _xgmi_gbs(machine: _Machine, gpu: XmlElement) -> float:
     for name, gbs in XGMI_GBS.items():
         if gcn.startswith(name):
             return gbs
-    raise machine.refuse(gpu, f"has gcn {gcn[:20]!r}, for which the bandwidth of a xGMI link is not known")
+    raise machine.refuse(gpu, f"has gcn {gcn[:20]!r}, for which the bandwidth of an xGMI link is not known")
 
 
 def _cpu_gbs(cpu: XmlElement) -> float:

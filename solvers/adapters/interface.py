@@ -193,7 +193,7 @@ class Adapter(ABC):
         for name in options:
             if _FILES.search(name):
                 msg = (
-                    f"solver {self.name!r}: option {name!r} names a file or makes the solver write one and is refused; "
+                    f"solver {self.name!r}: option {name!r} is refused, because the solver would read or write a file; "
                     "use --solution, --log or `opticoll export`"
                 )
                 raise BadOption(msg)

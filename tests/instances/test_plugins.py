@@ -146,7 +146,7 @@ BAD = {
     "syntax": ("x = (", "line 1: SyntaxError"),
     "raises": ("raise ValueError('no\\nway')", "line 1: ValueError: no way; correct the file"),
     "exits": ("import sys; sys.exit(3)", "SystemExit"),
-    "nothing": ("x = 1", "contributes nothing: define one of FORMULATION"),
+    "nothing": ("x = 1", "defines nothing for opticoll; define one of FORMULATION"),
     "old path": ("from formulations.model import Formulation", "import opticoll.formulations instead"),
     "missing package": ("import no_such_package", "install the package"),
     "type": ("FORMULATION = 3", "FORMULATION is of type int; it must be a Formulation"),

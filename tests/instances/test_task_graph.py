@@ -116,7 +116,7 @@ def test_the_ideal_switch_and_circuits():
         ("circuits:n=8,degree=0", BadInput, "degree"),
         ("circuits:n=8,degree=2,rule=sipring", BadSpec, "sip-ring"),
         ("circuits:n=8,degree=2,rule=ocs-reconfig,pause_us=60000", BadInput, "pause"),
-        ("circuits:n=8,degree=2,forwarding=false", BadInput, "wait for ever"),
+        ("circuits:n=8,degree=2,forwarding=false", BadInput, "wait forever"),
     ],
 )
 def test_networks_that_make_no_sense_are_refused(spec, error, message):

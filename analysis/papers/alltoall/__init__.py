@@ -65,7 +65,7 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
     """
     network = parse(topology) if isinstance(topology, str) else topology
     if fabric not in FABRICS:
-        msg = f"chooser: unknown fabric {fabric!r}; take one of {', '.join(FABRICS)}"
+        msg = f"chooser: unknown fabric {fabric!r}; use one of {', '.join(FABRICS)}"
         raise BadInput(msg)
     if host is not None and not host > 0:
         msg = f"chooser: the host bandwidth must be positive, not {host}; leave it out for no limit"

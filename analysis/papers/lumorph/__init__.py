@@ -93,7 +93,7 @@ class Machine:
                 msg = f"machine: {name}={value!r} must be a number of at least {least:g}"
                 raise BadInput(msg)
         if self.charged not in ("every-round", "changes"):
-            msg = f"machine: charged={self.charged!r}; take every-round or changes"
+            msg = f"machine: charged={self.charged!r}; use every-round or changes"
             raise BadInput(msg)
 
     @property
@@ -239,7 +239,7 @@ def usable(lasers: int, peers: int) -> float:
         For more peers than lasers.
     """
     if not 1 <= peers <= lasers:
-        msg = f"{peers} simultaneous peers need {peers} lasers, but there are {lasers}; take a smaller radix"
+        msg = f"{peers} simultaneous peers need {peers} lasers, but there are {lasers}; use a smaller radix"
         raise BadInput(msg)
     return peers * (lasers // peers) / lasers
 

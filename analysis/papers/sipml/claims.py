@@ -70,7 +70,7 @@ def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> S
     """
     graph, k, groups = data.graph, data.devices, data.replicas
     if k * groups < 2:
-        msg = "hybrid traffic: one GPU sends nothing; take k or replicas of at least 2"
+        msg = "hybrid traffic: one GPU sends nothing; use k or replicas of at least 2"
         raise BadInput(msg)
     inner = np.zeros((k, k))
     np.add.at(inner, (device[graph.tail], device[graph.head]), graph.volume)

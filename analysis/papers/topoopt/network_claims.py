@@ -75,7 +75,7 @@ def fat_tree_ports(radix: int) -> tuple[int, int, int]:
         For an odd or no radix.
     """
     if radix < 2 or radix % 2:
-        msg = f"fat-tree: switches of {radix} ports; take an even number"
+        msg = f"fat-tree: switches of {radix} ports; use an even number"
         raise NotApplicable(msg)
     switches = 5 * radix**2 // 4
     return radix**3 // 4, switches, switches * radix

@@ -51,7 +51,7 @@ def single_only(data: PathFlow, method: str) -> str | None:
     """Why a method for one path per commodity does not take the data; None if it does."""
     if data.kappa == 1:
         return None
-    return f"{method} gives one path per pair, not kappa={data.kappa}; take exact-routing or sssp over listed paths"
+    return f"{method} gives one path per pair, not kappa={data.kappa}; use exact-routing or sssp over listed paths"
 
 
 def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:

@@ -153,7 +153,7 @@ def all_reduces(n: int, groups: Sequence[Sequence[int]]) -> Collective:
             raise BadInput(msg)
     pairs = sum(group.size**2 for group in members)
     if not members or pairs > MOST_PAIRS:
-        msg = f"{len(members)} all-reduces: take between 1 and {MOST_PAIRS} (chunk, vertex) pairs"
+        msg = f"{len(members)} all-reduces: use between 1 and {MOST_PAIRS} (chunk, vertex) pairs"
         raise BadInput(msg)
     held, chunks = [], 0
     for group in members:
@@ -174,7 +174,7 @@ def random_groups(n: int, count: int, least: int, most: int, seed: int = 0) -> l
     """
     if count < 1 or not 2 <= least <= most <= n or seed < 0:
         msg = (
-            f"{count} random groups of {least} to {most} of {n}, seed {seed}: take at least one, "
+            f"{count} random groups of {least} to {most} of {n}, seed {seed}: use at least one, "
             f"2 <= least <= most <= {n}, and a seed of at least 0"
         )
         raise BadInput(msg)
@@ -259,7 +259,7 @@ def pattern_of(
     if personal is not None:
         msg = (
             f"{algorithm}: chunk {personal.chunks[0]} of {collective.name!r} is for one vertex or has several holders; "
-            "this algorithm spreads or sums over groups: take all-gather, broadcast, reduce-scatter, reduce, "
+            "this algorithm spreads or sums over groups: use all-gather, broadcast, reduce-scatter, reduce, "
             "all-reduce, or method layer-to-layer"
         )
         raise NotApplicable(msg)

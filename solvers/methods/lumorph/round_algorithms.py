@@ -234,7 +234,7 @@ def _run_squares(context: Context) -> Answer:
             context, instance=spec, method="combined-rounds", settings={"pieces": chunks // 4, "program_s": seconds}
         )
     if square is None:
-        msg = "squares: the exchange in a 2x2 square does not fit into a round; take more lasers, or square=program"
+        msg = "squares: the exchange in a 2x2 square does not fit into a round; use more lasers, or square=program"
         raise NotApplicable(msg)
     radices, order = square_radices(rows, columns), square_order(rows, columns)
     parts = [_on_tiles(square, parse(spec), mesh, tiles) for tiles in order.reshape(-1, 4)]

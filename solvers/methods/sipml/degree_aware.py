@@ -380,10 +380,10 @@ def _failure(repairs: dict[str, Any]) -> str:
     full = [one["without_memory"] for one in repairs.values() if one["without_memory"] is not None]
     if full:
         return (
-            f"no GPU in reach has memory for sub-operation {max(full)}; raise memory or degree, or take another method"
+            f"no GPU in reach has memory for sub-operation {max(full)}; raise memory or degree, or use another method"
         )
     failure = "cycles" if repairs["paper"]["cycled"] else "has used up its moves"
-    return f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; take --set repair=best"
+    return f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; use --set repair=best"
 
 
 class Enumeration:

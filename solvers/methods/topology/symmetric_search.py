@@ -235,7 +235,7 @@ def candidates(
             raise BadInput(msg)
         return list(exchange_candidates(data, seed=seed, starts=starts, steps=steps))
     if data.n > MOST_ELEMENTS:
-        msg = f"symmetric-search: groups of {data.n} elements are too large to search; take n up to {MOST_ELEMENTS}"
+        msg = f"symmetric-search: groups of {data.n} elements are too large to search; use n up to {MOST_ELEMENTS}"
         raise BadInput(msg)
     ways = (True, False) if data.directed else (False,)  # a two-way topology is also one of one-way links
     results = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
@@ -344,7 +344,7 @@ def run_symmetric_search(context: Context) -> Answer:
                   **{name: int(value) for name, value in context.parameters.items()})  # fmt: skip
     if best.orbits is None:
         ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE
-        return Answer(ended, message="no candidate was found; increase starts, or take another degree")
+        return Answer(ended, message="no candidate was found; increase starts, or use another degree")
     answer = answer_of(best)
     if best.time <= float(least_time(data)[0]) * (1 + context.task.tol):
         answer.termination = Termination.OPTIMAL

@@ -158,7 +158,7 @@ def select_permutations(size: int, count: int, candidates: Sequence[int], ratio:
         Without candidates, or for fewer than one ring.
     """
     if not candidates or count < 1:
-        msg = f"rings: cannot choose {count} rings from {len(candidates)} candidates; take at least one of each"
+        msg = f"rings: cannot choose {count} rings from {len(candidates)} candidates; use at least one of each"
         raise NotApplicable(msg)
     factor = size ** (1.0 / count) if ratio is None else ratio
     unused = sorted(candidates)

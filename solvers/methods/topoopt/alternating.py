@@ -225,7 +225,7 @@ def run_alternating(context: Context) -> Answer:
     settings, data = context.parameters, context.data
     rounds, steps = int(settings["rounds"]), int(settings["steps"])
     if rounds < 1 or steps < 1:
-        msg = f"alternating: rounds={rounds}, steps={steps}; take at least one of each"
+        msg = f"alternating: rounds={rounds}, steps={steps}; use at least one of each"
         raise BadInput(msg)
 
     def answer(best: Planned, count: int) -> Answer:

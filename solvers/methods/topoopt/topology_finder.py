@@ -311,7 +311,7 @@ def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) ->
         For a discount out of range.
     """
     if not 0 < discount <= 1:
-        msg = f"ocs-reconfig: discount={discount}; take a factor above 0 and at most 1"
+        msg = f"ocs-reconfig: discount={discount}; use a factor above 0 and at most 1"
         raise NotApplicable(msg)
     circuits = greedy_circuits(pool.traffic, pool.degree, discount)
     linked = connected(pool.n, circuits, pool.degree, pool.traffic)
