@@ -26,7 +26,7 @@ bench: setup     ## slow tests, then measure all tables and plots of README and 
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m opticoll.analysis.bench
 
-soak: setup      ## kills, lies, full disks and wrong input at random (BUDGET=10m SEED=1); writes docs/reliability.md
+soak: setup      ## random kills, false reports, full disks, bad input (BUDGET=10m SEED=1); writes docs/reliability.md
 	$(BIN)/python tests/soak.py --budget $(BUDGET) --seed $(SEED) --page docs/reliability.md
 
 readme: setup    ## regenerate the same tables and plots from stored results (seconds)

@@ -624,14 +624,15 @@ def page(parts: tuple[Part, ...], budget: str, seed: int) -> str:
 
 HEAD = """# Reliability
 
-`make soak BUDGET=10m SEED=1` tests what opticoll promises of wrong input, lying solvers, kills and full disks. It draws
-its cases from the seed, gives every part the same share of the budget (quick parts stop at {most} cases and leave the
-rest to slow ones), and writes this table. It is not part of `make test`, which runs a few cases of every quick part.
+`make soak BUDGET=10m SEED=1` tests what opticoll promises about wrong input, lying solvers, kills and full disks. It
+draws its cases from the seed, gives every part the same share of the budget (quick parts stop at {most} cases and leave
+the rest to slow ones), and writes this table. It is not part of `make test`, which runs a few cases of every quick
+part.
 
-- *Caught*: what was wrong was refused in one line, left out with a warning, or survived as promised. A false answer of
-  a solver is not called optimal; a changed solution or schedule is not accepted with a value better than the optimum;
-  a killed study resumes where it stopped, with every row once; an interrupted solve keeps its incumbent and leaves no
-  process.
+- *Caught*: what was wrong was refused in one line, left out with a warning, or survived as promised. A solver's false
+  answer is not called optimal; a changed solution or schedule is not accepted with a value better than the optimum; a
+  killed study resumes where it stopped, with every row once; an interrupted solve keeps its incumbent and leaves no
+  process behind.
 - *Harmless*: the random change left valid input.
 - *Missed*: anything else. `tests/soak.py` prints the case, and the same seed draws it again.
 
