@@ -110,7 +110,7 @@ def iteration(
         msg = f"iteration: {getattr(place, 'spec', place)} is not a network; use a topology or circuits:n=..,degree=.."
         raise BadInput(msg)
     if routing not in ("auto", *ROUTINGS):
-        msg = f"iteration: routing {routing!r}; use auto, {', '.join(ROUTINGS)}"
+        msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
     count = place.ranks if isinstance(place, Topology) else place.n
     graph = model if isinstance(model, TaskGraph) else training_iteration(

@@ -96,7 +96,7 @@ class Network:
             msg = f"network: {self.bandwidth} bytes/s, latency {self.latency} s; give finite numbers, bandwidth above 0"
             raise BadInput(msg)
         if self.routing not in ROUTINGS or self.paths < 1:
-            msg = f"network: routing {self.routing!r} over {self.paths} paths; use {', '.join(ROUTINGS)}"
+            msg = f"network: routing {self.routing!r} over {self.paths} paths; use one of {', '.join(ROUTINGS)}"
             raise BadInput(msg)
 
     @property

@@ -192,7 +192,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Plane:
     measured = given.pop("operators", "list-1") == "measured"
     name = str(family.get("traffic", ""))
     if name not in JOBS:
-        msg = f"{NAME}: the traffic of {pool.spec} is not a training job; use traffic={', '.join(JOBS)}"
+        msg = f"{NAME}: the traffic of {pool.spec} is not a training job; use traffic= one of {', '.join(JOBS)}"
         raise NotApplicable(msg)
     if pool.n > MOST_SERVERS:
         msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"

@@ -332,7 +332,7 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIt
     check_servers(gpus)
     if model != "random":
         if gpus not in GPUS:
-            msg = f"training: {model} has no log on {gpus} GPUs; use {', '.join(map(str, GPUS))}"
+            msg = f"training: {model} has no log on {gpus} GPUs; use one of {', '.join(map(str, GPUS))}"
             raise BadSpec(msg)
         if calls or seed:
             msg = f"training: {model} is a log, which does not use calls or seed; leave them out, or take random"

@@ -123,7 +123,7 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
     if d % 2 and grown:
         msg = (
             f"{name}: with an odd degree d={d}, n={n} must be a multiple of d+1={d + 1}; "
-            f"take n={lift * (d + 1)} or n={(lift + 1) * (d + 1)}, or an even d"
+            f"use n={lift * (d + 1)} or n={(lift + 1) * (d + 1)}, or an even d"
         )
         raise BadInput(msg)
     if d == 1 and n > 2:

@@ -218,7 +218,7 @@ def test_bad_specs(spec, expected):
         ("random-regular:n=4,d=4", "below n=4"),
         ("random-regular:n=4,d=1", "connected"),
         ("random-regular:n=4,d=2,seed=-1", "seed"),
-        ("xpander:n=32,d=5", "take n=30 or n=36"),
+        ("xpander:n=32,d=5", "use n=30 or n=36"),
         ("xpander:n=4,d=4", "below n=4"),
         ("xpander:n=4,d=1", "connected"),
         ("sp-expander:n=4,d=4", "below n=4"),

@@ -154,7 +154,7 @@ def test_a_misspelt_setting_is_refused(tmp_path: Path) -> None:
         ("ring:{4,6}", "ring:{4,6", "braces"),
         ("alltoall.master", "alltoall.mastre", "did you mean 'alltoall.master'"),
         ("highs-simplex", "highs-simplx", "did you mean 'highs-simplex'"),
-        ("highs-simplex", "cp-sat", "no continuous LPs"),
+        ("highs-simplex", "cp-sat", "does not solve continuous LPs"),
         ("highs-simplex", "@solver", "did you mean '@solvers'"),
         ('methods = ["highs-simplex"]', "", "methods is missing"),
         ('methods = ["highs-simplex"]', "methods = []", "methods must be a list of texts"),

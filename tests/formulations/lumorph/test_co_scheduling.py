@@ -99,7 +99,7 @@ def test_every_wrong_solution_is_noticed():
 
 
 @pytest.mark.parametrize(("spec", "words"), [
-    ("ring:4", "needs an iteration"), ("training:random,gpus=16,calls=2001", "take 1 to 2000"),
+    ("ring:4", "needs an iteration"), ("training:random,gpus=16,calls=2001", "use 1 to 2000"),
 ])  # fmt: skip
 def test_other_instances_are_refused(spec, words):
     with pytest.raises(NotApplicable, match=words):

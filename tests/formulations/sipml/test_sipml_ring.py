@@ -262,7 +262,7 @@ def test_first_fit_meets_needs_or_says_no():
     ("wdm-ring:n=8,wavelengths=2", {"bandwidth": -1.0}, "bandwidth=-1.0"),
     ("wdm-ring:n=8,wavelengths=2", {"wavelengths": -1}, "wavelengths=-1"),
     ("wdm-ring:n=8,wavelengths=2", {"volume": 0.0}, "volume"),
-    ("wdm-ring:n=1024,wavelengths=64", {}, "take at most 256"),
+    ("wdm-ring:n=1024,wavelengths=64", {}, "use at most 256"),
     ("wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
     ("servers:n=2,degree=4", {}, "at least 3 servers"),
 ])  # fmt: skip

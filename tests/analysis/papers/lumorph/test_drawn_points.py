@@ -186,8 +186,8 @@ def test_the_variants_of_the_costs_differ_where_they_say():
 
 
 @pytest.mark.parametrize(("name", "n", "variant", "words"), [
-    ("Ideal switch+Tree", 256, "printed", "take variant plotted"), ("D&C", 256, "coded", "take variant plotted"),
-    ("Lumorph-2", 24, "plotted", "power of two"), ("Lumorph-3", 16, "plotted", "take one of"),
+    ("Ideal switch+Tree", 256, "printed", "use variant plotted"), ("D&C", 256, "coded", "use variant plotted"),
+    ("Lumorph-2", 24, "plotted", "power of two"), ("Lumorph-3", 16, "plotted", "use one of"),
 ])  # fmt: skip
 def test_a_cost_that_nobody_states_is_refused(name, n, variant, words):
     with pytest.raises(BadInput, match=words):
