@@ -589,7 +589,10 @@ def page(title: str, rows: Sequence[Row]) -> str:
     ordered = sorted(rows, key=lambda row: (row.weight, row.id))
     table = ["| claim | verdict |", "|---|---|"]
     table += [f"| [{row.claim.rstrip('.').replace('|', '/')}](#{anchor(row)}) | {row.outcome} |" for row in ordered]
-    parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", *table, ""]
+    lost = (
+        "What a verdict calls lost is missing from the text of the paper that is available to us, not from the paper."
+    )
+    parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", f"{lost}\n", *table, ""]
     parts += [f"({anchor(row)})=\n{explanation(row, level=2)}" for row in ordered]
     return "\n".join(parts)
 
