@@ -62,7 +62,7 @@ def startup() -> list[Row]:
         start = time.perf_counter()
         subprocess.run([sys.executable, "-c", ""], check=True)
         empty.append(time.perf_counter() - start)
-    return [{"command": "opticoll --help", "seconds": help_s, "empty Python": statistics.median(empty)}]
+    return [{"command": "`opticoll --help`", "seconds": help_s, "empty Python": statistics.median(empty)}]
 
 
 def generators() -> list[Row]:
@@ -339,7 +339,7 @@ def reading() -> list[Row]:
         ):
             before = _cpu_s()
             wall_s, _ = timed_command(*command)
-            rows.append({"command": f"opticoll {command[0]}", "records": RECORDS, "wall [s]": wall_s,
+            rows.append({"command": f"`opticoll {command[0]}`", "records": RECORDS, "wall [s]": wall_s,
                          "CPU [s]": _cpu_s() - before})  # fmt: skip
     return rows
 
