@@ -445,16 +445,15 @@ class Claim:
             stated = Choice(name="reading", tried="as stated", verdict=result.verdict, measured=plain(result.measured))
             numbers = f"measured {in_words(plain(result.measured))}, stated {in_words(plain(self.expected))}"
             result = replace(result, choices=result.choices or (stated,), witness=result.witness or numbers)
-        shared = {name: getattr(self, name) for name in _STATED}
+        seed = f" --seed {laboratory.seed}" if laboratory.seed else ""
+        options = plugins.options() if self.id in {one.id for one in plugins.contributed("CLAIM")} else ""
         return Row.read(
             {
-                **shared,
+                **{name: getattr(self, name) for name in _STATED},
                 **{name: getattr(result, name) for name in _MEASURED},
                 "failed": failed,
                 "records": result.records or tuple(dict.fromkeys(laboratory.used)),
-                "rerun": f"opticoll claims {self.id}"
-                + (f" --seed {laboratory.seed}" if laboratory.seed else "")
-                + ("" if self.id not in {one.id for one in plugins.contributed("CLAIM")} else plugins.options()),
+                "rerun": f"opticoll claims {self.id}{seed}{options}",
             }
         )
 
@@ -564,11 +563,9 @@ def _cases(row: Row) -> str:
 def _table(row: Row) -> list[str]:
     """The readings; one column for each open choice if all readings are about the same ones."""
     names = {choice.name for choice in row.choices}
-    heads = min(names).split("; ") if len(names) == 1 else ["open choice", "reading"]
-    tried = [
-        choice.tried.split("; ", len(heads) - 1) if len(names) == 1 else [choice.name, choice.tried]
-        for choice in row.choices
-    ]
+    same = len(names) == 1
+    heads = min(names).split("; ") if same else ["open choice", "reading"]
+    tried = [one.tried.split("; ", len(heads) - 1) if same else [one.name, one.tried] for one in row.choices]
     if any(len(cells) != len(heads) for cells in tried):
         heads, tried = ["; ".join(heads)], [[choice.tried] for choice in row.choices]
     lines = [f"| {' | '.join(_cell(text) for text in (*heads, 'measured', 'verdict'))} |"]
@@ -588,10 +585,8 @@ def page(title: str, rows: Sequence[Row]) -> str:
     """All claims of one paper as a Markdown page, the headline results first."""
     ordered = sorted(rows, key=lambda row: (row.weight, row.id))
     table = ["| claim | verdict |", "|---|---|"]
-    table += [f"| [{row.claim.rstrip('.').replace('|', '/')}](#{anchor(row)}) | {row.outcome} |" for row in ordered]
-    lost = (
-        "What a verdict calls lost is missing from the text of the paper that is available to us, not from the paper."
-    )
+    table += [f"| [{_cell(row.claim.rstrip('.'))}](#{anchor(row)}) | {row.outcome} |" for row in ordered]
+    lost = "What a verdict calls lost is missing from the text available to us, not from the paper."
     parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", f"{lost}\n", *table, ""]
     parts += [f"({anchor(row)})=\n{explanation(row, level=2)}" for row in ordered]
     return "\n".join(parts)
