@@ -26,11 +26,11 @@ from opticoll.analysis.options import (
     SET,
     SOLVERS,
     STORE,
-    complain,
     complete_claims,
     complete_formulations,
     demand_of,
     errors_kept,
+    notify,
     refuse_unwritable,
     schedule_options,
     settings_of,
@@ -219,16 +219,16 @@ def solve(
         for kind, facts in written.items():
             present.show_written(kind, facts)
     if not as_json and run.plan is not None and _listed_one_way(run.plan.instance):
-        complain(f"note: no link of {instance} runs both ways; append ,directed=false if each line is a two-way link")
+        notify(f"note: no link of {instance} runs both ways; append ,directed=false if each line is a two-way link")
     for failure in failures:
-        complain(str(failure))
+        notify(str(failure))
     if failures:
         return failures[0].exit_status
     if run.exit_status:
         message = run.record.message or "no solution passed verification"
-        complain(f"no solution: ended with {run.termination}: {message}")
+        notify(f"no solution: ended with {run.termination}: {message}")
     if certificate is not None and "certificate" not in written:
-        complain(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
+        notify(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
         return run.exit_status or 3
     return run.exit_status
 
@@ -271,7 +271,7 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     if not result["verified"]:
         words = {"schedule": "schedule", "certificate": "certificate of this problem"}
         kind = next((word for key, word in words.items() if key in result), "solution")
-        complain(f"{file}: is not a valid {kind}: {result.get('reason') or 'a constraint is violated'}")
+        notify(f"{file}: is not a valid {kind}: {result.get('reason') or 'a constraint is violated'}")
         return 3
     return 0
 
@@ -403,13 +403,13 @@ def claims(
     elif not wanted:
         click.echo("no claims registered yet")
     if rest and cached:
-        complain(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
+        notify(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
     elif rest:
-        complain(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
+        notify(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
         return 130
     failed = [row["id"] for row in rows if row.get("failed")]
     if failed:
-        complain(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
+        notify(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
     return 1 if failed else 0
 
 
@@ -543,13 +543,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
         command = error.ctx.command_path if error.ctx is not None else "opticoll"
-        complain(f"{error.format_message().rstrip('.')}; see `{command} --help`")
+        notify(f"{error.format_message().rstrip('.')}; see `{command} --help`")
         return 2
     except click.ClickException as error:
-        complain(error.format_message())
+        notify(error.format_message())
         return 2
     except (click.Abort, KeyboardInterrupt):
-        complain("interrupted")
+        notify("interrupted")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
@@ -573,24 +573,24 @@ def _report_error(error: Exception) -> int:
     from opticoll.solvers.task import one_line
 
     if isinstance(error, OpticollError):
-        complain(str(error))
+        notify(str(error))
         return error.exit_status
     if isinstance(error, MemoryError):
-        complain(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
+        notify(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
         return 2
     if isinstance(error, OSError) and error.errno in _PLACES:
-        complain(f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder")
+        notify(f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder")
         return 2
     if isinstance(error, ValueError) and "null byte" in str(error):
-        complain("a path holds a NUL character; name another file or folder")
+        notify("a path holds a NUL character; name another file or folder")
         return 2
     from opticoll.instances.plugins import blame
 
     where = blame(error)
     if where is not None:
-        complain(f"{where}: {type(error).__name__}: {error}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)")
+        notify(f"{where}: {type(error).__name__}: {error}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)")
         return 2
-    complain(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
+    notify(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
     return 1
 
 

@@ -24,10 +24,10 @@ from opticoll.analysis.options import (
     SET,
     SOLVERS,
     STORE,
-    complain,
     complete_instances,
     complete_names,
     complete_studies,
+    notify,
     refuse_unwritable,
     settings_of,
     writable_store,
@@ -117,10 +117,10 @@ def sweep(
         click.echo(f"wrote {file}", err=True)
     for case in result.cases:
         if case.status == bound_sweep.Status.ERROR:
-            complain(f"sweep: {result.bound} on {case.case}: {case.message}")
+            notify(f"sweep: {result.bound} on {case.case}: {case.message}")
     if result.interrupted:
         rest = result.classes - len(result.cases)
-        complain(f"interrupted with {rest} cases to go; run the same command again to resume")
+        notify(f"interrupted with {rest} cases to go; run the same command again to resume")
         return 130
     return 1 if result.errors else 0
 
@@ -173,7 +173,7 @@ def design(
         or len(sizes) != 2
         or not all(v.isdecimal() and len(v) < 9 for v in given.values())
     ):
-        complain(f"design: cannot read {' '.join(sizes)[:60]!r}; write whole numbers, such as n=64 degree=4")
+        notify(f"design: cannot read {' '.join(sizes)[:60]!r}; write whole numbers, such as n=64 degree=4")
         return 2
     with present.diverted_stdout():
         from opticoll.analysis import topology_design
@@ -381,7 +381,7 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
         present.show_summary(summary)
     if summary.interrupted:
         rest = len(summary.study.cells) - len(summary.results)
-        complain(f"interrupted with {rest} cells to go; run `opticoll study {study}` again to resume")
+        notify(f"interrupted with {rest} cells to go; run `opticoll study {study}` again to resume")
         return 130
     return _without_answer(summary)
 
@@ -396,7 +396,7 @@ def _without_answer(summary: Summary) -> int:
         reasons = [f"{failed} failed"] if failed else []
         reasons += [f"{unavailable} without a usable solver"] if unavailable else []
         again = "; start it again to retry them" if failed else ""
-        complain(
+        notify(
             f"study {summary.study.name}: {failed + unavailable} of {cells} cells have no answer "
             f"({', '.join(reasons)}){again}"
         )

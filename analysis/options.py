@@ -332,12 +332,12 @@ def stoppable() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        complain("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
+        notify("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
 
     def ended(number: int, frame: object) -> None:
         if not stop.is_set():
             stop.set()
-            complain(f"stopping on {signal.Signals(number).name}; the incumbent is kept")
+            notify(f"stopping on {signal.Signals(number).name}; the incumbent is kept")
 
     handlers = {signal.SIGINT: interrupted, signal.SIGTERM: ended}
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # not under nohup
@@ -350,7 +350,7 @@ def stoppable() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def complain(message: str) -> None:
+def notify(message: str) -> None:
     """Print a message as one line on stderr."""
     from opticoll.solvers.task import one_line
 

@@ -325,7 +325,7 @@ class DaskCluster(Closing):
             raise SolverUnavailable(msg) from error
         self.address = address
         place = _scheduler(address)
-        _refuse_deaf(address, place)
+        _check_listening(address, place)
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported by our own errors
         try:
             self._client = distributed.Client(place, timeout=f"{ANSWER_S}s", set_as_default=False)
@@ -333,7 +333,7 @@ class DaskCluster(Closing):
             msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
             raise BadOption(msg) from error
         try:
-            self._refuse_strangers()
+            self._check_versions()
         except BaseException:
             self.close()
             raise
@@ -343,7 +343,7 @@ class DaskCluster(Closing):
         """Threads of the workers connected now; at least 1, even if none has connected yet."""
         return max(1, sum(self._client.nthreads().values()))
 
-    def _refuse_strangers(self) -> None:
+    def _check_versions(self) -> None:
         """Check that every connected worker has this version of opticoll."""
         try:
             versions: dict[str, str] = self._client.run(installed_version)
@@ -447,7 +447,7 @@ def _scheduler(address: str) -> str:
         raise BadOption(msg) from error
 
 
-def _refuse_deaf(address: str, place: str) -> None:
+def _check_listening(address: str, place: str) -> None:
     """Refuse at once where no scheduler listens: a client would keep retrying, or wait forever for a greeting."""
     protocol, _, rest = place.rpartition("://")
     host, _, port = rest.rpartition(":")
@@ -461,7 +461,7 @@ def _refuse_deaf(address: str, place: str) -> None:
             if protocol != "tls":
                 connection.settimeout(ANSWER_S)
                 if not connection.recv(1):  # both ends of a Dask connection speak first
-                    raise ConnectionResetError("it hangs up")  # noqa: EM101
+                    raise ConnectionResetError("the connection was closed")  # noqa: EM101
     except (OSError, OverflowError) as error:
         msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
         raise BadOption(msg) from error

@@ -1,4 +1,4 @@
-"""A real browser without a screen (Qt's Chromium): loads a page and tells what is seen; a program of its own.
+"""A real browser without a screen (Qt's Chromium): loads a page and reports what is shown; a program of its own.
 
 ``python browser.py PAGE WIDTH SCHEME PICTURE`` prints one JSON object: console messages, requests that leave the file,
 document width, and the size of every figure as it is laid out.

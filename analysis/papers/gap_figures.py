@@ -146,7 +146,7 @@ def draw(rows: pd.DataFrame) -> Figure:
                 edge = axes.get_yaxis_transform()
                 axes.plot(1.012, row, marker="x", color=INK, markersize=6, transform=edge, clip_on=False)
                 axes.text(1.028, row, str(lost), va="center", fontsize=9, transform=edge)
-        name_rows(axes, [_told(heuristic, selected) for _, heuristic, selected in groups])
+        name_rows(axes, [_row_label(heuristic, selected) for _, heuristic, selected in groups])
         if len(measured) and measured["ratio"].max() > 4:
             log_axes(axes, "x")
         elif len(measured) and measured["ratio"].max() < 1.02:
@@ -163,12 +163,12 @@ def draw(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def _told(heuristic: str, group: pd.DataFrame) -> str:
+def _row_label(heuristic: str, group: pd.DataFrame) -> str:
     sure = group[group["proven"] & group["ratio"].notna()]
-    return f"{label(heuristic, 46)}\n{_standing(sure)}, n = {group['problem'].nunique()}"
+    return f"{label(heuristic, 46)}\n{_ranking(sure)}, n = {group['problem'].nunique()}"
 
 
-def _standing(sure: pd.DataFrame) -> str:
+def _ranking(sure: pd.DataFrame) -> str:
     """How many are optimal; a closed form that no schedule attains can also be below the optimum."""
     best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
     return f"{best} optimal, {below} below" if below else f"{best} optimal"

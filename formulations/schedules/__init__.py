@@ -510,8 +510,8 @@ def _connection_violations(program: Program) -> Verdict | None:
 
 def _connection_violation(key: Connection, sender: ThreadBlock | None, receiver: ThreadBlock | None) -> Verdict | None:
     s, r, channel = key
-    sends = _those(sender, SENDS)
-    receives = _those(receiver, RECEIVES)
+    sends = _of_kinds(sender, SENDS)
+    receives = _of_kinds(receiver, RECEIVES)
     between = f"{len(sends)} sends and {len(receives)} receives from rank {s} to rank {r} over channel {channel}"
     if len(sends) > len(receives):
         assert sender is not None
@@ -536,7 +536,7 @@ def _connection_violation(key: Connection, sender: ThreadBlock | None, receiver:
     return None
 
 
-def _those(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
+def _of_kinds(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
     return [] if block is None else [i for i, instruction in enumerate(block.instructions) if instruction.kind in kinds]
 
 

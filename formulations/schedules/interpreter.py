@@ -227,7 +227,7 @@ class _Execution:
     def run(self) -> Verdict:
         """Execute until no thread block can proceed."""
         for g in range(len(self.blocks)):
-            self._offer(g)
+            self._enqueue(g)
         if self.ways is not None:
             self._share_arcs()
         while self.ready:
@@ -240,7 +240,7 @@ class _Execution:
 
     # Progress
 
-    def _offer(self, g: int) -> None:
+    def _enqueue(self, g: int) -> None:
         """Queue the next instruction of a thread block if it is ready, else register it with what it waits for."""
         state = self.blocks[g]
         if state.position >= len(state.block.instructions):
@@ -302,7 +302,7 @@ class _Execution:
         state.clock[g] = state.position + 1
         values = self._compute(g, instruction, values)
         if waiting is not None:
-            self._offer(waiting)
+            self._enqueue(waiting)
         return values
 
     def _end(self, g: int, end: float, values: list[Value]) -> None:
@@ -326,7 +326,7 @@ class _Execution:
         state.time = end
         state.position += 1
         for ready in (g, *woken):
-            self._offer(ready)
+            self._enqueue(ready)
 
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
         """When a message sent at ``start`` has left its link, which serves one message at a time."""
@@ -419,7 +419,7 @@ class _Execution:
         if period.writes is not None:
             written = period.writes.items()
             if not any(h == g or state.clock[h] >= position for h, position in written) and period.last is not None:
-                self._racing(g, at, period.last, "reads", "wrote")
+                self._report_race(g, at, period.last, "reads", "wrote")
         period.accesses[g] = state.position + 1
         value = self._content(state.rank, at)
         if value is None:
@@ -435,7 +435,7 @@ class _Execution:
         same = self._content(rank, at) == value
         for h, position in (period.before if same else period.accesses).items():
             if h != g and state.clock[h] < position:
-                self._racing(g, at, (h, position), "writes", "wrote" if (h, position) == period.last else "used")
+                self._report_race(g, at, (h, position), "writes", "wrote" if (h, position) == period.last else "used")
         if not same:
             period = self.periods[rank][at] = _Period({}, {}, period.accesses)
         if period.writes is not None:
@@ -451,7 +451,7 @@ class _Execution:
             result = self.periods[rank][at] = _Period(None)
         return result
 
-    def _racing(self, g: int, at: tuple[str, int], other: Access, does: str, did: str) -> None:
+    def _report_race(self, g: int, at: tuple[str, int], other: Access, does: str, did: str) -> None:
         if self.race is None:
             theirs = label(self.blocks[other[0]].block, other[1] - 1)
             where = label(self.blocks[g].block, self.blocks[g].position)

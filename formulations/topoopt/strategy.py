@@ -262,9 +262,9 @@ def build_cvxpy(data: Plane) -> CvxpyModel:
         limit = (data.held[kind, way] / data.memory) @ x <= 1
         constraints.append(limit)
         named["memory"] = Named(limit, ())
-    worth = data.cost[kind, way] @ x + data.computing
+    time = data.cost[kind, way] @ x + data.computing
     shape = data.allowed.shape
-    return CvxpyModel(cp.Problem(cp.Minimize(worth), constraints), {"x": Named(x, shape, kind * shape[1] + way)}, named)
+    return CvxpyModel(cp.Problem(cp.Minimize(time), constraints), {"x": Named(x, shape, kind * shape[1] + way)}, named)
 
 
 def build_pyomo(data: Plane) -> PyomoModel:

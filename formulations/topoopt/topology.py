@@ -140,7 +140,7 @@ class Wiring:
             results += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
         return tuple(results)
 
-    def worth(self, design: TopologyDesign) -> float:
+    def value_of(self, design: TopologyDesign) -> float:
         """The objective of a design."""
         return design.max_load if self.objective == "max-load" else design.bandwidth_tax
 
@@ -167,7 +167,7 @@ class Wiring:
     def byte_hops(self) -> float:
         """Least byte-hops of any design [bytes], rounded down."""
         within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
-        by_depth = topoopt.lower_bounds(self.judged)["bandwidth-tax"].value * self.total
+        by_depth = topoopt.lower_bounds(self.bounded_pool)["bandwidth-tax"].value * self.total
         return float(outward.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
 
     @cached_property
@@ -176,7 +176,7 @@ class Wiring:
         return -outward.digits_up(-outward.quotient_down(self.byte_hops, self.unit), 9)
 
     @cached_property
-    def judged(self) -> ServerPool:
+    def bounded_pool(self) -> ServerPool:
         """The pool of the bounds: with ``rings=default`` all traffic is point-to-point."""
         return self.pool if self.free_rings else ServerPool(self.n, self.degree, self.pool.traffic)
 
@@ -342,8 +342,8 @@ def build_cvxpy(data: Wiring) -> CvxpyModel:
         state("load_level", w - t - data.floor * y <= -data.floor, (n, n, p), cells)
         state("total_load", cp.sum(f) - n * data.degree * t <= 0, ())
     state("total_hops", cp.sum(f) >= data.hops, ())
-    worth = data.unit * t if loads else data.unit / data.total * cp.sum(f)
-    return CvxpyModel(cp.Problem(cp.Minimize(worth), constraints), variables, named)
+    minimized = data.unit * t if loads else data.unit / data.total * cp.sum(f)
+    return CvxpyModel(cp.Problem(cp.Minimize(minimized), constraints), variables, named)
 
 
 def build_pyomo(data: Wiring) -> PyomoModel:
@@ -417,8 +417,8 @@ def build_pyomo(data: Wiring) -> PyomoModel:
         named |= {"pair_load": (n, n), "load_open": loaded, "load_level": loaded, "total_load": ()}
     model.total_hops = pyo.Constraint(expr=flow >= data.hops)
     named["total_hops"] = ()
-    worth = data.unit * model.t if loads else data.unit / data.total * flow
-    model.worth = pyo.Objective(expr=worth, sense=pyo.minimize)
+    minimized = data.unit * model.t if loads else data.unit / data.total * flow
+    model.objective = pyo.Objective(expr=minimized, sense=pyo.minimize)
     return PyomoModel(model, variables, named)
 
 
@@ -518,7 +518,7 @@ def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
 def objective(data: Wiring, values: Mapping[str, F64]) -> float:
     """Maximum load [bytes] or bandwidth tax of the routes; infinite if they are malformed."""
     read = topoopt.read_design(data.pool, values)
-    return np.inf if read is None else data.worth(read)
+    return np.inf if read is None else data.value_of(read)
 
 
 def bounds(data: Wiring) -> list[Bound]:
@@ -527,7 +527,7 @@ def bounds(data: Wiring) -> list[Bound]:
     reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
     bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))
     value = outward.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
-    return [topoopt.lower_bounds(data.judged)[data.objective], Bound("transport", value, reason, "topoopt")]
+    return [topoopt.lower_bounds(data.bounded_pool)[data.objective], Bound("transport", value, reason, "topoopt")]
 
 
 def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:

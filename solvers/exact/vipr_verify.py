@@ -196,7 +196,7 @@ class _Problem:
             if end is not None and (entries or side * end > 0):  # 0 >= 0 excludes nothing
                 self.missing[_half_space(side, entries, end)] = row
 
-    def meet(self, row: Row) -> None:
+    def match(self, row: Row) -> None:
         """Find the half-spaces of a constraint of the file."""
         entries = sorted((self.column[j], value) for j, value in zip(row.columns, row.coefficients, strict=True))
         for side in (1, -1):
@@ -245,7 +245,7 @@ class _Proof:
         reader, nonzeros, solutions = self.reader, 0, 0
         for i, row in enumerate(reader.constraints()):
             if problem is not None:
-                problem.meet(row)
+                problem.match(row)
             self.rows[i] = row
             nonzeros += len(row.columns)
             for side, j, value in _bounds(row):

@@ -129,7 +129,7 @@ class Tree:
             self._current = heapq.heappop(self._open)
             while self._current is not None:
                 self.tick(self.incumbent, self.bound, self.nodes, len(self._open))
-                self._current = self._deal(self._current)
+                self._current = self._process(self._current)
 
     def _cut(self, bound: float) -> bool:
         """Whether a leaf of this bound has no solution that improves the incumbent by more than the tolerance."""
@@ -143,9 +143,9 @@ class Tree:
 
     def _discard(self, node: Node, ray: F64) -> None:
         """Close a leaf that the ray showed to be empty."""
-        self._learn(node, np.inf)
+        self._update_pseudo_costs(node, np.inf)
 
-    def _deal(self, node: Node) -> Node | None:
+    def _process(self, node: Node) -> Node | None:
         """Bound a node; close it, or branch, put one child on the heap and return the other to dive on."""
         if self._cut(node.bound):
             self._close(node, node.bound, node.duals)
@@ -162,7 +162,7 @@ class Tree:
         if duals is not None and state != "infeasible":
             bound = self.leaf.bound(duals, lower, upper)
             bound, proof = (bound, duals) if bound > bound else (bound, proof)
-            self._learn(node, bound)
+            self._update_pseudo_costs(node, bound)
         if self._cut(bound):
             self._close(node, bound, proof)
             return None
@@ -208,14 +208,14 @@ class Tree:
         heapq.heappush(self._open, children[1 - dive])
         return children[dive]
 
-    def _learn(self, node: Node, bound: float) -> None:
+    def _update_pseudo_costs(self, node: Node, bound: float) -> None:
         """Take a child's gain into the pseudo-costs of the column it was branched on."""
         if node.branched is None or not np.isfinite(node.branched[3]):
             return
         column, up, fraction, before = node.branched
-        self._see(column, up, fraction, bound - before)
+        self._observe(column, up, fraction, bound - before)
 
-    def _see(self, column: int, up: bool, fraction: float, gain: float) -> None:
+    def _observe(self, column: int, up: bool, fraction: float, gain: float) -> None:
         """Count what rounding a column up or down gained; an empty child counts as closing the gap."""
         if not np.isfinite(gain):
             if not np.isfinite(self.incumbent):
@@ -242,7 +242,7 @@ class Tree:
                 low, high = lower.copy(), upper.copy()
                 low[column], high[column] = (below + 1.0, high[column]) if up else (low[column], below)
                 gain = self._oracle.try_out(low, high, self.leaf, bound)
-                self._see(column, up, float(fraction[k]), gain)
+                self._observe(column, up, float(fraction[k]), gain)
                 gains.append(min(max(gain, LEAST_GAIN), 1e6))
             score[k] = gains[0] * gains[1]
         return int(candidates[int(np.argmax(score))])

@@ -179,7 +179,7 @@ def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, capsys, options, m
     assert "--sense" in options or not records.exists()
 
 
-def test_an_unavailable_solver_is_said_before_anything_runs(monkeypatch):
+def test_an_unavailable_solver_is_reported_before_anything_runs(monkeypatch):
     from opticoll.solvers.adapters import Adapter
 
     monkeypatch.setattr(Adapter, "installed", lambda self: False)

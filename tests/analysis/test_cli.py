@@ -309,7 +309,9 @@ def test_errors_in_a_process_of_their_own() -> None:
     assert done.stderr == "opticoll: instance 'rin:4': unknown family 'rin'; did you mean 'ring'?\n"
 
 
-def test_compiled_code_cannot_spoil_stdout(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_code_cannot_write_to_stdout(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from opticoll.solvers import runner
 
     real = runner.solve
@@ -339,7 +341,7 @@ def test_lab_says_what_is_missing(
 
 
 def reported(place: Path) -> bool:
-    """Whether a worker with its folder in ``place`` has told of a flow and a bound."""
+    """Whether a worker with its folder in ``place`` has reported a flow and a bound."""
     for folder in place.iterdir():
         with suppress(OSError):
             values = json.loads((folder / "progress.json").read_text())["values"]

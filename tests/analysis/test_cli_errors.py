@@ -138,9 +138,7 @@ def test_bad_input(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 
 
-def test_a_solver_that_is_missing_is_status_4(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_solver_is_status_4(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     from opticoll.solvers.adapters import adapter
 
     monkeypatch.setattr(type(adapter("scip")), "installed", lambda self: False)
@@ -152,7 +150,7 @@ def test_a_solver_that_is_missing_is_status_4(
     assert not Store().root.exists()
 
 
-def test_what_nobody_expected_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     from opticoll.solvers import runner
 
     def fail(*arguments: object, **options: object) -> None:

@@ -107,7 +107,7 @@ DOCUMENTS += [
 
 
 @pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != "docs/index.md"])
-def test_links_lead_to_files_that_are_there(name):
+def test_links_point_to_existing_files(name):
     path = ROOT / name
     links = re.findall(r"\]\(([^)#\s]+)\)", path.read_text(encoding="utf-8"))
     gone = [link for link in links if "://" not in link and not (path.parent / link).exists()]

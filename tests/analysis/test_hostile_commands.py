@@ -28,7 +28,9 @@ def lines(capfd: pytest.CaptureFixture[str]) -> list[str]:
     return capfd.readouterr().err.splitlines()
 
 
-def test_an_answer_outlives_a_full_store(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any) -> None:
+def test_an_answer_is_printed_if_the_store_is_full(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
     def full(*given: Any, **named: Any) -> str:
         raise BadInput("store: cannot write: No space left on device")  # noqa: EM101
 
@@ -41,7 +43,7 @@ def test_an_answer_outlives_a_full_store(capfd: pytest.CaptureFixture[str], tmp_
     assert "No space left" in err
 
 
-def test_an_output_that_fails_is_told_and_the_run_is_kept(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_failed_output_is_reported_and_the_run_is_kept(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     assert main([*SOLVE, "--json", "--store", str(store.root), "--solution", "/dev/full"]) == 2
     out, err = capfd.readouterr()
@@ -123,7 +125,7 @@ def test_endless_sql_ends(capfd: pytest.CaptureFixture[str]) -> None:
     assert "--time-limit" in capfd.readouterr().err
 
 
-def test_sql_that_is_no_text_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+def test_sql_that_is_not_text_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["results", "SELECT '\ud800'"]) == 2
     assert "UTF-8" in capfd.readouterr().err
 

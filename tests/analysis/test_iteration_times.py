@@ -65,6 +65,6 @@ def test_bad_input_ends_with_one_line(capfd, words, message):
     assert message in capfd.readouterr().err
 
 
-def test_a_network_that_is_none_is_refused():
+def test_an_invalid_network_is_refused():
     with pytest.raises(BadInput, match="routing"):
         oc.iteration("vgg", "ring:4", routing="best")

@@ -40,7 +40,7 @@ def shown(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -
 
 
 @pytest.mark.parametrize("name", sorted(formulations()))
-def test_a_formulation_is_described_whole(name, capfd):
+def test_a_formulation_is_described_in_full(name, capfd):
     model = formulations()[name]
     one = next(one for one in describe(name) if one.kind == "formulation")
     assert "Source" in one.text

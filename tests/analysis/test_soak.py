@@ -15,7 +15,7 @@ def test_a_few_cases(part: soak.Part) -> None:
     assert again.counts.total() == 3
 
 
-def test_a_miss_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_miss_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     def broken(draw: object, folder: object) -> str:
         raise KeyError("broken")  # noqa: EM101
 

@@ -155,7 +155,7 @@ def test_no_public_signature_has_a_dictionary_of_anything():
     ]
 
 
-def test_a_dictionary_of_anything_is_noticed():
+def test_an_untyped_dictionary_is_detected():
     source = "def f(x: int, *, y: dict[str, Any] | None = None): ...\nclass A:\n    b: list[Mapping[str, Any]]\n"
     assert untyped("m", ast.parse(source)) == ["m.f", "m.A.b"]
     assert not untyped(

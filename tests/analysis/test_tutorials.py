@@ -92,7 +92,7 @@ def runs(page: Path) -> bool:
     return any(language in ("python", "console") for language, _ in BLOCK.findall(page.read_text(encoding="utf-8")))
 
 
-def test_a_page_that_is_wrong_is_noticed(tmp_path, monkeypatch, capfd):
+def test_a_wrong_page_is_detected(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
 
     def output():

@@ -197,7 +197,7 @@ def test_solutions_of_exported_models_are_checked(tmp_path, formulation, instanc
 
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
-def test_a_second_reader_reads_the_same(tmp_path, suffix):
+def test_two_readers_agree(tmp_path, suffix):
     file = tmp_path / f"a{suffix}"
     runner.export("lumorph.rounds", "lightpath:2x2,lasers=4", file)
     program = parse(f"mps:{file}")

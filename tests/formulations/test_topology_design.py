@@ -298,7 +298,7 @@ def test_the_worst_failure_is_the_worst_of_all_links(spec):
     assert ((topology.tail == tail) & (topology.head == head)).any()
 
 
-def test_design_tells_what_a_failed_link_costs(capsys):
+def test_design_reports_the_cost_of_a_failed_link(capsys):
     assert main(["design", "n=6", "degree=3", "--failed-links", "1"]) == 0
     assert "T, one failed" in capsys.readouterr().out
     assert main(["design", "n=3", "degree=1", "--directed", "--failed-links", "1", "--json"]) == 0
@@ -420,7 +420,7 @@ def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
         (["n=16", "degree=4", "--rack", "4", "--uplinks", "3", "--compare"], "leave out --compare"),
     ],
 )
-def test_racks_that_make_no_sense_are_refused(words, message, capsys):
+def test_invalid_racks_are_refused(words, message, capsys):
     assert main(["design", *words]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1

@@ -126,7 +126,7 @@ def mixed(attributes):
     ([("a", "b"), ("b", None)], {}, "lacks an end"), ([("a", "b"), (np.nan, "a")], {}, "lacks an end"),
     (MATRIX, {"capacity": "x"}, "leave capacity= out"), (parse("ring:4"), {"capacity": 2}, "capacity="),
 ])  # fmt: skip
-def test_objects_that_are_no_topology_are_refused_in_one_line(obj, options, word):
+def test_objects_that_are_not_topologies_are_refused_in_one_line(obj, options, word):
     with pytest.raises(BadInput, match=word) as caught:
         oc.topology(obj, **options)
     assert "\n" not in str(caught.value)
@@ -224,7 +224,7 @@ def test_headings_of_edge_lists_name_the_capacity(tmp_path):
 
 
 @pytest.mark.parametrize("heading", ["src,capacity", "from,bandwidth", "node1,node2,capacity", "capacity,dst"])
-def test_a_heading_that_does_not_name_both_ends_is_no_arc(tmp_path, heading):
+def test_a_heading_that_does_not_name_both_ends_is_not_an_arc(tmp_path, heading):
     path = tmp_path / "net.csv"
     path.write_text(f"{heading}\n" + ",".join("xyz"[: heading.count(",") + 1]) + "\n")
     with pytest.raises(BadInput, match=r"line 1: the heading .* does not name both ends .* write src,dst,capacity"):

@@ -57,7 +57,7 @@ def test_a_graph_has_the_traffic_of_the_model(model, overlap):
     assert (graph.waits[:, 0] < graph.waits[:, 1]).all()
 
 
-def test_graphs_that_make_no_sense_are_refused():
+def test_invalid_graphs_are_refused():
     with pytest.raises(BadInput, match="no operator times of resnet50 in section"):
         training_iteration("resnet50", 8, section="5.6")
     with pytest.raises(BadInput, match="at 7 samples"):
@@ -119,6 +119,6 @@ def test_the_ideal_switch_and_circuits():
         ("circuits:n=8,degree=2,forwarding=false", BadInput, "wait forever"),
     ],
 )
-def test_networks_that_make_no_sense_are_refused(spec, error, message):
+def test_invalid_networks_are_refused(spec, error, message):
     with pytest.raises(error, match=message):
         parse(spec)

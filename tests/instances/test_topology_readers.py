@@ -391,7 +391,7 @@ def test_units_and_implied_units_of_objects():
     assert zoo.capacity_unit == "b/s"
 
 
-def test_one_way_listings_are_told_about_direction(tmp_path):
+def test_one_way_listings_get_a_note_on_direction(tmp_path):
     path = saved(tmp_path, "0 1\n1 2\n0 2\n", "txt")
     with pytest.raises(NotApplicable, match=r"if every arc ran both ways; .*directed=false"):
         oc.solve("alltoall.master", f"file:{path}")

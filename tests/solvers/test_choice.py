@@ -91,7 +91,7 @@ def test_the_stated_model_and_the_certified_method_prove_one_optimum(name, spec,
     assert certified.record.model.reason.startswith(f"{method} works on the ")
 
 
-def test_a_form_that_is_asked_for_is_built_whatever_the_size():
+def test_a_requested_form_is_built_at_any_size():
     plan = make_plan(Task("lumorph.rounds", "lightpath:4x4,lasers=4,waveguides=4", form="cvxpy"))
     assert (plan.method, plan.form, plan.builds) == ("highs", "cvxpy", True)
     run = runner.solve(Task("lumorph.min-overlap", "lightpath:2x3", form="cvxpy"))

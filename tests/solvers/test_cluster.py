@@ -301,7 +301,7 @@ def free_port() -> int:
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:{free}", "127.0.0.1:{free}", "nonsense", "tcp://no.such.host.invalid:8786", "no.json"]
 )
-def test_address_where_nobody_answers_is_refused_at_once(
+def test_an_address_without_a_scheduler_is_refused_at_once(
     address: str, study_file: Path, tmp_path: Path, capfd: Any
 ) -> None:
     store = tmp_path / "store"
@@ -313,7 +313,7 @@ def test_address_where_nobody_answers_is_refused_at_once(
     assert not store.exists()
 
 
-def test_listener_that_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_is_not_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opticoll.solvers.executor.ANSWER_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]

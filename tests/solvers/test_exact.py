@@ -137,7 +137,7 @@ def test_differences_below_every_tolerance_count():
         assert solve_linear(form).objective == Q(9999999999999, 10**13)
 
 
-def test_a_degenerate_program_ends():
+def test_a_degenerate_program_terminates():
     # All constraints pass through the origin's neighbour (1, 1, 1).
     A = [[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1], [2, 1, 0]]
     form = linear(A, ([-INF] * 5, [2, 2, 2, 3, 3]), ([0] * 3, [INF] * 3), [1, 1, 1], "max")
@@ -529,7 +529,7 @@ def test_the_command_line_prints_the_fraction(tmp_path):
     assert (record["proof"], Q(record["objective_exact"])) == ("exact", record["objective"])
 
 
-def test_bases_that_come_again_are_sought_by_another_simplex():
+def test_repeated_bases_switch_to_another_simplex():
     """The leaves of this tree have programs whose refined bases come again, with loads of 1e-7 of the demands."""
     _, _, form = problem("topoopt.topology", "servers:n=4,degree=2")
     answer = solve_integer(form)

@@ -1,4 +1,4 @@
-"""Many jobs: each answers for itself."""
+"""Many jobs: each has its own result or failure."""
 
 from __future__ import annotations
 

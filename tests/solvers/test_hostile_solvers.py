@@ -166,7 +166,7 @@ def busy() -> None:
         time.sleep(0.001)
 
 
-def test_a_deadline_ends_what_this_process_does() -> None:
+def test_a_deadline_stops_work_in_this_process() -> None:
     limits = OwnLimits(time.monotonic() + 0.2, None, None)
     with pytest.raises(LimitReached), limits:
         busy()
@@ -195,7 +195,7 @@ def test_a_limit_holds_where_python_ignores_its_exception() -> None:
     assert reached == [Termination.TIME_LIMIT]
 
 
-def test_a_stop_from_outside_ends_it_too() -> None:
+def test_an_external_stop_ends_it_too() -> None:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
     limits = OwnLimits(None, None, stop)

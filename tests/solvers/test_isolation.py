@@ -186,7 +186,7 @@ def test_peak_memory_is_the_workers_not_ours() -> None:
     assert answer.peak_memory_mb < 200
 
 
-def test_thread_pools_are_told_their_size() -> None:
+def test_thread_pools_get_their_size() -> None:
     assert call_isolated(f"{HERE}:environment", {}, threads=3).values == {"threads": "3"}
 
 
@@ -444,7 +444,7 @@ from opticoll.solvers.worker import answers_alone
 
 answered, answering = os.pipe()
 os.set_blocking(answered, False)
-told = []
+alone = []
 for answers, leaves in ((True, False), (False, False), (True, True)):
     pid = os.fork()
     if pid == 0:
@@ -454,10 +454,10 @@ for answers, leaves in ((True, False), (False, False), (True, True)):
             os.write(answering, b"\\n")
             signal.pause()
         os._exit(0)
-    told.append(answers_alone(pid, answered))
+    alone.append(answers_alone(pid, answered))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-print(*told, flush=True)
+print(*alone, flush=True)
 os.killpg(0, signal.SIGKILL)
 """
 

@@ -91,7 +91,7 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
         ("alltoall.timestep-mcf", "ring:5", {"steps": 0, "aggregate": "commodity", "relays": "pass"}),
     ],
 )
-def test_what_is_foreseen_is_about_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
+def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
     model = formulation(name)
     assert model.early_estimate is not None
     instance = parse(spec)
@@ -188,7 +188,7 @@ def test_refusal_in_a_study_is_a_row_and_is_tried_again(tmp_path: Path, monkeypa
     assert len(list(store.names())) == 2  # refused again: no second row for that
 
 
-def test_command_line_says_refusal_as_json_contract_wants(capfd: Any) -> None:
+def test_refusals_on_the_command_line_follow_the_json_contract(capfd: Any) -> None:
     asked = ["solve", "alltoall.link-mcf", LARGE, "--method", "glop", "--memory-limit", "2", "--json", "--no-store"]
     assert main(asked) == 2
     output = capfd.readouterr()
@@ -235,7 +235,7 @@ def test_a_method_tells_the_peak_of_its_sub_solves() -> None:
     assert run.record["peak_memory_mb"] > 1.7 * empty
 
 
-# What there is --------------------------------------------------------------------------------------------------
+# Available memory -----------------------------------------------------------------------------------------------
 
 
 def group(folder: Path, version: int, limit: str, used: int, cached: int) -> None:

@@ -354,7 +354,7 @@ def test_malformed_documents_are_refused(document, tmp_path, change):
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_are_no_documents_are_refused(tmp_path):
+def test_files_that_are_not_documents_are_refused(tmp_path):
     for text in ("", "{", "[1]", "[" * 100_000, '{"format": 3}'):
         path = tmp_path / "x.json"
         path.write_text(text)
@@ -588,7 +588,7 @@ def test_a_tiny_optimum_is_not_called_optimal_at_zero():
 
 
 def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch):
-    """Shifts of 1e14 drown the reduced costs in round-off; the optimum is 10, the liar offers 16 and says optimal."""
+    """Shifts of 1e14 drown the reduced costs in round-off; the optimum is 10, a wrong answer claims 16 as optimal."""
     import scipy.linalg
     from scipy.optimize import Bounds, LinearConstraint, milp
 

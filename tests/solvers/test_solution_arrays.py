@@ -53,7 +53,7 @@ def test_wrong_arrays_are_refused_in_one_line(checked, name):
             assert status in {2, 3}, (what, status, lines)
             continue
         assert status == 2, (what, lines)
-        array = "" if "unequal" in what else what.split()[1].rstrip(":")  # which of them differs is not told
+        array = "" if "unequal" in what else what.split()[1].rstrip(":")  # which of them differs is not stated
         assert f"values.{array}" in lines[0] or "is not valid JSON" in lines[0], (what, lines)
 
 

@@ -89,7 +89,7 @@ def test_a_method_found_by_its_module_is_the_registered_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["highs", "cp-sat", "auto", "no-such-method", "base", "", "a b", "..", "x.y", "é-1"])
-def test_what_is_no_method_is_none(name: str) -> None:
+def test_an_unknown_name_is_not_a_method(name: str) -> None:
     assert method_named(name) is None
 
 

@@ -80,7 +80,7 @@ def random_problem(random):
 
 
 def adversarial(random, y, null):
-    """Duals that a liar or a broken solver might return."""
+    """Duals that a faulty solver might return."""
     which = random.integers(0, 10)
     if which == 0:
         return y

@@ -65,7 +65,7 @@ def tree_orders() -> tuple[list[int], ...]:
     )
 
 
-def treed(pool: ServerPool, size: float) -> list[F64]:
+def hybrid_trees(pool: ServerPool, size: float) -> list[F64]:
     """Point-to-point traffic, and an all-reduce of ``size`` bytes over each tree of figure 23 [bytes]."""
     trees = rings.double_binary_tree(SERVERS)
     return [pool.point_to_point + rings.tree_traffic(rings.permuted(trees, order), size) for order in tree_orders()]
@@ -81,10 +81,10 @@ def _panels(name: str) -> Panels:
     if name == "8":
         return {f"+{step} ring": ringed(hybrid, step) for step in STEPS}
     if name == "22":
-        return {f"trees {number}": result for number, result in enumerate(treed(hybrid, size), 1)}
+        return {f"trees {number}": result for number, result in enumerate(hybrid_trees(hybrid, size), 1)}
     idle = ServerPool(SERVERS, 3, np.zeros((SERVERS, SERVERS)))
     weights = training_job("candle", "5.6").dense_weights
-    return {f"trees {number}": result for number, result in enumerate(treed(idle, NUMBER_BYTES * weights), 1)}
+    return {f"trees {number}": result for number, result in enumerate(hybrid_trees(idle, NUMBER_BYTES * weights), 1)}
 
 
 def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:

@@ -429,7 +429,7 @@ class Closing:
     def run(self) -> None:
         """Iterate until the gap is closed, the steps are spent, or the precision is."""
         saddle = self.saddle
-        self.look()
+        self.update_lower()
         self.repair()
         next_look, next_repair, next_polish = FIRST_LOOK, 2 * FIRST_LOOK, 0
         first = last = np.inf
@@ -446,7 +446,7 @@ class Closing:
                 last = residual
             if self.steps >= next_look:
                 next_look = int(self.steps * LOOK)
-                self.look()
+                self.update_lower()
                 if self.steps >= next_repair:
                     next_repair = int(self.steps * REPAIR)
                     self.repair()
@@ -476,7 +476,7 @@ class Closing:
         if moved > 0 and pushed > 0:
             saddle.primal_weight *= float((pushed / moved / saddle.primal_weight) ** SMOOTHING)
 
-    def look(self) -> None:
+    def update_lower(self) -> None:
         """Compute the lower bound of the current arc weights; keep it if it is the best."""
         self.alive()
         bound = self.saddle.lower()

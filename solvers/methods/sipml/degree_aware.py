@@ -49,7 +49,7 @@ class Repair:
         self.occupied, self.held = data.occupied.tolist(), [0.0] * k
         self.room = data.memory * (1 + 1e-9) if data.memory else np.inf
         #: Sub-operation for which no GPU in reach had memory.
-        self.homeless: int | None = None
+        self.unplaced: int | None = None
 
     def inputs(self, v: int) -> list[int]:
         """Sub-operations that v depends on."""
@@ -89,7 +89,7 @@ class Repair:
                 votes[h] += bits >> h & 1
         return min(range(self.k), key=lambda h: (-votes[h], free[h], h))
 
-    def mend(self, v: int) -> bool:
+    def repair(self, v: int) -> bool:
         """Move inputs backward and dependants forward until all are in reach; False on a cycle or the limit."""
         self.conflicts += 1
         last = v
@@ -137,8 +137,8 @@ class Repair:
     def enough(self, v: int) -> bool:
         """Whether no GPU has more than its memory; notes the sub-operation if one has."""
         if max(self.held) > self.room:
-            self.homeless = v
-        return self.homeless is None
+            self.unplaced = v
+        return self.unplaced is None
 
     def place(self, context: Context | None = None) -> bool:
         """Run Algorithm 1; False if the repair fails or memory runs out."""
@@ -148,7 +148,7 @@ class Repair:
             if context is not None and v % 1000 == 0:
                 context.remaining()
             bits = self.reachable(v)
-            mended = not bits
+            repaired = not bits
             if bits:
                 ready = [0.0] * self.k if data.bandwidth else None
                 latest = 0.0
@@ -166,15 +166,15 @@ class Repair:
                         if start < best:
                             best, g = start, h
                 if g < 0:
-                    self.homeless = v
+                    self.unplaced = v
                     return False
                 self.device[v] = g
                 self.held[g] += self.occupied[v]
             else:
                 self.device[v] = self.most_inputs(v, free)
-                if not self.mend(v) or not self.recount(v + 1):
+                if not self.repair(v) or not self.recount(v + 1):
                     return False
-            if mended:  # times of moved sub-operations are recomputed at the end; this is an estimate
+            if repaired:  # times of moved sub-operations are recomputed at the end; this is an estimate
                 best = max([free[self.device[v]], *(end[u] for u in self.inputs(v))])
             free[self.device[v]] = end[v] = best + self.duration[v]
         return True
@@ -203,7 +203,7 @@ class Unrolled(Repair):
                 low, high = max(at[v - 1] - delta, 0), at[v - 1] + delta
             if high < low:
                 at[v] = low
-                self.mend(v)
+                self.repair(v)
                 if not self.recount(v + 1):
                     return False
                 best = max(free[low % k], *(end[u] for u in inputs))
@@ -228,7 +228,7 @@ class Unrolled(Repair):
         self.device = [position % k for position in at]
         return True
 
-    def mend(self, v: int) -> bool:
+    def repair(self, v: int) -> bool:
         """Starting from v, raise inputs to within Delta below, and dependants to at least their inputs."""
         self.conflicts += 1
         at, delta, stack = self.device, self.delta, [v]
@@ -356,7 +356,7 @@ def run(context: Context) -> Answer:
             break
         measured: dict[str, Any] = {
             "converged": complete, "conflicts": state.conflicts, "moved": state.moved, "cycled": state.cycled,
-            "without_memory": state.homeless,
+            "without_memory": state.unplaced,
         }  # fmt: skip
         if complete:
             device = np.array(state.device)

@@ -242,7 +242,7 @@ class WiringSearch:
         self.tax = data.objective == "bandwidth-tax"
         self.oracle = Oracle(data)
         self.best = starting_design(data)
-        self.value = data.worth(self.best)
+        self.value = data.value_of(self.best)
         self.bound = max(bound.value for bound in topology.bounds(data))
         self.tally = np.zeros(4, dtype=np.int64)
         self.stages = self.descents = 0
@@ -276,8 +276,8 @@ class WiringSearch:
 
     def take(self, design: TopologyDesign | None) -> None:
         """Keep a design if it improves the incumbent."""
-        if design is not None and self.data.worth(design) < self.value:
-            self.best, self.value = design, self.data.worth(design)
+        if design is not None and self.data.value_of(design) < self.value:
+            self.best, self.value = design, self.data.value_of(design)
             self.on_improvement(design)
 
     def exchanges(self, descents: int, moves: int | None = None) -> None:
@@ -287,7 +287,7 @@ class WiringSearch:
                 return
             self._descend(moves)
 
-    def persist(self) -> None:
+    def search_on(self) -> None:
         """More descents, until many in a row do not improve the incumbent or the time is up."""
         idle, value = 0, self.value
         while idle < IDLE and not self.closed:
@@ -517,7 +517,7 @@ def run(context: Context) -> Answer:
             ending = Termination.OPTIMAL if complete else Termination.TOLERANCE
             message = "" if complete else "too many options to wire one server: the bound is analytic"
             if not complete and context.task.time_limit_s is not None:
-                search.persist()
+                search.search_on()
     except TimeoutError:
         ending, message = Termination.TIME_LIMIT, ""
     return answer(search, ending, message)

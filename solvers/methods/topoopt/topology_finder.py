@@ -324,7 +324,7 @@ def starting_design(data: Wiring) -> TopologyDesign:
     circuits = np.stack([servers, (servers + 1) % data.n], axis=1)
     designs = (topology_finder(pool), ocs_reconfig(pool), routed_design(pool, circuits, default_rings(pool)))
     allowed = [design for design in designs if max(topology.residuals(data, design.values()).values()) <= 1e-6]
-    return min(allowed, key=data.worth)
+    return min(allowed, key=data.value_of)
 
 
 def run_topology_finder(context: Context) -> Answer:

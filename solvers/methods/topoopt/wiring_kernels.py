@@ -441,7 +441,7 @@ def circuits_of(count: I64) -> int:
 
 
 @njit(cache=True)
-def worth(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
+def exchange_cost(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
     """What exchanges compare: byte-hops, or the maximum load by weights (with groups, its lower bound)."""
     if tax:
         return length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0] * circuits_of(count)
@@ -468,7 +468,7 @@ def exchange(
     count = np.zeros((n, n), np.int64)
     for c in range(m):
         count[tail[c], head[c]] += 1
-    current = worth(count, demand, member, transfer, steps, tax, np.inf)
+    current = exchange_cost(count, demand, member, transfer, steps, tax, np.inf)
     best, best_head = current, head.copy()
     for move in range(moves):
         a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
@@ -483,7 +483,7 @@ def exchange(
         count[x, v] += 1
         level = heat * (cool / heat) ** (move / moves)
         allowed = np.inf if current == np.inf else current * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
-        proposed = worth(count, demand, member, transfer, steps, tax, allowed)
+        proposed = exchange_cost(count, demand, member, transfer, steps, tax, allowed)
         if proposed <= allowed:
             current = proposed
             head[a], head[b] = y, v

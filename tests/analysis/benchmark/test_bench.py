@@ -243,7 +243,7 @@ def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, c
     assert (root / "docs" / "figures" / "p.svg").read_bytes() == picture
 
 
-def test_what_is_no_part_and_what_is_no_file_of_tables(run, store, capsys):
+def test_unknown_parts_and_files_without_tables_are_refused(run, store, capsys):
     assert run("teh") == 2
     assert "no part 'teh'" in capsys.readouterr().err
     store.root.mkdir()

@@ -27,7 +27,7 @@ LIMIT = 60.0
 
 
 def run(problem="p", solver="a", seconds=1.0, **changes):
-    """A stored run as the view gives it: solved, unless told otherwise."""
+    """A stored run as the view gives it: solved, unless stated otherwise."""
     known = {
         "problem_name": problem, "method": solver, "linear": False, "termination": "optimal", "verified": True,
         "sense": "min", "objective": 10.0, "bound": 10.0, "gap": 0.0, "violations": '{"rows": 0.0}',
@@ -191,7 +191,7 @@ def test_summary_by_hand():
     assert np.isnan(table.loc["part", "mean_common_s"])
 
 
-def test_a_timeout_is_no_time():
+def test_a_timeout_is_not_a_solve_time():
     table = table_of(run(seconds=60.0, termination="time-limit"), run(solver="b", seconds=2.0))
     assert np.isnan(table.set_index("solver").loc["a", "seconds"])
     assert solver_metrics.penalised(table).tolist() == [600.0, 2.0]
@@ -202,7 +202,7 @@ def test_a_timeout_is_no_time():
 
 @settings(max_examples=8, deadline=None)
 @given(st.permutations(range(9)))
-def test_order_of_rows_is_nothing(order):
+def test_order_of_rows_does_not_matter(order):
     table = three_problems()
     mixed = table.iloc[list(order)].reset_index(drop=True)
     pd.testing.assert_frame_equal(solver_metrics.summary(mixed), solver_metrics.summary(table))
@@ -570,7 +570,7 @@ def solve_file(arguments, arrays, report):
         ),
     ],
 )  # fmt: skip
-def test_an_exported_problem_has_its_best_known_value_for_somebody_else(names, tmp_path):
+def test_an_exported_problem_states_its_best_known_value(names, tmp_path):
     chosen = [one for one in benchmark_set.problems() if one.name in names]
     assert len(chosen) == len(names)
     benchmark_set.export_set(tmp_path / "set", chosen)
@@ -650,7 +650,7 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
     assert "solvers-profile-integer-shared" in page.tables(result)
 
 
-def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
+def test_an_incomplete_study_compares_solvers_only_on_problems_that_all_have_run():
     rows = results()
     rows = rows[(rows["method"] == "highs") & (rows["instance"] == "ring:16")]
     two = next(p for p in benchmark_set.problems() if p.name == "master-genkautz-n-32-d-4")

@@ -67,7 +67,7 @@ def test_a_contestant_is_a_method_with_its_options(ran, capsys):
     assert document["wrong"] == []
 
 
-def test_a_solver_that_is_not_installed_is_no_contestant(ran):
+def test_a_solver_that_is_not_installed_is_not_a_contestant(ran):
     from opticoll.solvers.adapters import adapter
 
     if adapter("copt").installed():

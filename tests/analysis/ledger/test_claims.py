@@ -579,7 +579,7 @@ def test_records_of_a_row_are_in_the_store(ledger_of, store):
     assert [store.read(name)["instance"] for name in row["records"]] == ["ring:4"]
 
 
-# what is told -------------------------------------------------------------------------------------------------------
+# printed numbers ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("number", "inside", "outside"), [
@@ -635,7 +635,7 @@ def test_unknown_ids_are_refused(store):
     lambda row: row.update(records="a.1"), lambda row: row.update(instances=[1]),
     lambda row: row.update(tightness={"min": "<b>"}),
 ])  # fmt: skip
-def test_files_that_are_no_rows_are_refused(ledger_of, store, change):
+def test_files_that_are_not_rows_are_refused(ledger_of, store, change):
     ledger_of(one(measure=finite))
     (row,) = book.ledger((), store)
     (path,) = journal.folder(store).iterdir()
@@ -647,7 +647,7 @@ def test_files_that_are_no_rows_are_refused(ledger_of, store, change):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, "1" + " " * (journal.LARGEST_BYTES + 1)])
-def test_text_that_is_no_row_is_refused(ledger_of, store, text):
+def test_text_that_is_not_a_row_is_refused(ledger_of, store, text):
     ledger_of(one(measure=good))
     journal.folder(store).mkdir(parents=True)
     (journal.folder(store) / "paper.one~20260101T000000.000000-00.json").write_text(text, encoding="utf-8")

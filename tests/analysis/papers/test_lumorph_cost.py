@@ -167,7 +167,7 @@ def test_the_time_of_a_schedule_without_circuits_is_not_made_up():
         lambda: Machine(charged="never"),
     ],
 )
-def test_machines_that_make_no_sense_are_refused(make):
+def test_invalid_machines_are_refused(make):
     with pytest.raises(BadInput, match="machine"):
         make()
 

@@ -25,7 +25,7 @@ def run(method: str, n: int, **changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-def test_phases_are_read_from_where_they_are_told() -> None:
+def test_phases_are_those_that_a_procedure_reports() -> None:
     metrics = json.dumps({"master_s": 3.0, "decompose_s": 5.0})
     rows = rows_of(
         pd.DataFrame([run("time-form", 50), run("master-child", 50, metrics=metrics, time_build_s=np.nan)])

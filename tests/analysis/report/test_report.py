@@ -1,4 +1,4 @@
-"""The report: self-contained, safe against what users name things, honest about failures."""
+"""The report: self-contained, safe whatever users name things, failures shown as failures."""
 
 import json
 import re
@@ -439,7 +439,7 @@ def claimed(tmp_path, monkeypatch):
     return store, run
 
 
-def test_claims_are_told_with_verdict_reason_and_runs(claimed, tmp_path):
+def test_claims_are_shown_with_verdict_reason_and_runs(claimed, tmp_path):
     store, run = claimed
     source = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
     page = Page(source)

@@ -169,7 +169,7 @@ def test_answers_and_attempts(store: Store) -> None:
 
 
 @pytest.mark.parametrize("word", ["crashed", "error", "interrupted", "unavailable", None])
-def test_a_failure_is_no_answer_whatever_it_found(word: str | None) -> None:
+def test_a_failure_is_not_an_answer_even_with_a_value(word: str | None) -> None:
     assert not schema.is_answer(Record(termination=word, verified=True))
 
 
@@ -386,7 +386,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
         Store(tmp_path / "store").check_writable()
 
 
-def test_a_file_is_no_store(tmp_path: Path) -> None:
+def test_a_file_is_not_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="is not a folder"):
         Store(tmp_path / "file").check_writable()

@@ -173,7 +173,7 @@ STUDY = Study("one", "", (CELL,), Path("one.toml"))
 
 
 class Solver:
-    """Stands in for the runner: ends as told, counts its calls."""
+    """Stands in for the runner: ends as given by ``ending``, counts its calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls = 0
@@ -344,7 +344,7 @@ FIVE = Study("five", "", tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f
 
 
 def save_as(monkeypatch: pytest.MonkeyPatch, instead: Callable[[int], None]) -> None:
-    """Let the store do something before it saves a run; it is told the run's seed."""
+    """Let the store do something before it saves a run; it receives the run's seed."""
     save = Store.save
 
     def save_noted(self: Store, run: Run, **others: Any) -> str:
@@ -355,7 +355,7 @@ def save_as(monkeypatch: pytest.MonkeyPatch, instead: Callable[[int], None]) -> 
 
 
 def solve_as(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None]) -> None:
-    """Stand in for the runner, and do something before a cell is solved; it is told the cell's seed."""
+    """Stand in for the runner, and do something before a cell is solved; it receives the cell's seed."""
 
     def solve(task: Task) -> Run:
         before(task.seed)
@@ -450,7 +450,9 @@ def test_a_cell_that_cannot_be_claimed_is_a_row(store: Store, monkeypatch: pytes
     assert "Input/output error" in store.read(f"{CELL.key}.1")["message"]
 
 
-def test_a_rival_s_answer_that_comes_meanwhile_is_taken(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_another_study_has_stored_meanwhile_is_used(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = CellJob(FIVE.cells[3], str(store.root), "rival")
 
     def overtaken(seed: int) -> None:

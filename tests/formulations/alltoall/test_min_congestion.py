@@ -164,7 +164,7 @@ def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
     assert path_mcf.length_bound(data, lengths) < path_mcf.length_bound(fluid, lengths)
 
 
-def test_a_path_taken_twice_is_no_second_path():
+def test_a_repeated_path_does_not_count_twice():
     run = runner.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
     data, values = run.plan.data, {name: np.array(array, dtype=float) for name, array in run.values.items()}
     assert max(path_flow.residuals(data, values).values()) == 0

@@ -52,7 +52,7 @@ def test_known_optima(spec, rounds):
 @relaxed
 @given(topologies(4), st.integers(1, 2), st.integers(0, 1))
 def test_one_flow_for_each_source_has_the_same_optimum(topology, chunks, extra):
-    """Copies of chunks, which SCCL allows, and chunks told apart do not help an all-to-all."""
+    """Copies of chunks, which SCCL allows, and distinguishing chunks do not help an all-to-all."""
     steps = int(topology.diameter) + extra
     data, value, values = solved(topology, steps=steps, chunks=chunks)
     other, least, flows = solved(topology, steps=steps, chunks=chunks, model="sources")
@@ -100,7 +100,7 @@ def test_every_wrong_solution_is_noticed(parameters):
     assert violated(early) & {"before", "causality"}
 
 
-def test_a_chunk_that_comes_twice_is_noticed():
+def test_a_chunk_that_arrives_twice_is_detected():
     data, _, values = solved("ring:4")
     k = next(k for k in range(12) if values["f"][:, k].sum() == 2)
     a, t = np.argwhere(values["f"][:, k])[0]

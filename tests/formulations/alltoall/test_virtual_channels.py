@@ -1,4 +1,4 @@
-"""Virtual channels: the exact model on small instances, three heuristics, cycles found by others than they."""
+"""Virtual channels: the exact model on small instances, three heuristics, cycles found independently."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_repair_of_circulations_loses_nothing():
     assert float(repaired["F"]) == pytest.approx(F, rel=1e-6)
 
 
-def test_repair_refuses_what_is_no_flow():
+def test_repair_refuses_invalid_flows():
     _, data, _, values = solved("ring:5")
     assert model.repair(data, {"g": np.full_like(values["g"], np.nan), "F": values["F"]}) is None
     assert model.repair(data, {"g": values["g"][:2], "F": values["F"]}) is None

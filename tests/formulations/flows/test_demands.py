@@ -216,7 +216,7 @@ def test_corrupted_flows_are_refused():
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
-def test_a_small_demand_that_is_not_served_is_seen_beside_large_ones(size):
+def test_an_unserved_small_demand_is_detected_beside_large_ones(size):
     demand = np.full((4, 4), size)
     demand[0, 2] = 1e-6
     np.fill_diagonal(demand, 0.0)
@@ -539,7 +539,7 @@ def test_a_path_is_a_demand(tmp_path):
     (pd.DataFrame({"src": ["0"], "bytes": [1.0]}), "columns src, dst and an amount"),
     (pd.DataFrame({"src": ["0"], "dst": ["1"], "bytes": ["4 gigabytes"]}), "sizes such as 64MB"),
 ])  # fmt: skip
-def test_data_that_are_no_demand_say_why(demand, word):
+def test_invalid_demand_data_are_refused_with_the_reason(demand, word):
     with pytest.raises(BadInput, match=word):
         oc.solve(NAME, "ring:3", demand=demand)
 

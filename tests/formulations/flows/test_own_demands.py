@@ -408,7 +408,7 @@ def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
     (pd.DataFrame([["x", 1], [1, 0]], index=list("ab"), columns=list("ab")), "numbers"),
     ("matrix:0123456789abcdef", "Python session"),
 ])  # fmt: skip
-def test_data_that_are_no_demand_are_refused_in_one_line(demand, word):
+def test_invalid_demand_data_are_refused_in_one_line(demand, word):
     with pytest.raises(BadInput, match=word) as caught:
         make_plan(Task("alltoall.master", network(), settings={"demand": demand}))
     assert "\n" not in str(caught.value)

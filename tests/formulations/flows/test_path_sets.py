@@ -159,7 +159,7 @@ def test_sets_survive_their_arrays_and_bad_arrays_do_not():
     assert path_violations(path_set, PathRule("all", lmax=1)) == np.inf
 
 
-def test_a_walk_with_a_cycle_is_no_path():
+def test_a_walk_with_a_cycle_is_not_a_path():
     from opticoll.formulations.flows.path_sets import path_set_of
 
     ring = parse("ring:3")

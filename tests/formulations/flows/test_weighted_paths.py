@@ -42,7 +42,7 @@ def test_circulations_and_noise_are_no_paths():
     paths = wp.from_flow(data, noisy)
     assert max(wp.violations(data, paths).values()) < 1e-9
     assert paths.F <= F * (1 + 1e-9)
-    assert wp.from_flow(data, np.zeros_like(flow)).F > 0  # breadth-first trees, a bad but honest answer
+    assert wp.from_flow(data, np.zeros_like(flow)).F > 0  # breadth-first trees: a poor but correct answer
 
 
 def test_corrupted_paths_are_refused():
@@ -97,7 +97,7 @@ def test_files_come_back_and_others_are_refused(tmp_path):
         wp.read(junk, data)
 
 
-def test_too_little_flow_is_said():
+def test_too_little_flow_is_reported():
     data = model.by_source(parse("ring:4,directed").with_arcs([0, 1, 2], [1, 2, 3], [1.0] * 3))
     with pytest.raises(BadInput):
         wp.from_flow(data, np.zeros((3, 4)))

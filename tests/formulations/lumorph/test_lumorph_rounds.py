@@ -223,7 +223,7 @@ def test_fixed_wavelengths_are_no_better_and_hold_to_their_wave():
 
 
 def test_the_paper_gives_up_here():
-    """Eight GPUs, which the paper's solver does not settle in days."""
+    """Eight GPUs, which the paper's solver does not solve in days."""
     assert proven("lightpath:2x4,lasers=4,waveguides=2") == 2
 
 
@@ -325,7 +325,7 @@ def test_corrupted_solutions_are_refused(tmp_path, capsys):
 
 
 def test_an_all_reduce_may_be_better_than_the_composition_and_the_bounds_know():
-    """Two tiles add each other's shards in one round: all sums are right, though the two phases take two rounds."""
+    """Two tiles add each other's shards in one round: all sums are correct, though two phases take two rounds."""
     data = prepared("lightpath:1x2,lasers=2", collective="all-reduce")
     mesh = data.topology
     there = int(np.flatnonzero(mesh.tail == 0)[0])
@@ -391,7 +391,7 @@ def test_more_rounds_than_rmax_are_no_solution():
 
 @pytest.mark.parametrize("parameters", [{"rmin": 5}, {"rmin": 5, "rmax": 6}, {"rmin": 4, "rmax": 3}])
 def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
-    """Three rounds do for four tiles: a program told of five would "prove" five."""
+    """Three rounds suffice for four tiles: a program that assumes five would "prove" five."""
     output = {k: str(v) for k, v in parameters.items()}
     with pytest.raises(BadInput, match="rmin"):
         solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="cvxpy", settings=output))
@@ -448,7 +448,7 @@ def test_with_routes_of_algorithm_2_a_schedule_may_need_more_rounds():
         assert both[0] <= both[1] <= both[0] + 1
 
 
-def test_any_topology_will_do_with_lasers_told():
+def test_any_topology_is_accepted_if_lasers_are_given():
     run = solve(Task(NAME, "ring:4", method="highs", form="cvxpy", settings={"lasers": "1", "waveguides": "1"}))
     assert (run.objective, run.proof) == (3, "optimal")
     with pytest.raises(NotApplicable, match="hold no schedule"):

@@ -89,7 +89,7 @@ def brute_force(data):
     ("kautz:d=2,D=1", {"circuits": "all"}), ("lightpath:3x3+fail=3,seed=1", {"circuits": "permutation"}),
     ("lightpath:3x3", {"model": "path", "k": 3}), ("ring:5", {"model": "path", "paths": "all", "circuits": "all"}),
 ])  # fmt: skip
-def test_both_builds_are_the_same_matrix_of_the_size_foretold(spec, parameters):
+def test_both_builds_are_the_same_matrix_of_the_estimated_size(spec, parameters):
     data = data_of(spec, **parameters)
     forms = [compile_model(formulation(NAME).build[form](data)) for form in ("pyomo", "cvxpy")]
     assert_one_matrix(*forms)

@@ -168,7 +168,7 @@ def test_reflections_change_nothing_and_more_of_anything_never_raises_a_bound(na
         assert all(result[key] <= value for key, value in named(mesh, wanted, Limits(2)).items())
 
 
-def test_demand_of_single_deliveries_is_told_apart():
+def test_demand_of_single_deliveries_is_separated():
     wanted = Collective("mixed", 3, 3, [[0, 0], [1, 0], [2, 0], [2, 1]], [[0, 2], [1, 1], [1, 2], [2, 2]])
     demand, rest = single_demand(wanted)
     assert demand.tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]

@@ -430,7 +430,7 @@ def test_interval_colours_are_fewest(intervals):
 
 @settings(max_examples=25, deadline=None)
 @given(n=st.integers(5, 24), turn=st.integers(0, 23), w=st.integers(1, 4))
-def test_a_schedule_turned_round_the_ring_is_a_schedule(n, turn, w):
+def test_a_rotated_ring_schedule_is_valid(n, turn, w):
     """Rotation is a symmetry of the ring: nodes, chunks and arcs move together, and nothing else changes."""
     instance = ring(n, w)
     schedule = tree_schedule(instance, best_tree(Fabric(n, w)).radices)

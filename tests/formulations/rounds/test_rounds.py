@@ -227,13 +227,13 @@ def test_bad_files_of_collectives_are_refused(message, says, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_a_pipe_is_no_collective(tmp_path):
+def test_a_pipe_is_not_read_as_a_collective(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BadInput, match="not a regular file"):
         read_collective(tmp_path / "pipe", 4)
 
 
-def test_a_collective_of_ones_own(tmp_path):
+def test_a_collective_from_a_file_of_the_user(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"name": "mine", "chunks": [{"pre": [0, 1], "post": [2, 3, 1]}]}))
     result = collective(f"file:{path}", 4)

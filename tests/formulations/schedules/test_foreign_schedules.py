@@ -294,7 +294,7 @@ outofplace="1" minBytes="0" maxBytes="0"><gpu id="0" i_chunks="2" o_chunks="2" s
     ('<tb id="2" send="-1" recv="-1" chan="0">', '<tb id="2" send="-1" recv="-1" chan="-1">',
      {"msccl", "rccl", "azure-msccl"}, "without a channel"),
 ])  # fmt: skip
-def test_what_parsers_of_runtimes_refuse_is_said(tmp_path, old, new, refusing, reason):
+def test_what_parsers_of_runtimes_refuse_is_reported(tmp_path, old, new, refusing, reason):
     path, topology = tmp_path / "x.xml", parse("complete:2")
     sized = CHAIN.replace('maxBytes="0"', 'maxBytes="1024"')
     path.write_text(sized)

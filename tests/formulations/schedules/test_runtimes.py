@@ -430,7 +430,7 @@ def test_large_programs_are_executed_without_clocks(monkeypatch):
 # the command line -----------------------------------------------------------------------------------------------------
 
 
-def test_solve_tells_what_the_schedule_costs(tmp_path, capfd):
+def test_solve_reports_the_cost_of_the_schedule(tmp_path, capfd):
     path = tmp_path / "x.xml"
     arguments = ["solve", "alltoall.master", "torus:3x3", "--no-store", "--schedule", str(path)]
     assert main([*arguments, "--chunks", "2", "--target", "rccl", "--bytes", "64KiB:1GiB"]) == 0

@@ -562,7 +562,7 @@ def test_what_gives_no_schedule_is_refused_before_the_solve(arguments, tmp_path,
     assert not list(tmp_path.glob("x.*"))
 
 
-# anything goes ------------------------------------------------------------------------------------------------
+# random changes -----------------------------------------------------------------------------------------------
 
 
 @relaxed

@@ -178,7 +178,7 @@ def test_every_multigraph_splits_into_matchings(data, n, colours):
     assert sorted(zip(source, target, strict=True)) == sorted(map(tuple, edges.T))
 
 
-def test_too_many_circuits_are_no_matchings():
+def test_too_many_circuits_are_not_matchings():
     with pytest.raises(BadInput, match="2 circuits out of server 0 on 1 switches"):
         matchings(3, np.array([0, 0]), np.array([1, 2]), 1)
 

@@ -246,7 +246,7 @@ def test_flows_that_do_not_split_are_refused():
     assert strip(walk, flow, idle, over) is None
 
 
-def test_first_fit_meets_needs_or_says_no():
+def test_first_fit_meets_needs_or_returns_none():
     data = ring.prepare(parse("wdm-ring:n=5,wavelengths=3"))
     needs = np.ones(data.transfers.pairs, dtype=np.int64)
     result = first_fit(data, needs)

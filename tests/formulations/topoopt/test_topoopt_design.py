@@ -149,7 +149,7 @@ def test_bounds_against_every_topology_of_one_port():
 
 @settings(max_examples=25, deadline=None)
 @given(st.permutations(range(12)))
-def test_a_design_renamed_is_as_good(order):
+def test_renaming_servers_keeps_the_value_of_a_design(order):
     pool = parse("servers:n=12,degree=4,traffic=dlrm")
     result = topology_finder(pool)
     renamed = pool.relabelled(order)
@@ -236,7 +236,7 @@ def test_greedy_circuits_halve_what_they_serve():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 10), st.integers(1, 3), st.integers(0, 10**6), st.floats(0, 1))
-def test_whatever_is_apart_gets_connected(n, degree, seed, share):
+def test_separate_components_get_connected(n, degree, seed, share):
     random = np.random.default_rng(seed)
     some = circuits.greedy_circuits(random.uniform(0, 1, (n, n)) ** 8, degree)
     some = some[random.uniform(size=len(some)) < share]
@@ -299,7 +299,7 @@ def test_the_rule_of_ratio_two_leaves_ports_to_the_matchings():
 @pytest.mark.parametrize(("instance", "says"), [
     ("ring:8", "server pool"), (ServerPool(3, 1, np.zeros((3, 3))), "no traffic"),
 ])  # fmt: skip
-def test_what_is_no_pool_is_refused(instance, says):
+def test_an_invalid_pool_is_refused(instance, says):
     with pytest.raises(NotApplicable, match=says):
         topoopt.server_pool(parse(instance) if isinstance(instance, str) else instance, "here")
 

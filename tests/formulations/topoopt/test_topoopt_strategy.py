@@ -103,7 +103,7 @@ def test_the_front_is_what_enumeration_finds(part):
         ("candle,section=5.6", {"operators": "measured", "memory": 2.0, "computing": 0.01}),
     ],
 )  # fmt: skip
-def test_both_builds_are_one_matrix_of_the_size_foreseen(model, given):
+def test_both_builds_are_one_matrix_of_the_estimated_size(model, given):
     data = plane(f"servers:n={16 if 'operators' in given else 8},degree=4,traffic={model}", **given)
     first, other = compile_model(strategy.build_cvxpy(data)), compile_model(strategy.build_pyomo(data))
     assert_one_matrix(first, other)

@@ -150,7 +150,7 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("spec", ["servers:n=4,degree=2,traffic=dlrm", "servers:n=5,degree=2,traffic=random,seed=3"])
-def test_both_builds_are_one_matrix_of_the_size_foreseen(spec, given):
+def test_both_builds_are_one_matrix_of_the_estimated_size(spec, given):
     data = topology.prepare(parse(spec), given)
     first, other = compile_model(topology.build_cvxpy(data)), compile_model(topology.build_pyomo(data))
     assert_one_matrix(first, other)

@@ -302,7 +302,7 @@ def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-def test_a_file_that_is_not_there_is_refused(monkeypatch, tmp_path):
+def test_a_missing_file_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none.toml"))
     with pytest.raises(BadFile, match=r"none\.toml cannot be read"):
         adapters()

@@ -1,4 +1,4 @@
-"""The certified tree: its optimum is another solver's, its bound holds whenever it is stopped, no leaf is believed."""
+"""The certified tree: its optimum is that of another solver, its bound holds whenever it stops, no leaf is trusted."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_any_duals_bound_and_no_ray_empties_what_is_not_empty(seed, other):
     assert not leaf.empty(0 * y, form.col_lower, form.col_upper)
 
 
-def test_an_oracle_that_lies_proves_nothing():
+def test_a_wrong_oracle_proves_nothing():
     form = program(3, rows=3, columns=5)
     best = answer_of(form)
     tree = Tree(form)
@@ -112,7 +112,7 @@ def test_whole_objectives_round():
     assert rounded(form, 3.5 + 1e-9) == 3.5, "round-off is no step"
 
 
-def test_a_formulation_is_proven_by_leaves_of_our_own():
+def test_a_formulation_is_proven_by_certified_leaves():
     task = Task(
         "lumorph.rounds", "lightpath:2x2,lasers=1", method="certified-branching", form="cvxpy",
         settings={"collective": "broadcast", "bounds": "false", "search_s": "600"},

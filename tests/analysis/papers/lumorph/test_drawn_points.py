@@ -189,7 +189,7 @@ def test_the_variants_of_the_costs_differ_where_they_say():
     ("Ideal switch+Tree", 256, "printed", "use variant plotted"), ("D&C", 256, "coded", "use variant plotted"),
     ("Lumorph-2", 24, "plotted", "power of two"), ("Lumorph-3", 16, "plotted", "use one of"),
 ])  # fmt: skip
-def test_a_cost_that_nobody_states_is_refused(name, n, variant, words):
+def test_a_missing_cost_is_refused(name, n, variant, words):
     with pytest.raises(BadInput, match=words):
         formula(name, n, variant)
 

@@ -1,4 +1,4 @@
-"""The matrix-free first-order method: honest bounds, flows that deliver, the same result every time, limits."""
+"""The matrix-free first-order method: valid bounds, flows that deliver, the same result every time, limits."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_limit_leaves_the_best_so_far():
     assert_certified(data, closing, 0.5)
 
 
-def test_it_gives_up_where_its_precision_ends():
+def test_it_stops_at_the_limit_of_its_precision():
     closing = closed(prepared("genkautz:n=20,d=3"), 1e-13, steps=3000)
     assert not closing.closed
     assert closing.gap < 1e-5
@@ -263,7 +263,7 @@ def test_a_near_solution_helps_and_a_far_one_does_no_harm(tmp_path):
         assert run.record["gap"] <= 1e-3
 
 
-def test_a_worthless_start_costs_time_only(tmp_path):
+def test_a_useless_start_only_costs_time(tmp_path):
     file, run = document(tmp_path, "genkautz:n=30,d=3")
     content = json.loads(file.read_text())
     random = np.random.default_rng(0)

@@ -64,7 +64,7 @@ def test_every_concurrent_flow_that_repairs_and_certifies(name: str, spec: str, 
     assert run.proof == "optimal"
 
 
-def test_which_formulations_it_takes() -> None:
+def test_supported_formulations() -> None:
     assert "certified-pdlp" in methods_for(formulation("alltoall.master"))
     assert "certified-pdlp" not in methods_for(formulation("alltoall.min-congestion"))
     (method,) = (one for one in METHODS if one.name == "certified-pdlp")
@@ -79,7 +79,7 @@ def test_only_pdlp_codes_are_taken() -> None:
 
 
 class Script:
-    """A PDLP that answers what it is told to, in place of the real one."""
+    """A PDLP that returns given answers, in place of the real one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Outcome]) -> None:
         self.asked: list[float] = []
@@ -136,7 +136,7 @@ def test_tolerance_is_tightened_until_the_gap_is_closed(monkeypatch: pytest.Monk
     assert claims[-1] == pytest.approx(exact(CROOKED))
 
 
-def test_best_of_all_rounds_is_kept_and_a_gap_that_stays_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_best_of_all_rounds_is_kept_and_a_remaining_gap_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(monkeypatch, [rough(0.05), rough(0.5)])
     current, saved = context(1e-4)
     answer = certified_pdlp.run(current)
@@ -188,7 +188,7 @@ def test_a_time_limit_through_the_runner_is_a_row_with_a_bound() -> None:
     assert run.bound is not None
 
 
-def test_package_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from opticoll.errors import SolverUnavailable
     from opticoll.solvers.adapters import adapters
 

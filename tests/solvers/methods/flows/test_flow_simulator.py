@@ -274,7 +274,7 @@ def test_circuits_follow_the_demand_with_a_pause():
     assert changes == 4
 
 
-def test_wavelengths_of_a_ring_are_given_anew_at_every_interval():
+def test_wavelengths_of_a_ring_are_assigned_again_at_every_interval():
     """Four transfers over half the ring fit on one wavelength each way; the fifth waits, then has both ways."""
     draft = TaskGraphDraft(4)
     for s in range(4):

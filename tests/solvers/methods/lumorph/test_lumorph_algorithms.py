@@ -163,7 +163,7 @@ def test_factors_are_fewest_and_fit():
         (lambda: ring(10_000), "too large"),
     ],
 )
-def test_patterns_that_make_no_sense_are_refused(make, word):
+def test_invalid_patterns_are_refused(make, word):
     with pytest.raises(BadInput, match=word):
         make()
 
@@ -306,7 +306,7 @@ def test_whole_buffers_are_summed_once_also_where_a_step_must_be_split():
     assert not any(violations(topology, wanted, strict, realised(topology, strict, pattern)).values())
 
 
-def test_an_exchange_of_sums_that_fits_no_round_is_refused():
+def test_an_exchange_of_sums_that_fits_into_no_round_is_refused():
     topology = parse("lightpath:2x2,lasers=3")
     pattern, _ = pattern_of("divide-and-conquer", collective("all-reduce", 4), topology, Limits(3, 1), whole=True)
     with pytest.raises(NotApplicable, match="do not fit into one round"):
@@ -584,7 +584,7 @@ def test_divide_and_conquer_meets_the_bound_where_squares_share_the_lasers():
         ("lightpath:2x4,lasers=4", "ring", {"search_s": "-1"}, "search_s"),
     ],
 )
-def test_what_a_method_cannot_do_is_said_in_one_line(spec, method, given_, word):
+def test_what_a_method_cannot_do_is_refused_in_one_line(spec, method, given_, word):
     with pytest.raises(BadInput, match=word) as caught:
         answer(spec, method, **given_)
     assert "\n" not in str(caught.value)

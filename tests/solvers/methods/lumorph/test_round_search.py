@@ -133,7 +133,7 @@ def test_ring_takes_one_round_a_reception_on_one_waveguide(spec):
         assert result.rounds == (p - 1) * -(-pieces // lasers)
 
 
-def test_ring_refuses_what_is_no_all_gather_or_runs_one_way():
+def test_ring_refuses_other_collectives_and_one_way_links():
     mesh = parse("lightpath:2x3")
     assert ring_all_gather(mesh, collective("broadcast", 6), 1) is None
     assert ring_all_gather(mesh, collective("all-to-all", 6), 1) is None
@@ -203,7 +203,7 @@ def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
     assert free.rounds < 3 <= bound.rounds
 
 
-def test_assignment_refuses_what_is_no_circuit():
+def test_assignment_refuses_invalid_circuits():
     mesh = parse("lightpath:2x2")
     with pytest.raises(BadInput, match="to itself"):
         assign_rounds(mesh, Limits(1), np.array([0]), np.array([0]))
@@ -262,7 +262,7 @@ def test_a_schedule_stays_valid_on_the_reflected_mesh(flip):
     assert not valid(mesh, wanted, Limits(2), turned)
 
 
-def test_a_spoilt_schedule_is_refused():
+def test_a_damaged_schedule_is_refused():
     mesh = parse("lightpath:4x4,lasers=2")
     wanted, limits = collective("all-gather", 16), Limits(2)
     good = spread_copies(mesh, wanted, limits, Policy(8, 4), 0, 99, lambda: 1.0)
