@@ -109,8 +109,8 @@ def list_command(kind: str | None, as_json: bool) -> int:
 @click.option(
     "--tol", type=float, default=1e-6, show_default=True, help="Relative gap at which the value counts as optimal."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of solver or method.")
+@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Threads of the solver.")
 @click.option("--exact", is_flag=True, help="Also solve in rational arithmetic: the optimum as a fraction, proven.")
 @CERTIFICATE
 @click.option("--solution", type=click.Path(path_type=Path), metavar="FILE", help="Write the solution as JSON.")
@@ -453,7 +453,8 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
 
 
 @cli.command()
-@click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True, metavar="DIR")
+@click.option("--out", type=click.Path(path_type=Path), default="report", show_default=True, metavar="DIR",
+              help="Folder of the page.")  # fmt: skip
 @STORE
 def report(out: Path, store_dir: str | None) -> int:
     """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""

@@ -200,7 +200,8 @@ def design(
 @click.option("--batch", type=click.IntRange(min=0), default=0, help="Samples per GPU (default: those of the section).")
 @click.option("--overlap", type=click.Choice(["backward", "none"]), default="backward", show_default=True,
               help="Communication during computing, or only after it.")  # fmt: skip
-@click.option("--routing", type=click.Choice(["auto", "single", "even", "k"]), default="auto", show_default=True)
+@click.option("--routing", type=click.Choice(["auto", "single", "even", "k"]), default="auto", show_default=True,
+              help="One shortest path, all evenly, or k paths; auto: even over switches, else single.")  # fmt: skip
 @click.option("--paths", type=click.IntRange(min=1), default=4, show_default=True, help="Paths with --routing k.")
 @click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
 @click.option("--ring-factor", type=float, help="Bytes over a hop of a ring per byte reduced (default: 2(k-1)/k).")
@@ -438,7 +439,7 @@ PLUGIN = click.option(
     expose_value=False,
     is_eager=True,
     callback=_load,
-    help="Your own formulations, families, solvers, ...: a Python file or an installed module; repeatable.",
+    help="Plug-in with formulations, families, solvers, ... of your own: a file or an installed module; repeatable.",
 )
 
 
