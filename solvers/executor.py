@@ -121,7 +121,7 @@ class LocalProcesses(Closing):
     ) -> Iterator[tuple[int, Any | Exception]]:
         """Yield ``(index, result or exception)`` as jobs finish; jobs start in order."""
         if getattr(function, "__module__", None) == "__main__":
-            msg = f"{function!r} lives in the main script, which workers cannot import: move it to a module"
+            msg = f"{function!r} is defined in the main script, which workers cannot import: move it to a module"
             raise BadOption(msg)
         jobs = list(enumerate(items))
         todo: queue.SimpleQueue[tuple[int, tuple[Any, Any]]] = queue.SimpleQueue()

@@ -42,7 +42,7 @@ Sense = Literal["min", "max"]
 
 @dataclass(frozen=True)
 class Block:
-    """Where a named array of variables or constraints lives in the columns or rows.
+    """Where a named array of variables or constraints is in the columns or rows.
 
     ``index`` holds positions in C order of ``shape``; -1 marks an entry that the model does not have
     (a variable that no constraint mentions, a constraint that is skipped).

@@ -2,7 +2,7 @@
 
 NCCL (``NCCL_TOPO_DUMP_FILE``). Source: github.com/NVIDIA/nccl, src/graph/topo.cc and topo.h. GPUs are the ranks, in the
 order of their ``rank``; NUMA domains (``cpu``), PCIe switches and NVSwitches are relays. Capacities in GB/s, those that
-NCCL reckons with: a NVLink by the GPU's compute capability (:data:`NVLINK_GBS`), all NVSwitches as one relay, PCIe by
+NCCL assumes: an NVLink by the GPU's compute capability (:data:`NVLINK_GBS`), all NVSwitches as one relay, PCIe by
 speed and width, CPUs by vendor and model. NICs lead out of the machine and are left out. Files of RCCL have xGMI links
 instead of NVLinks, whose bandwidth goes by the GPU's ``gcn`` (:data:`XGMI_GBS`); source: github.com/ROCm/rccl,
 src/graph/topo.h.
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 #: Choices of links, see the head of this module and :mod:`opticoll.instances.readers.topology_json` (TACCL).
 WIRINGS = ("nvlink", "pci", "all", "switch", "direct", "ndv2", "dgx2", "hub_and_spoke")
-#: Bandwidth of a NVLink [GB/s] from a compute capability on, highest first; 8.6 is an exception.
+#: Bandwidth of an NVLink [GB/s] from a compute capability on, highest first; 8.6 is an exception.
 NVLINK_GBS = ((107, 31.2), (100, 40.1), (90, 20.6), (80, 20.0), (70, 20.0), (60, 18.0))
 _SM86_GBS = 12.0
-#: Bandwidth of a xGMI link [GB/s] by the beginning of the GPU's ``gcn`` (910 is an older name of 90a).
+#: Bandwidth of an xGMI link [GB/s] by the beginning of the GPU's ``gcn`` (910 is an older name of 90a).
 XGMI_GBS = {"900": 24.0, "906": 24.0, "908": 24.0, "90a": 36.0, "910": 36.0, "94": 48.0, "95": 48.0}
 #: PCIe [100 Mb/s per lane] by the text of ``link_speed``, without "PCIe"; other texts count as 8 GT/s.
 _PCIE = {"2.5": 15, "5": 30, "5.0": 30, "8": 60, "8.0": 60, "16": 120, "16.0": 120, "32": 240, "32.0": 240, "64.0": 480}
@@ -56,7 +56,7 @@ MOST_LINKS, FEWEST_SWITCHED = 18, 6
 
 @dataclass
 class _Machine:
-    """Vertices and arcs of a NCCL file: NVLinks (or xGMI) and the rest apart."""
+    """Vertices and arcs of an NCCL file: NVLinks (or xGMI) and the rest apart."""
 
     what: str
     gpus: list[tuple[int, str, XmlElement, str]] = field(default_factory=list)  # rank, vertex, element, CPU
@@ -171,7 +171,7 @@ def _check_gpus(machine: _Machine) -> None:
 
 
 def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElement, host: str, cpu: str) -> None:
-    """A NVLink, xGMI or C2C link of a GPU."""
+    """An NVLink, xGMI or C2C link of a GPU."""
     if link.tag == "c2c":
         gbs = machine.whole(link, "bw") * machine.whole(link, "count") / 1000.0
         if gbs:
