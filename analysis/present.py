@@ -41,6 +41,7 @@ LISTED = {
     "methods": ["name", "title", "formulations", "parameters"],
     "solvers": ["name", "algorithm", "version", "usable", "licence", "capabilities", "remedy"],
     "studies": ["name", "title"],
+    "claims": ["name", "paper", "where", "claim"],
 }
 
 #: Loss of a schedule above which a remedy is suggested.
