@@ -624,10 +624,10 @@ def page(parts: tuple[Part, ...], budget: str, seed: int) -> str:
 
 HEAD = """# Reliability
 
-`make soak BUDGET=10m SEED=1` tests what opticoll promises about invalid input, false results from solvers, kills and full
-disks. It draws its cases from the seed, gives every part the same share of the budget (quick parts stop at {most} cases
-and leave the rest of their share to slow ones), and writes this table. It is not part of `make test`, which runs a few
-cases of every quick part.
+`make soak BUDGET=10m SEED=1` tests what opticoll promises about invalid input, false results from solvers, kills and
+full disks. It draws its cases from the seed, gives every part the same share of the budget (quick parts stop at {most}
+cases and leave the rest of their share to slow ones), and writes this table. It is not part of `make test`, which runs
+a few cases of every quick part.
 
 - *Caught*: the fault was refused in one line, left out with a warning, or survived as promised. A solver's false answer
   is not called optimal; a changed solution or schedule is not accepted with a value better than the optimum; a killed

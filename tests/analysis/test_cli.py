@@ -1,4 +1,4 @@
-"""The command line: what it prints where, exit statuses, what it imports."""
+"""The command line: stdout and stderr, exit statuses, and imports."""
 
 from __future__ import annotations
 

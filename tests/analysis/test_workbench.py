@@ -1,4 +1,4 @@
-"""oc.solve and its Result, used as a stranger would: tables, loads, schedules, files, plots and units."""
+"""oc.solve and its Result, as a new user would use them: tables, loads, schedules, files, plots and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot fit is refused before it starts; what fits is not."""
+"""A solve that cannot fit into memory is refused before it starts; one that fits is not."""
 
 from __future__ import annotations
 

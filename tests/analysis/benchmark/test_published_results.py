@@ -1,4 +1,4 @@
-"""Published results: tables that give the runs back, comparisons, and runs of one's own beside them."""
+"""Published results: tables from which the runs can be read back, comparisons, and a user's own runs alongside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: claims are well formed, failures are rows, rows are kept and read, sweeps find what is wrong."""
+"""The ledger: claims are well formed, failures are rows, rows are kept and read, sweeps find violations."""
 
 from __future__ import annotations
 

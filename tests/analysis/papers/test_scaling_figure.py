@@ -1,4 +1,4 @@
-"""The figure of cost against N: slopes are those of the points, and what was ended or refused is no time."""
+"""The figure of cost against N: slopes match the points, and runs that were stopped or refused have no time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: self-contained, safe whatever users name things, failures shown as failures."""
+"""The report: self-contained, safe for any name that a user chooses, failures shown as failures."""
 
 import json
 import re

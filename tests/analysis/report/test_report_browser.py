@@ -1,4 +1,4 @@
-"""The report in a real browser: nothing on the console, nothing loaded from elsewhere, every figure seen.
+"""The report in a real browser: nothing on the console, nothing loaded from elsewhere, every figure visible.
 
 Needs the extra ``browser`` (Qt's Chromium); skipped without it.
 """

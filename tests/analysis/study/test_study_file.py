@@ -1,4 +1,4 @@
-"""Study files: read strictly, expanded to checked cells, nothing guessed."""
+"""Study files: parsed strictly and expanded to validated cells; nothing is guessed."""
 
 from __future__ import annotations
 

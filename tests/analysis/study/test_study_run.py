@@ -1,4 +1,4 @@
-"""Running studies: resumed by themselves, whatever kills them; nothing lost, nothing counted twice."""
+"""Running studies: they resume after any interruption; nothing is lost, nothing is counted twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any demand on ``alltoall.master``: one matrix, known optima, what scales and what does not, files, paths, methods."""
+"""Any demand on ``alltoall.master``: one matrix, known optima, effects of scaling, files, paths, methods."""
 
 from __future__ import annotations
 

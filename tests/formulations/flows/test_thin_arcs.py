@@ -1,4 +1,4 @@
-"""A thin arc beside a thick one: what overloads it is refused however small it is against the largest capacity."""
+"""A small arc next to a large one: an overload is refused however small it is relative to the largest capacity."""
 
 import numpy as np
 import pytest

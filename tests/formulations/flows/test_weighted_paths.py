@@ -1,4 +1,4 @@
-"""Weighted paths of every commodity: rates add up, loads fit, files are checked before they are believed."""
+"""Weighted paths of every commodity: rates add up, loads fit, files are checked before they are used."""
 
 from __future__ import annotations
 

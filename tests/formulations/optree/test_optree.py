@@ -1,4 +1,4 @@
-"""OpTree: wavelengths of an all-to-all, trees of whole radices, schedules circuit by circuit, the theorems."""
+"""OpTree: wavelengths of an all-to-all, trees with integer radices, schedules circuit by circuit, the theorems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs keep the limits of runtimes, data passes switches, and two interpreters agree on mutated files."""
+"""Programs keep within limits of runtimes, data pass through switches, two interpreters agree on mutated files."""
 
 from __future__ import annotations
 
