@@ -75,7 +75,7 @@ def test_times_do_not_depend_on_the_unit_of_capacity(name):
         assert tiny.bound == pytest.approx(tiny.objective, rel=1e-6)
 
 
-def test_columns_of_tiny_coefficients_are_measured_in_another_unit():
+def test_columns_with_tiny_coefficients_are_rescaled():
     """Same optimum, duals and bound after the way back; other columns and integers stay as they are."""
     import scipy.sparse as sp
 
