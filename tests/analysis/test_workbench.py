@@ -311,7 +311,7 @@ def test_a_saved_solution_keeps_the_size_of_its_shards(tmp_path):
         oc.load(path)
 
 
-def test_a_changed_file_is_not_believed(tmp_path):
+def test_a_changed_file_fails_its_check(tmp_path):
     path = oc.solve("alltoall.master", "ring:4").save(tmp_path / "s.json")
     document = json.loads(path.read_text(encoding="utf-8"))
     document["values"]["g"]["value"][0] += 0.5
