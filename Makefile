@@ -22,14 +22,14 @@ test: setup      ## lint, type checks and all quick tests (about twenty minutes 
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-bench: setup     ## slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
+bench: setup     ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m opticoll.analysis.bench
 
 soak: setup      ## random kills, false reports, full disks, bad input (BUDGET=10m SEED=1); writes docs/reliability.md
 	$(BIN)/python tests/soak.py --budget $(BUDGET) --seed $(SEED) --page docs/reliability.md
 
-readme: setup    ## regenerate the same tables and plots from stored results (seconds)
+readme: setup    ## regenerate the tables and plots of README and docs/ from stored results (seconds)
 	$(BIN)/python -m opticoll.analysis.bench --from-store
 
 lint: setup      ## lint and type checks only
@@ -37,7 +37,7 @@ lint: setup      ## lint and type checks only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-lab: setup       ## JupyterLab on notebooks/
+lab: setup       ## open JupyterLab on notebooks/
 	$(BIN)/opticoll lab
 
 docs: setup      ## build the documentation in docs/_build; warnings are errors

@@ -319,8 +319,8 @@ def _gap(name: str, title: str) -> Callable[[pd.DataFrame], tuple[str, str, Figu
         problems = known.drop_duplicates("problem")
         caption = (
             f"{title}: {len(problems)} problems, {int(problems['proven'].sum())} with a proven optimum; "
-            f"median ratios from {medians.iloc[0]:.3g} ({medians.index[0]}) to {medians.iloc[-1]:.3g} "
-            f"({medians.index[-1]}), the worst {known['ratio'].max():.3g}."
+            f"median ratios to the optimum (or best bound) from {medians.iloc[0]:.3g} ({medians.index[0]}) to "
+            f"{medians.iloc[-1]:.3g} ({medians.index[-1]}), the worst {known['ratio'].max():.3g}."
         )
         return title, caption, figure.draw(rows)
 

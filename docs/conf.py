@@ -101,7 +101,7 @@ def reference() -> None:
                     parts += [name.rpartition(".")[2], "-" * len(name), ""]
                 whole = name != package or not hasattr(
                     import_module(name), "__all__"
-                )  # what __all__ lists is elsewhere
+                )  # members of __all__ are documented in their own modules
                 parts += [f".. automodule:: {name}", *(["   :members:"] if whole else []), ""]
             write(GENERATED / "api" / f"{package}.rst", "\n".join(parts))
 

@@ -23,29 +23,29 @@ FIGURES = ROOT / "docs" / "figures"
 #: Sizes at which each formulation is proven; the registry has the other columns.
 PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
-    "alltoall.all-reduce": "by trees that meet a bound, to N = 256; else as an LP",
+    "alltoall.all-reduce": "by trees that meet a bound, up to N = 256; otherwise as an LP",
     "alltoall.broadcast": "by max-flow on every topology tried",
     "alltoall.child": "with its master",
-    "alltoall.link-mcf": "N = 40 as it stands, N = 100 by decomposition",
+    "alltoall.link-mcf": "N = 40 as stated, N = 100 by decomposition",
     "alltoall.master": "N = 1000 to 1e-8, N = 4096 to 1e-3; exactly where symmetry is proven (`torus:16x16x16`)",
     "alltoall.min-congestion": "over all paths on 64 nodes",
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
     "alltoall.reduce-scatter": "by max-flow on every topology tried",
-    "alltoall.sccl": "N = 20 in one step more than the diameter",
+    "alltoall.sccl": "N = 20 with one step more than the diameter",
     "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
     "alltoall.virtual-channels": "small instances",
-    "lumorph.co-scheduling": "the logs of all three models to 256 GPUs; 32 random calls",
-    "lumorph.min-overlap": "permutations and recursive exchanges to 16x16, also with 10 % of links gone",
+    "lumorph.co-scheduling": "the logs of all three models, up to 256 GPUs; 32 random calls",
+    "lumorph.min-overlap": "permutations and recursive exchanges up to 16x16, also with 10 % of the links removed",
     "lumorph.rounds": "all-gather and all-to-all from 2x4 to 16x16 tiles; 2x4 by the program alone",
-    "lumorph.sum-rounds": "all-reduce on 2x2 tiles with 1 to 16 lasers, on 2x4 with 1, 4, and 6 to 16",
-    "optree.one-stage": "closed form at any size; by branch and bound to n = 5",
+    "lumorph.sum-rounds": "all-reduce on 2x2 tiles with 1 to 16 lasers, on 2x4 tiles with 1, 4, and 6 to 16",
+    "optree.one-stage": "closed form at any size; by branch and bound up to n = 5",
     "optree.tree": "n = 4096, by dynamic programming",
     "sipml.ocs-circuits": "in polynomial time; by ILP on 9 servers",
-    "sipml.placement": "graphs of six sub-operations; else over bounds",
+    "sipml.placement": "graphs of six sub-operations; larger ones with a gap to bounds",
     "sipml.ring-wavelengths": "8 nodes, 12 to 512 wavelengths",
     "topoopt.routing": "12 servers, as a linear program",
     "topoopt.strategy": "all six models, by dynamic programming",
-    "topoopt.topology": "5 to 7 servers of degree 2; else over bounds",
+    "topoopt.topology": "5 to 7 servers of degree 2; larger ones with a gap to bounds",
 }
 
 
@@ -326,7 +326,7 @@ def with_published(text: str) -> str:
     run = set(rows["problem_name"])
     absent = [sum(b.grade == grade and name not in run for name, b in best.items()) for grade in benchmark_set.GRADES]
     listed = ", ".join(f"{count} {grade}" for count, grade in zip(absent, benchmark_set.GRADES, strict=True) if count)
-    left = f" Not run by any solver: {listed}; these have no time in the list below." if listed else ""
+    left = f" Problems not run by any solver: {listed}; they have no time in the list below." if listed else ""
     lines = [
         f"{len(best)} problems: {linear} linear and {len(best) - linear} integer programs; {grades}. "
         f"{sum(b.open for b in best.values())} are open: their best known value and bound differ by more than 1e-4. "

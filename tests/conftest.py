@@ -1,4 +1,4 @@
-"""Shared by all tests: a store of its own for every test, and the same drawn examples in every run."""
+"""Shared by all tests: a separate store for every test, and the same random examples in every run."""
 
 from __future__ import annotations
 

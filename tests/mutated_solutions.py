@@ -1,4 +1,4 @@
-"""Checks solution files with wrong arrays, one after the other in this process, and prints what each ended with.
+"""Check solution files with wrong arrays, one at a time in this process, and print the outcome of each.
 
 Run by test_solution_arrays in a process of its own: an index that is used before it is checked ends it by a signal.
 Documents are made from every formulation's own declaration: zeros of the right shapes, then one entry wrong.

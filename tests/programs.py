@@ -1,4 +1,4 @@
-"""Programs for the simulator's tests, and an executor so simple that it can be trusted: threads in any order."""
+"""Programs for the simulator's tests, and a simple reference executor: threads in any order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A second interpreter of MSCCL XML: it reads the file itself, and shares no code with the simulator.
 
-It is made to be believed, not to be fast. The file is executed without times; then the order of all steps is written
+It is written for clarity, not for speed. The file is executed without times; then the order of all steps is written
 out (``before[i]``: the steps that end before step i begins in every execution), and every pair of accesses is compared.
 
 The rules that it applies, to compare them with those of the simulator:

@@ -1,8 +1,8 @@
-"""Soak test: wrong input, lying solvers, kills and full disks at random, from a seed, within a time budget.
+"""Soak test: wrong input, false results from solvers, kills and full disks, drawn from a seed within a time budget.
 
 ``make soak BUDGET=10m SEED=1`` runs every part for its share of the budget and writes the table of
-docs/reliability.md. A case is *caught* if the wrong thing was refused, repaired or survived as promised, *harmless* if
-the change left nothing wrong, and *missed* otherwise; a miss is printed with the seed of its case.
+docs/reliability.md. A case is *caught* if the fault was refused, repaired or survived as promised, *harmless* if
+the change left valid input, and *missed* otherwise; a miss is printed with the seed of its case.
 """
 
 from __future__ import annotations
@@ -624,17 +624,17 @@ def page(parts: tuple[Part, ...], budget: str, seed: int) -> str:
 
 HEAD = """# Reliability
 
-`make soak BUDGET=10m SEED=1` tests what opticoll promises about wrong input, lying solvers, kills and full disks. It
-draws its cases from the seed, gives every part the same share of the budget (quick parts stop at {most} cases and leave
-the rest to slow ones), and writes this table. It is not part of `make test`, which runs a few cases of every quick
-part.
+`make soak BUDGET=10m SEED=1` tests what opticoll promises about invalid input, false results from solvers, kills and
+full disks. It draws its cases from the seed, gives every part the same share of the budget (quick parts stop at {most}
+cases and leave the rest of their share to slow ones), and writes this table. It is not part of `make test`, which runs
+a few cases of every quick part.
 
-- *Caught*: what was wrong was refused in one line, left out with a warning, or survived as promised. A solver's false
-  answer is not called optimal; a changed solution or schedule is not accepted with a value better than the optimum; a
-  killed study resumes where it stopped, with every row once; an interrupted solve keeps its incumbent and leaves no
-  process behind.
+- *Caught*: the fault was refused in one line, left out with a warning, or survived as promised. A solver's false answer
+  is not called optimal; a changed solution or schedule is not accepted with a value better than the optimum; a killed
+  study resumes where it stopped, with every row once; an interrupted solve keeps its incumbent and leaves no process
+  behind.
 - *Harmless*: the random change left valid input.
-- *Missed*: anything else. `tests/soak.py` prints the case, and the same seed draws it again.
+- *Missed*: anything else. `tests/soak.py` prints the case, and the same seed reproduces it.
 
 Last run with BUDGET={budget} SEED={seed}:
 

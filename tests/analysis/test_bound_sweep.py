@@ -1,4 +1,4 @@
-"""Sweeps find what is wrong with a bound, count isomorphic copies once, and resume."""
+"""Sweeps find violations of a bound, count isomorphic copies once, and resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what it prints where, exit statuses, what it imports."""
+"""The command line: stdout and stderr, exit statuses, and imports."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_solve_json_is_the_contract_and_is_stored(capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().out.splitlines()[0] == "n,F"
 
 
-def test_solve_for_people(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_solve_prints_a_summary(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "solution.json"
     arguments = ["solve", "alltoall.master", "ring:4", "--method", "highs", "--no-store", "--solution", str(file)]
     assert main(arguments) == 0
@@ -258,7 +258,7 @@ def test_study_runs_resumes_and_reports(capfd: pytest.CaptureFixture[str], tmp_p
     assert len(list(Store().names())) == 2
 
 
-def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
     # The last two are not proven within hours, so the study cannot end before it is stopped.
     file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
@@ -292,7 +292,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert done.returncode in {0, 128 + signal.SIGPIPE}
 
 
-def test_a_run_whose_output_nobody_reads_is_recorded(tmp_path: Path) -> None:
+def test_a_run_with_unread_output_is_recorded(tmp_path: Path) -> None:
     done = subprocess.run(
         f"{sys.executable} -m opticoll.analysis.cli solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
         shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=240, check=False,

@@ -1,4 +1,4 @@
-"""The documentation says what is there, and builds."""
+"""The documentation matches the code, and builds."""
 
 import importlib.util
 import re

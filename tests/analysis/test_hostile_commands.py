@@ -1,4 +1,4 @@
-"""What a hostile user, a full disk or a vanished store meets on the command line: one line, and nothing lost."""
+"""A hostile user, a full disk or a missing store on the command line: a one-line error, and nothing is lost."""
 
 from __future__ import annotations
 

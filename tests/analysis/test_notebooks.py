@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, and its committed outputs are there and clean."""
+"""Every notebook runs from top to bottom, and its committed outputs are complete and clean."""
 
 import ast
 import importlib.util

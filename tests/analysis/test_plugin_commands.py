@@ -1,4 +1,4 @@
-"""Everything of a user's own from files outside the package: on the command line, in worker processes and on Dask."""
+"""Plug-ins from files outside the package: on the command line, in worker processes and on Dask."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_a_method_is_described(name):
     assert "----" not in one.text
 
 
-def test_methods_and_solvers_of_one_module_have_texts_of_their_own():
+def test_methods_and_solvers_of_one_module_have_separate_descriptions():
     texts = [one.text for name in ("glop", "pdlp", "cp-sat", "sssp", "lp-rounding") for one in describe(name)]
     assert len(set(texts)) == 5
     assert texts[0].startswith("GLOP: ")

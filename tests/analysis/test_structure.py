@@ -74,7 +74,7 @@ def test_no_paper_imports_another():
     assert not crossing
 
 
-def test_imports_have_no_circle():
+def test_imports_are_acyclic():
     state: dict[str, int] = {}
     circles: list[list[str]] = []
 
@@ -101,7 +101,7 @@ def test_a_file_name_means_one_thing():
     assert not {stem: paths for stem, paths in places.items() if len(paths) > 1}
 
 
-def test_modules_are_few_and_of_readable_length():
+def test_modules_are_few_and_not_too_long():
     assert len([*MODULES, *(ROOT / "src" / "opticoll").glob("*.py")]) <= 240
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
     assert not {name: length for name, length in lengths.items() if length > 600}

@@ -1,4 +1,4 @@
-"""oc.solve and its Result, used as a stranger would: tables, loads, schedules, files, plots and units."""
+"""oc.solve and its Result, as a new user would use them: tables, loads, schedules, files, plots and units."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_a_saved_solution_keeps_the_size_of_its_shards(tmp_path):
         oc.load(path)
 
 
-def test_a_changed_file_is_not_believed(tmp_path):
+def test_a_changed_file_fails_its_check(tmp_path):
     path = oc.solve("alltoall.master", "ring:4").save(tmp_path / "s.json")
     document = json.loads(path.read_text(encoding="utf-8"))
     document["values"]["g"]["value"][0] += 0.5

@@ -1,4 +1,4 @@
-"""Every formulation is stated twice, in builds that share no code; whatever is wrong in one of them is noticed."""
+"""Every formulation is stated twice, in builds that share no code; any error in one of them is detected."""
 
 from __future__ import annotations
 

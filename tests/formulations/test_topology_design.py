@@ -278,7 +278,7 @@ def test_line_digraphs_are_tried_and_have_the_size():
 
 
 @pytest.mark.parametrize(("n", "degree"), [(2, 4), (3, 4), (4, 4), (5, 4), (8, 8)])
-def test_line_digraphs_of_complete_multigraphs_have_the_least_distances(n, degree):
+def test_line_digraphs_of_complete_multigraphs_have_the_smallest_distances(n, degree):
     topology = parse(f"{topology_design.complete_multigraph(n, degree)}+line=1")
     assert topology.n == n * degree
     assert set(topology.hops.sum(axis=1)) == {depth_sum(n * degree, degree, degree)} or n == 2

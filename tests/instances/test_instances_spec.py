@@ -38,7 +38,7 @@ def test_examples_parse_and_print(spec):
     assert len(instance.hash) == 64
 
 
-def test_every_family_says_where_it_comes_from():
+def test_every_family_states_its_source():
     for row in describe():
         assert row["summary"], row
         assert "\n" not in row["summary"]

@@ -1,4 +1,4 @@
-"""Topology files of other tools: read as their tools mean them, or refused in one line that names the line."""
+"""Topology files of other tools: read as those tools define them, or refused in one line that names the line."""
 
 from __future__ import annotations
 

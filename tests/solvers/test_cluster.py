@@ -255,7 +255,7 @@ def test_command_line_runs_a_study_there(both: Machines, study_file: Path, tmp_p
     assert (output["done"], output["failed"]) == (1, 0)
 
 
-def test_children_there_are_the_children_here(both: Machines) -> None:
+def test_children_on_the_cluster_equal_local_ones(both: Machines) -> None:
     def solve(**settings: Any) -> Any:
         return runner.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "master-child", settings=settings))
 

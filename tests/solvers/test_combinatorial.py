@@ -280,7 +280,7 @@ def test_byte_hops_of_a_part_are_at_most_those_of_every_wiring():
     assert 20 <= tight < 200
 
 
-def test_the_least_maximum_load_is_that_of_all_wirings(documents):
+def test_the_smallest_maximum_load_is_that_over_all_wirings(documents):
     """Every wiring is routed by SciPy."""
     for name in ("wiring", "servers"):
         document, _, _ = documents[name]

@@ -56,7 +56,7 @@ def test_dead_process_costs_only_its_own_job() -> None:
     assert [result[index][0] for index in (0, 2, 5)] == [0, 2, 5]
 
 
-def test_processes_are_used_again() -> None:
+def test_processes_are_reused() -> None:
     with LocalProcesses(1) as executor:
         pids = {result[1] for _, result in executor.map_unordered(work, range(5))}
     assert len(pids) == 1

@@ -1,4 +1,4 @@
-"""Wrong types, sizes and words of solvers and methods are errors on record; limits hold in this process too."""
+"""Wrong types, sizes and status words from solvers or methods are recorded as errors; limits hold here too."""
 
 from __future__ import annotations
 

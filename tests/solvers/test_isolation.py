@@ -208,7 +208,7 @@ def test_exception_is_an_error_with_its_text() -> None:
     assert kept(answer)
 
 
-def test_typed_error_crosses_as_itself() -> None:
+def test_typed_error_reaches_the_caller_unchanged() -> None:
     with pytest.raises(SolverUnavailable, match="typed"):
         misbehaving("typed")
 
@@ -275,7 +275,7 @@ def test_killing_the_outer_worker_kills_the_inner() -> None:
     assert gone(answer.values["outer"])
 
 
-def test_outer_worker_killed_from_outside_takes_the_inner_along() -> None:
+def test_killing_the_outer_worker_from_outside_ends_the_inner_one() -> None:
     def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
         os.kill(values["outer"], signal.SIGKILL)
 
@@ -314,7 +314,7 @@ def test_script_without_main_guard_from_any_directory(tmp_path: Path) -> None:
     assert out.split()[-2:] == ["finished", "True"]
 
 
-def test_killed_parent_takes_the_worker_along(tmp_path: Path, own_scratch: Path) -> None:
+def test_killing_the_parent_ends_the_worker(tmp_path: Path, own_scratch: Path) -> None:
     with start_script(tmp_path, 600) as script:
         assert script.stdout is not None
         worker = int(script.stdout.readline())
@@ -380,7 +380,7 @@ def test_one_session_uses_libraries_that_cannot_share_a_process() -> None:
     assert not {"highspy", "ortools"} & (set(sys.modules) - before)
 
 
-def test_typed_errors_of_adapters_cross_the_border() -> None:
+def test_typed_errors_of_adapters_reach_the_caller() -> None:
     need("highs", "cp-sat")
     with pytest.raises(BadOption, match="time_limit"):
         solve_isolated(knapsack(), "highs", SolveRequest(options={"time_limt": 3}))

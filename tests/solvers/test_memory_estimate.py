@@ -1,4 +1,4 @@
-"""What cannot fit is refused before it starts; what fits is not."""
+"""A solve that cannot fit into memory is refused before it starts; one that fits is not."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def group(folder: Path, version: int, limit: str, used: int, cached: int) -> Non
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("inside", [True, False], ids=["own-view", "path-not-visible"])
-def test_container_limits_are_seen(tmp_path: Path, version: int, inside: bool) -> None:
+def test_container_limits_are_respected(tmp_path: Path, version: int, inside: bool) -> None:
     processes, groups = tmp_path / "self", tmp_path / "groups"
     processes.mkdir()
     line = "0::/outer/inner" if version == 2 else "4:cpu,memory:/outer/inner\n0::/"

@@ -1,4 +1,4 @@
-"""The runner: what is proven and by whom, limits, failures as themselves, documents and their check."""
+"""The runner: what is proven and how, limits, failures reported as such, solution files and their check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solvers' own logs: shown live, with incumbents and bounds between, and without any effect on the record."""
+"""Solvers' own logs: shown live, interleaved with incumbents and bounds, without any effect on the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a small command loads, and the short ways that spare it the rest: lookup by name, hops, first reroutings."""
+"""What a small command imports, and the shortcuts that avoid the rest: lookup by name, hops, first reroutings."""
 
 from __future__ import annotations
 

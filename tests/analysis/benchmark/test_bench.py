@@ -1,4 +1,4 @@
-"""README's blocks: written from a store, left alone where the store lacks something, the same when written again."""
+"""Blocks of the README: written from a store, unchanged where the store lacks data, and the same when written again."""
 
 from __future__ import annotations
 

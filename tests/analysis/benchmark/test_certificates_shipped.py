@@ -44,7 +44,7 @@ def shown(names):
 
 
 @pytest.mark.parametrize("name", shown(sorted(SHIPPED, key=lambda name: SHIPPED[name].bytes)[:15]))
-def test_shipped_certificates_convince_the_stand_alone_checker(name):
+def test_the_stand_alone_checker_accepts_shipped_certificates(name):
     # the file states the objective without its constant, which no problem of these has
     file = str(certificates.FOLDER / SHIPPED[name].file)
     if file.endswith(".vipr.gz"):

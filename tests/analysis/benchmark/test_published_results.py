@@ -1,4 +1,4 @@
-"""Published results: tables that give the runs back, comparisons, and runs of one's own beside them."""
+"""Published results: tables from which the runs can be read back, comparisons, and a user's own runs alongside them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_subset_is_run_and_shown_beside_the_published_runs(tmp_path, monkeypat
     assert len(list(Store(tmp_path / "store").names())) == 1
 
 
-def test_an_interrupted_subset_says_how_to_go_on(tmp_path, monkeypatch):
+def test_an_interrupted_subset_says_how_to_resume(tmp_path, monkeypatch):
     words = ["run", NAME, "--solver", "highs", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "page")]
 
     def interrupt(task):

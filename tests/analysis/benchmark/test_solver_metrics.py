@@ -252,7 +252,7 @@ def test_profiles_rise_to_the_share_solved_and_ignore_units(times, factor):
         assert group["share"].iloc[-1] == pytest.approx(solved / len(times))
 
 
-def test_problems_that_nobody_solved_stay_in_the_profile():
+def test_problems_that_no_solver_solved_stay_in_the_profile():
     table = table_of(run("p"), run("q", termination="time-limit"))
     assert solver_metrics.performance_profile(table)["share"].tolist() == [0.5]
 

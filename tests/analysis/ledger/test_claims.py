@@ -1,4 +1,4 @@
-"""The ledger: claims are well formed, failures are rows, rows are kept and read, sweeps find what is wrong."""
+"""The ledger: claims are well formed, failures are rows, rows are kept and read, sweeps find violations."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_a_measurement_that_ignores_a_qualifier_fails():
     assert "no qualifier 'sizes'" in row.reason
 
 
-def test_an_accusation_has_a_witness_and_readings():
+def test_a_negative_verdict_has_a_witness_and_readings():
     row = one(measure=lambda _: Measurement(1.25, NO)).examine(Laboratory())
     assert (row.witness, row.choices[0].tried) == ("measured 1.25, stated 1", "as stated")
     assert one(measure=lambda _: Measurement(1, NO, count=3, violations=1)).examine(Laboratory()).failed
@@ -449,7 +449,7 @@ def test_options_that_exclude_each_other(options, capfd):
     assert "exclude each other" in capfd.readouterr().err
 
 
-def test_going_on_measures_what_is_missing(ledger_of, store, capfd):
+def test_resuming_measures_what_is_missing(ledger_of, store, capfd):
     calls = []
 
     def counted(name, stop=False):
@@ -536,7 +536,7 @@ def test_claims_by_paper_and_pattern(ledger_of):
     ("optree.theorem9", "optree.theorem"), ("optre", "optree"),
     ("qqqq", "papers: alltoall, lumorph, optree, sipml, topoopt"),
 ])  # fmt: skip
-def test_unknown_ids_are_one_short_line(asked, hint, capfd):
+def test_unknown_ids_give_a_one_line_error(asked, hint, capfd):
     assert main(["claims", asked]) == 2
     out, err = capfd.readouterr()
     assert not out

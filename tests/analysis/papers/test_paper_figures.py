@@ -1,4 +1,4 @@
-"""Figures of the papers: their rows come from what runs are, their ratios are right, and every study is valid."""
+"""Figures of the papers: their rows come from recorded runs, their ratios are right, and every study is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of cost against N: slopes are those of the points, and what was ended or refused is no time."""
+"""The figure of cost against N: slopes match the points, and runs that were stopped or refused have no time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_start_up_at_small_sizes_is_left_out_where_there_are_enough_larger_ones(
 
 
 @pytest.mark.parametrize("sizes", [(50, 100), (50, 55, 60)], ids=["few", "close"])
-def test_no_slope_from_too_little(sizes: tuple[int, ...]) -> None:
+def test_no_slope_from_too_few_points(sizes: tuple[int, ...]) -> None:
     table = rows_of(pd.DataFrame([run("time-form", n) for n in sizes]))
     assert slope(table[table["phase"] == "solve"]) is None
 

@@ -1,4 +1,4 @@
-"""Figures say what was measured: labelled, with units, limits and failures never drawn as times."""
+"""Figures show what was measured: labelled, with units; limits and failures are never drawn as times."""
 
 import re
 import xml.etree.ElementTree as ET

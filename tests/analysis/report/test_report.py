@@ -1,4 +1,4 @@
-"""The report: self-contained, safe whatever users name things, failures shown as failures."""
+"""The report: self-contained, safe for any name that a user chooses, failures shown as failures."""
 
 import json
 import re
@@ -290,7 +290,7 @@ def test_bounds_stop_at_their_budget(store):
     assert len(findings.missing) == 3
 
 
-def test_ratio_of_a_minimum_is_turned_over():
+def test_ratio_for_a_minimum_is_inverted():
     assert report_data.ratio(10.0, 8.0, "min") == 0.8
     assert report_data.ratio(8.0, 10.0, "max") == 0.8
     assert report_data.ratio(8.0, 0.0, "max") is None

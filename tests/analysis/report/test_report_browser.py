@@ -1,4 +1,4 @@
-"""The report in a real browser: nothing on the console, nothing loaded from elsewhere, every figure seen.
+"""The report in a real browser: nothing on the console, nothing loaded from elsewhere, every figure visible.
 
 Needs the extra ``browser`` (Qt's Chromium); skipped without it.
 """
@@ -44,7 +44,7 @@ def seen(page, width, scheme, tmp_path):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
-def test_the_page_as_it_is_seen(page, width, scheme, tmp_path):
+def test_the_page_as_rendered(page, width, scheme, tmp_path):
     result = seen(page, width, scheme, tmp_path)
     assert result["console"] == []
     assert result["requests"] == []

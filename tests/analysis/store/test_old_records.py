@@ -1,4 +1,4 @@
-"""Records of an earlier version read to the values that it read itself."""
+"""Records of an earlier version are read with the same values as by that version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Study files: read strictly, expanded to checked cells, nothing guessed."""
+"""Study files: parsed strictly and expanded to validated cells; nothing is guessed."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_finding_studies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(studies()))
-def test_studies_that_come_along_are_valid(name: str) -> None:
+def test_built_in_studies_are_valid(name: str) -> None:
     study = load(studies()[name])
     assert study.name == name
     assert study.title

@@ -1,4 +1,4 @@
-"""Running studies: resumed by themselves, whatever kills them; nothing lost, nothing counted twice."""
+"""Running studies: they resume after any interruption; nothing is lost, nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_two_studies_at_once(tmp_path: Path, mode: str) -> None:
     assert not list(store.locks.glob("*"))
 
 
-def test_ctrl_c_ends_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_ends_cleanly_and_the_next_start_resumes(tmp_path: Path) -> None:
     store, cells = Store(tmp_path / "store"), 100
     process = start(store, cells, quick=20)
     try:

@@ -1,4 +1,4 @@
-"""All-gather: the worst cut is the LP's optimum, closed forms come out, corrupted flows are refused."""
+"""All-gather: the worst cut is the LP's optimum, closed forms are attained, corrupted flows are refused."""
 
 from __future__ import annotations
 

@@ -326,7 +326,7 @@ def test_programs_spread_over_channels_and_instances(name, channels, instances):
     assert program.chunks == result.steps.chunks * instances * per_shard
 
 
-def test_long_connections_are_dealt_out_to_the_steps_of_the_target():
+def test_long_connections_are_split_to_the_step_limit_of_the_target():
     topology, result = made("alltoall.all-reduce", "ring:4", most=24)
     target = replace(TARGETS["rccl"], steps=5)
     assert exceeded(lower_moves(result.steps, topology), target)

@@ -1,4 +1,4 @@
-"""Minimum congestion: builds agree, known optima, three methods, what an optimum is an optimum of."""
+"""Minimum congestion: builds agree, known optima, three methods, and the path set over which an optimum holds."""
 
 from __future__ import annotations
 

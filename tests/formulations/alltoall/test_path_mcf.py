@@ -277,7 +277,7 @@ def test_mcf_extp_carries_the_link_mcf_whole(spec, link):
     assert run.record["metrics"]["most_paths_per_commodity"] >= 1
 
 
-def test_mcf_extp_wants_all_paths():
+def test_mcf_extp_requires_all_paths():
     with pytest.raises(MethodMismatch, match="paths=all"):
         runner.solve(Task(NAME, "ring:5", method="mcf-extp"))
 

@@ -1,4 +1,4 @@
-"""Any demand on ``alltoall.master``: one matrix, known optima, what scales and what does not, files, paths, methods."""
+"""Any demand on ``alltoall.master``: one matrix, known optima, effects of scaling, files, paths, methods."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_decompositions_still_take_the_uniform_master():
 
 @pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5", "torus:3x4"])
 @pytest.mark.parametrize("demand", GENERATED)
-def test_paths_carry_what_each_pair_wants(spec, demand):
+def test_paths_carry_the_demand_of_every_pair(spec, demand):
     data = data_of(spec, demand)
     F, values = solved(data)
     paths = wp.from_flow(data, values["g"], demand)

@@ -1,4 +1,4 @@
-"""A thin arc beside a thick one: what overloads it is refused however small it is against the largest capacity."""
+"""A small arc next to a large one: an overload is refused however small it is relative to the largest capacity."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def test_times_do_not_depend_on_the_unit_of_capacity(name):
         assert tiny.bound == pytest.approx(tiny.objective, rel=1e-6)
 
 
-def test_columns_of_tiny_coefficients_are_measured_in_another_unit():
+def test_columns_with_tiny_coefficients_are_rescaled():
     """Same optimum, duals and bound after the way back; other columns and integers stay as they are."""
     import scipy.sparse as sp
 

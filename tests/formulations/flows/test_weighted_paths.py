@@ -1,4 +1,4 @@
-"""Weighted paths of every commodity: rates add up, loads fit, files are checked before they are believed."""
+"""Weighted paths of every commodity: rates add up, loads fit, files are checked before they are used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def solved(spec):
 
 
 @pytest.mark.parametrize("spec", SMALL)
-def test_paths_carry_what_the_master_promises(spec):
+def test_paths_carry_the_masters_flow(spec):
     data, F, flow = solved(spec)
     paths = wp.from_flow(data, flow)
     assert max(wp.violations(data, paths).values()) < 1e-9

@@ -1,4 +1,4 @@
-"""Lower bounds on rounds: never above the optimum, exact where they should be, unchanged by what changes nothing."""
+"""Lower bounds on rounds: never above the optimum, exact where they should be, invariant under relabelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpTree: wavelengths of an all-to-all, trees of whole radices, schedules circuit by circuit, the theorems."""
+"""OpTree: wavelengths of an all-to-all, trees with integer radices, schedules circuit by circuit, the theorems."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_lemma_2(radix, depth):
 
 
 @given(n=st.integers(2, 5000), depth=st.integers(1, 12))
-def test_uniform_radix_is_the_least(n, depth):
+def test_uniform_radix_is_the_smallest_that_suffices(n, depth):
     m = theory.uniform_radix(n, depth)
     assert m**depth >= n
     assert m == 2 or (m - 1) ** depth < n

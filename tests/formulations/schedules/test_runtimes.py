@@ -1,4 +1,4 @@
-"""Programs keep the limits of runtimes, data passes switches, and two interpreters agree on mutated files."""
+"""Programs keep within limits of runtimes, data pass through switches, two interpreters agree on mutated files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_programs_keep_the_limits_of_their_target(target, spec):
     assert target not in verdict.metrics["exceeds"]
 
 
-def test_long_sequences_are_dealt_out_to_channels():
+def test_long_sequences_are_spread_over_channels():
     _, narrow = program_of("ring:16", XmlOptions("msccl"), chunks=4, budgets=(1,))
     _, wide = program_of("ring:16", XmlOptions("rccl"), chunks=4, budgets=(1,))
     channels = [{b.channel for rank in program.ranks for b in rank.blocks.values()} for program in (narrow, wide)]

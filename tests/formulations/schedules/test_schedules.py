@@ -361,7 +361,7 @@ def test_all_pairs_in_place_sends_before_it_receives():
     assert interpreter.run(program).reason == "race"
 
 
-def test_reading_nothing_is_told():
+def test_reading_an_empty_buffer_is_reported():
     program = ring("allgather", 3)
     del program.ranks[1].blocks[0].instructions[0]  # its own shard never gets to the output
     verdict = interpreter.run(program)

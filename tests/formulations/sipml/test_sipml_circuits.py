@@ -42,7 +42,7 @@ def random_case(rng):
 
 
 def apportioned(pool):
-    """The optimum by another road, in exact fractions: the worst pair of each server gets the next port."""
+    """The optimum computed in another way, in exact fractions: the worst pair of each server gets the next port."""
     worst = Fraction(0)
     for row in [*pool.traffic, *pool.traffic.T]:
         volumes = [Fraction(float(v)) for v in row if v]

@@ -228,7 +228,7 @@ def test_lengths_bound_a_wiring_from_both_sides(seed, n, degree):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 7), st.integers(1, 3), st.sampled_from([0.0, 0.4, 0.9]))
-def test_trees_of_shortest_ways_have_the_least_load(seed, n, degree, sparse):
+def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
     random = np.random.default_rng(seed)
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=sparse)
     demand, lengths = pool.traffic.copy(), random.random((n, n))
@@ -250,7 +250,7 @@ def test_trees_of_shortest_ways_have_the_least_load(seed, n, degree, sparse):
 
 
 @pytest.mark.parametrize("spec", ["servers:n=9,degree=2,traffic=alltoall", "servers:n=8,degree=2,traffic=dlrm"])
-def test_least_loads_of_degenerate_and_lopsided_traffic(spec):
+def test_minimum_loads_of_degenerate_and_uneven_traffic(spec):
     data = topology.prepare(parse(spec), {"rings": "default"})
     for seed in range(6):
         count = random_wiring(np.random.default_rng(seed), data.n, 2)
@@ -259,7 +259,7 @@ def test_least_loads_of_degenerate_and_lopsided_traffic(spec):
         assert low == pytest.approx(Oracle(data).route(count).value, rel=1e-6)
 
 
-def test_searches_for_least_loads_keep_ports_and_find_the_optimum():
+def test_searches_for_minimum_loads_respect_ports_and_find_the_optimum():
     pool = pool_of(3, 4, 2)
     tail, head = np.repeat(np.arange(4), 2), np.roll(np.repeat(np.arange(4), 2), 2)
     start, loads = (tail.copy(), head.copy()), np.full(2, np.inf)

@@ -91,7 +91,7 @@ def test_another_number_or_scope_gets_another_verdict(case):
     assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
 
 
-def test_every_verdict_can_be_turned():
+def test_every_verdict_can_change():
     assert not not_turned(CLAIMS, VERDICTS, FALSIFIED)
 
 

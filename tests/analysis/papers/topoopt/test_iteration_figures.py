@@ -43,7 +43,7 @@ def few(monkeypatch):
     return cells
 
 
-def test_a_table_goes_on_where_it_was_interrupted(monkeypatch, tmp_path, capsys):
+def test_a_table_resumes_where_it_was_interrupted(monkeypatch, tmp_path, capsys):
     cells, path, simulated = few(monkeypatch), tmp_path / "times.csv", []
     record = topoopt.record
 

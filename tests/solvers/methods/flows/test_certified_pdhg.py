@@ -236,7 +236,7 @@ def started(spec, file, **more):
 
 
 @pytest.mark.parametrize("symmetry", ["true", "false"])
-def test_an_own_solution_is_there_at_once(tmp_path, symmetry):
+def test_its_own_solution_as_a_start_needs_no_step(tmp_path, symmetry):
     file, first = document(tmp_path, "genkautz:n=60,d=4")
     task = Task(
         "alltoall.master", "genkautz:n=60,d=4", method="certified-pdhg", tol=1.1e-4,

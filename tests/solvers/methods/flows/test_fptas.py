@@ -1,4 +1,4 @@
-"""The approximation scheme: what it promises holds against exact optima; its trees and phases."""
+"""The approximation scheme: its guarantee holds against exact optima; its trees and phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screening decides the time only: whatever is left out, flow and bound are those of the whole problem."""
+"""Screening affects only the time: whatever is left out, flow and bound are those of the whole problem."""
 
 from __future__ import annotations
 

@@ -436,7 +436,7 @@ def test_two_by_two_squares_are_optimal(lasers):
 
 @given(st.integers(2, 12), st.integers(1, 60), st.integers(1, 5), st.integers(0, 9))
 @settings(max_examples=40, deadline=None)
-def test_greedy_rounds_heed_the_lasers_of_both_ends(n, transfers, lasers, seed):
+def test_greedy_rounds_respect_the_lasers_of_both_ends(n, transfers, lasers, seed):
     random = np.random.default_rng(seed)
     source = random.integers(0, n, transfers)
     target = (source + random.integers(1, n, transfers)) % n
@@ -474,7 +474,7 @@ def test_layer_to_layer_does_every_collective(name):
 # several all-reduces ------------------------------------------------------------------------------------------
 
 
-def test_disjoint_all_reduces_run_at_once_and_others_one_after_the_other():
+def test_disjoint_all_reduces_run_concurrently_and_others_in_sequence():
     topology, limits = machine("lightpath:4x4,lasers=4,waveguides=4", None)
     groups = [[0, 1, 2, 3], [4, 5, 6, 7], [3, 4, 8], [8, 9, 10, 11, 12], [13, 14]]
     wanted = all_reduces(16, groups)
