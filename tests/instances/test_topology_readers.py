@@ -273,7 +273,7 @@ REFUSED = [
     ("a b 4Gb/s\nb a 3GB\n", "txt", "", "line 2: capacity '3GB' is a size, not a rate"),
     ("a b\nb a 5Gb/s\n", "txt", "", "line 2: capacity '5Gb/s' has a unit, unlike the previous ones"),
     ("a;b\nb;a\n", "csv", "", "separated by ';'"),
-    ("0 1 {'capacity': 2}\n", "txt", "", "line 1: an edge list with {...} does not specify whether its edges are directed"),
+    ("0 1 {'capacity': 2}\n", "txt", "", "an edge list with {...} does not specify whether its edges are directed"),
     ("0 1 {'weight': 2}\n", "txt", ",directed=true", "capacity=weight"),
     ("0 1 {'capacity': __import__('os')}\n", "txt", ",directed=true", "line 1"),
     ("0 1 {'a': " + "[" * 5000 + "\n", "txt", ",directed=true", "line 1"),
