@@ -120,9 +120,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Design:
         raise NotApplicable(msg)
     off_diagonal = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
     if instance.groups or off_diagonal.min() <= 0 or off_diagonal.min() != off_diagonal.max():
-        msg = (
-            f"{NAME}: needs the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
-        )
+        msg = f"{NAME}: needs the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
         raise NotApplicable(msg)
     given = parameters or {}
     limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}

@@ -96,9 +96,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> ChunkSteps:
         raise NotApplicable(msg)
     steps = int(given.get("steps", 0)) or least
     if steps < least:
-        msg = (
-            f"{NAME}: steps={steps} is too small for {topology.spec} of diameter {least}; set steps={least} or more"
-        )
+        msg = f"{NAME}: steps={steps} is too small for {topology.spec} of diameter {least}; set steps={least} or more"
         raise NotApplicable(msg)
     if model == "sources":
         groups = static.by_source(topology, flow="f")

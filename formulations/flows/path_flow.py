@@ -429,7 +429,7 @@ def objective(data: PathFlow, values: Mapping[str, F64]) -> float:
 
 
 def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Put each commodity on its kappa paths of largest x, with the resulting Lambda; None if the paths are malformed."""
+    """Put each commodity on its kappa paths of largest x and update Lambda; None if the paths are malformed."""
     x, paths = np.asarray(values["x"], dtype=float), data.paths_of(values)
     if paths is None or x.shape != (paths.paths,) or not np.isfinite(x).all():
         return None
