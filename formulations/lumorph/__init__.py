@@ -310,7 +310,7 @@ def _per_arc(crossing: I64, arcs: I64) -> I64:
 
 
 def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64]:
-    """Numbers of pairs, tails and heads in each rectangle ``[r1, r2] x [c1, c2]``, ``(R, R, C, C)`` by r1, r2, c1, c2."""
+    """Numbers of pairs, tails and heads in rectangles ``[r1, r2] x [c1, c2]``, ``(R, R, C, C)`` by r1, r2, c1, c2."""
     rows, columns = shape
     boxes = []
     for first, second in ((tail, head), (tail, tail), (head, head)):

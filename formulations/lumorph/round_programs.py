@@ -270,7 +270,7 @@ def _received(program: RoundProgram, counted: Mask) -> sp.csr_array:
 
 
 def residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, float]:
-    """Worst violation of (1)-(9) by C ``(N,)`` and R ``(T,)``, from numpy alone, under the names in the module docstring.
+    """Worst violation of (1)-(9) by C ``(N,)`` and R ``(T,)``, from numpy alone, named as in the module docstring.
 
     ``binary`` is the distance of C and R from 0 and 1.
     """

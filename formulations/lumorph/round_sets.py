@@ -269,9 +269,7 @@ def sufficient_rounds(program: RoundProgram) -> int:
         shape = (int(mesh.shape[0]), int(mesh.shape[1]))
         if program.routes_kind == "straight":
             results.append(-(-_by_shifts(program, shape, source, target) // k))
-        if (
-            _members(program).size == mesh.n and program.routes_kind != "algorithm-2"
-        ):  # routes between vertices in one line are straight
+        if _members(program).size == mesh.n and program.routes_kind != "algorithm-2":  # routes in a line are straight
             moved = int(np.count_nonzero(program.collective.spread))
             results.append(-(-moved // k) * sum((size - 1).bit_length() for size in shape))
     return max(min(results), 1)
