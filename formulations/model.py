@@ -61,7 +61,7 @@ class Parameter:
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", self.name):
-            msg = f"{where}: the name must consist of letters, digits, '_', '.' and '-', and begins with a letter"
+            msg = f"{where}: the name must consist of letters, digits, '_', '.' and '-', and begin with a letter"
             raise BadInput(msg)
         if not callable(self.kind):
             msg = f"{where}: kind must be a type such as int, float, bool or str, not {self.kind!r}"

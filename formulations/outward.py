@@ -93,7 +93,7 @@ def down(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
 
 
 def whole(terms: NDArray[np.float64]) -> bool:
-    """Whether terms are whole numbers with an exact sum in any order: their absolute values add up to less than 2^53."""
+    """Whether terms are whole numbers with an exact sum in any order: their sizes add up to less than 2^53."""
     with np.errstate(all="ignore"):
         return bool(np.abs(terms).sum() < 2**53 and (terms == np.rint(terms)).all())
 

@@ -29,7 +29,7 @@ MOST_SWEEPS = 50
 
 @dataclass(frozen=True, eq=False)
 class RouteSet:
-    """Candidate routes: ``source`` and ``target`` ``(K,)``, ``pair`` ``(P,)``, ``start``, ``arcs`` of the module docstring."""
+    """Candidate routes (module docstring): ``source``, ``target`` ``(K,)``, ``pair`` ``(P,)``, ``start``, ``arcs``."""
 
     source: I64
     target: I64

@@ -240,7 +240,10 @@ class StepCost:
             msg = f"optree: unknown conversion {self.conversion!r}; use one of {', '.join(CONVERSIONS)}"
             raise BadInput(msg)
         if not (self.clock > 0 and self.bandwidth > 0 and self.delay >= 0):
-            msg = f"optree: clock {self.clock}, bandwidth {self.bandwidth} must be positive, delay {self.delay} nonnegative"
+            msg = (
+                f"optree: clock {self.clock} and bandwidth {self.bandwidth} must be positive, "
+                f"delay {self.delay} must not be negative"
+            )
             raise BadInput(msg)
 
     @staticmethod
