@@ -1,4 +1,4 @@
-"""Formulations: models with their checkers and bounds, found by name. No solver is called from here."""
+"""Formulations: models with their checkers and bounds, found by name. No solver is called here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opticoll.instances.spec import contributed, modules_of, nearest
 
 #: Sub-packages with the formulations of one paper each; the other sub-packages are shared.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
-#: Modules of the formulations that are of no paper.
+#: Modules of the formulations that belong to no paper.
 _MODULES = {"matrix.program": "matrix_form", "topology.design": "degree_design"}
 
 
@@ -48,18 +48,18 @@ def formulations() -> dict[str, Formulation]:
 
 
 def formulation(name: str | Formulation) -> Formulation:
-    """The formulation called ``name``; a formulation is returned as it is.
+    """Return the formulation called ``name``; a formulation object is returned unchanged.
 
     Raises
     ------
     BadInput
-        If there is no such formulation; the message suggests the closest name. Also for a formulation made by the user
-        that has the name of another one.
+        If there is no such formulation; the message suggests the closest name. Also if a user-defined formulation
+        has the name of another one.
     """
     if isinstance(name, Formulation):
         known = _found(name.name)
         if known is not None and known is not name:
-            msg = f"formulation {name.name!r}: opticoll or a plug-in has another one of this name; choose another name"
+            msg = f"formulation {name.name!r}: opticoll or a plug-in already uses this name; choose another name"
             raise BadInput(msg)
         return name
     result = _found(name)
@@ -68,7 +68,7 @@ def formulation(name: str | Formulation) -> Formulation:
         known_names = formulations()
         if name not in known_names:
             hint = nearest(name, known_names)
-            own = "; load a file of your own with --plugin FILE.py" if hint.startswith("known") else ""
+            own = "; load your own file with --plugin FILE.py" if hint.startswith("known") else ""
             msg = f"unknown formulation {name!r}; {hint}{own}"
             raise BadInput(msg)
         return known_names[name]
@@ -76,28 +76,28 @@ def formulation(name: str | Formulation) -> Formulation:
 
 
 def _found(name: str) -> Formulation | None:
-    """The formulation called ``name``, ours from its module alone; None if there is none."""
+    """Look up a formulation, ours by importing only its module; None if there is none."""
     paper, _, module = name.replace("-", "_").partition(".")
     path = f"{__name__}.{_MODULES.get(name, f'{paper}.{module}')}"
     if name in _MODULES or (paper in PAPERS and module.isidentifier() and find_spec(path) is not None):
-        for model in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
+        for model in contributed((path,), "FORMULATION"):  # only this module, without importing all others
             if isinstance(model, Formulation) and model.name == name:
                 return model
     return next((model for model in plugins.contributed("FORMULATION") if model.name == name), None)
 
 
 def named(model: Formulation) -> bool:
-    """Whether a formulation is found by its name, also in another process."""
+    """Whether a formulation can be looked up by name, including in another process."""
     return _found(model.name) is model
 
 
 def bounds_of(model: Formulation, data: object) -> list[Bound]:
-    """The analytic bounds of a formulation.
+    """Compute the analytic bounds of a formulation.
 
     Raises
     ------
     BadInput
-        If its function returns something else than a list of bounds.
+        If its function returns anything but a list of bounds.
     """
     result = model.bounds(data)
     if not isinstance(result, list) or not all(isinstance(bound, Bound) for bound in result):
@@ -108,7 +108,7 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
 
 
 def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bound]:
-    """The bounds on a formulation that plug-ins contribute; they are shown, and never used as a proof.
+    """Compute the bounds contributed by plug-ins; they are shown but never used as a proof.
 
     A bound is a function of the instance, or of the instance and the formulation's data. It returns a number, a
     :class:`~opticoll.formulations.model.Bound`, or None where it does not apply.
@@ -116,7 +116,7 @@ def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bo
     Raises
     ------
     BadInput
-        If one returns something else.
+        If a function returns anything else.
     """
     results = []
     for function in plugins.own_bounds(model.name):
@@ -125,7 +125,7 @@ def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bo
         if isinstance(value, Bound):
             results.append(replace(value, paper=value.paper or "own"))
         elif isinstance(value, Real) and not math.isnan(float(value)):
-            summary = (getdoc(function) or "a bound of a plug-in").split("\n")[0].rstrip(".")
+            summary = (getdoc(function) or "a bound from a plug-in").split("\n")[0].rstrip(".")
             results.append(Bound(name, float(value), summary, "own"))
         elif value is not None:
             where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"

@@ -6,7 +6,7 @@ solver are checked against that declaration before any other use, because an ind
 ``index_sets`` names the indices along the axes: vertices by the labels of the topology, an arc as ``u -> v``, a
 commodity as ``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
 
-Solution files may hold arrays in coordinate form.
+Solution files may contain arrays in coordinate form.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Size:
-    """A size that depends on the solution, such as its number of paths; equal in all arrays that refer to it.
+    """A size that depends on the solution, such as its number of paths; the same in all arrays that refer to it.
 
-    ``plus`` is added to it where it is used; ``most`` is its largest value, None for no limit of its own.
+    ``plus`` is added to it where it is used; ``most`` is its largest value, None for no limit.
     """
 
     name: str
@@ -52,16 +52,16 @@ class Array:
     Parameters
     ----------
     shape
-        Its size along every axis.
+        Size along every axis.
     low, high
         Range of whole numbers; ``high`` may differ by column (a tuple along the last axis), or be a size. Both None
         for real numbers.
     required
-        Whether a solution must have it.
+        Whether a solution must contain the array.
     axes
         Name of the index set along every axis; its indices are named by the formulation's ``index_sets``.
     entries
-        Index set that the entries are members of, counted from ``base``, or one per column of the last axis, which then
+        Index set to which the entries belong, counted from ``base``, or one per column of the last axis, which then
         needs no name in ``axes``. Entries below ``base`` stand for no member. None for quantities.
     unit
         Unit of a quantity, empty for plain numbers.
@@ -102,11 +102,11 @@ def check_shapes(
     given
         Shape of every array.
     most
-        Largest size that the solution may choose along an axis, None for no limit.
+        Largest size that the solution may choose along an axis; None for no limit.
 
     Returns
     -------
-    The sizes that the solution chooses, by name.
+    Sizes chosen by the solution, by name.
 
     Raises
     ------
@@ -115,11 +115,11 @@ def check_shapes(
     """
     for name in given:
         if name not in declared:
-            msg = f"{where}: there is no array {name[:60]!r} in this formulation; it has {', '.join(declared)}"
+            msg = f"{where}: this formulation has no array {name[:60]!r}; its arrays are {', '.join(declared)}"
             raise BadFile(msg)
     for name, array in declared.items():
         if array.required and name not in given:
-            msg = f"{where}: the array {name!r} is missing; a solution needs it"
+            msg = f"{where}: the required array {name!r} is missing"
             raise BadFile(msg)
     sizes: dict[str, int] = {}
     for name, shape in given.items():
@@ -155,7 +155,7 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
         msg = f"{where}: its entries are of type {array.dtype}, expected numbers"
         raise BadFile(msg)
     if array.dtype.kind == "f":
-        # A finite sum implies finite entries, and needs no temporary array.
+        # A finite sum implies finite entries without a temporary array.
         with np.errstate(all="ignore"):
             finite = bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
         if not finite:
@@ -180,28 +180,28 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
 
 # Names of indices, and loads of links --------------------------------------------------------------------------
 
-#: Names along an axis: one per index, or several named columns of them.
+#: Names along an axis: one per index, or several named columns of names.
 Names = Sequence[object] | Mapping[str, Sequence[object]]
 IndexSets = Mapping[str, Names]
 
-#: Units that a shard size and a capacity unit convert (:mod:`opticoll.instances.digraph`).
+#: Units that are converted by a shard size and a capacity unit (:mod:`opticoll.instances.digraph`).
 SHARDS, BANDWIDTHS, TIME = "shards", "link bandwidths", "shards / link bandwidth"
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The load of every link under a solution.
+    """Load of every link under a solution.
 
     Parameters
     ----------
     topology
         The links, as its arcs; m of them.
     load
-        What every link carries [``load_unit``], ``(m,)``.
+        Load of every link [``load_unit``], ``(m,)``.
     capacity
         Capacity of every link [``capacity_unit``], ``(m,)``.
     time
-        Duration in which the load is carried, so utilisation = load / (capacity time); 1 for rates.
+        Duration in which the load is carried, so that utilisation = load / (capacity time); 1 for rates.
     load_unit, capacity_unit
         Units for tables and plots.
     """
@@ -223,14 +223,14 @@ class Links:
 
 
 def vertex_names(topology: Topology) -> list[int | str]:
-    """Indices of the vertices in Pyomo: labels, or numbers where these are the labels, ``(n,)``."""
+    """Indices of the vertices in Pyomo: labels, or numbers if these are the labels, ``(n,)``."""
     if len(set(topology.labels)) < topology.n:
         return list(range(topology.n))
     return [u if label == str(u) else label for u, label in enumerate(topology.labels)]
 
 
 def arc_names(topology: Topology) -> list[str]:
-    """Indices of the arcs in Pyomo, ``(m,)``: ``tail->head``, from the second parallel arc on with ``#2``, ...."""
+    """Indices of the arcs in Pyomo, ``(m,)``: ``tail->head``, with ``#2``, ... from the second parallel arc on."""
     vertices, copies, names = vertex_names(topology), Counter[tuple[int, int]](), []
     for ends in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
         copies[ends] += 1
@@ -265,7 +265,7 @@ def pair_labels(topology: Topology, sources: I64, targets: I64) -> list[str]:
 
 
 def arc_labels(topology: Topology) -> list[str]:
-    """``u -> v`` for every arc; parallel arcs are numbered in their order."""
+    """``u -> v`` for every arc; parallel arcs are numbered in order."""
     seen: dict[str, int] = {}
     results = []
     for name in pair_labels(topology, topology.tail, topology.head):
@@ -290,22 +290,22 @@ def round_sets(topology: Topology) -> dict[str, Names]:
 
 
 def round_links(topology: Topology, schedule: RoundSchedule, per_round: int) -> Links:
-    """Circuits over every arc in all rounds; an arc has room for ``per_round`` circuits in a round."""
+    """Circuits over every arc in all rounds; an arc can carry ``per_round`` circuits per round."""
     load = np.bincount(schedule.circuit_arcs, minlength=topology.arcs).astype(float)
     room = np.full(topology.arcs, float(per_round))
     return Links(topology, load, room, float(schedule.rounds), "circuits", "circuits per round")
 
 
-#: Largest array that is read [entries].
+#: Size limit of an array that is read [entries].
 MAX_ENTRIES = 200_000_000
-#: Most axes of an array.
+#: Maximum number of axes of an array.
 MAX_AXES = 8
 
 
 def named_arrays(
     document: Mapping[str, Json], key: str, path: Path, declare: Callable[[Collection[str]], Mapping[str, Array]]
 ) -> dict[str, F64]:
-    """Named arrays from their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
+    """Read named arrays in coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
 
     Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
     entries that the document lists.
@@ -315,7 +315,7 @@ def named_arrays(
     document, key, path
         The document, the key of its arrays, and its file.
     declare
-        Function from the names found to the arrays allowed.
+        Function that maps the names in the document to the declared arrays.
 
     Raises
     ------
@@ -336,7 +336,7 @@ def named_arrays(
 
 
 def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
-    """The shape of an array in coordinate form; raises BadFile if it has none or too many entries."""
+    """The shape of an array in coordinate form; raises BadFile if there is none or it has too many entries."""
     if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
         msg = f"{where} needs 'shape', 'index' and 'value'"
         raise BadFile(msg)
@@ -347,10 +347,10 @@ def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
         raise BadFile(msg)
     result = tuple(s for s in sizes if s is not None)
     if math.prod(result) > MAX_ENTRIES:
-        msg = f"{where}: {math.prod(result)} entries are more than the {MAX_ENTRIES} that are read"
+        msg = f"{where}: {math.prod(result)} entries exceed the limit of {MAX_ENTRIES}"
         raise BadFile(msg)
     if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
-        msg = f"{where}: 'index' and 'value' must be lists of one length"
+        msg = f"{where}: 'index' and 'value' must be lists of the same length"
         raise BadFile(msg)
     return result
 
@@ -377,14 +377,14 @@ def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> F64
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number, as ``3`` or, as some tools write it, ``3.0``; None for anything else."""
+    """Read a whole number, ``3`` or, as some tools write it, ``3.0``; None for anything else."""
     if type(value) is int:
         return value
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
 def finite_number(value: Any) -> float | None:
-    """A finite number, None for anything else."""
+    """Read a finite number; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

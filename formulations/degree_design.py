@@ -1,4 +1,4 @@
-r"""Topology of given degree with the least all-to-all time.
+r"""Topology of given degree with minimum all-to-all time.
 
 Source  ours; the flow part is (6)-(9) of the all-to-all paper. Bounds: Cerf, Cowan, Mullin & Stanton, Networks 4, 1974
         (distances); Hoffman & Singleton, IBM J. 4, 1960, Damerell, Math. Proc. Camb. Phil. Soc. 74, 1973, and Bannai &
@@ -20,18 +20,18 @@ max F  s.t.
     balance[u,s]     inflow_u(g_s) - outflow_u(g_s) >= F                   u != s
     capacity[i,j]    sum_s g_sij <= x_ij
 
-T = 1/F is the time of an all-to-all on the topology, in shards and links. Two nodes have at most one link each way.
+T = 1/F is the time of an all-to-all [shards / link bandwidth]. Two nodes have at most one link each way.
 
 Bound  A node has at most d nodes at distance 1, and a node at distance k has at most d links on (``directed``), or
-d-1 (two-way), to nodes at distance k+1. Let S be the least sum of distances from a node. The flow of every source fills
-at least S links, so F <= C / (n S + e), with C <= n d links. If n d is odd and links are two-way, one node has d-1
-links: its sum is the least for d-1 links at the root, and C <= n d - 1. If n is 1 + d + ... + d^k with d, k >= 2, no
-digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d (d-1)^(k-1) with d >= 3, k >= 2,
-two-way graphs attain it only for k = 2 and d = 3, 7, perhaps 57 (Hoffman & Singleton; Damerell; Bannai & Ito):
-otherwise some pair is farther apart, seen from both ends: e = 2.
+d-1 (two-way), to nodes at distance k+1. Let S be the minimum sum of distances from a node. The flow of every source
+fills at least S links, so F <= C / (n S + e), with C <= n d links. If n d is odd and links are two-way, one node has
+d-1 links: its sum is the minimum for d-1 links at the root, and C <= n d - 1. If n is 1 + d + ... + d^k with d, k >= 2,
+no digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d (d-1)^(k-1) with d >= 3, k >= 2,
+two-way graphs attain it only for k = 2 and d = 3, 7, and possibly 57 (Hoffman & Singleton; Damerell; Bannai & Ito):
+otherwise some pair is farther apart, counted from both ends: e = 2.
 With racks, C is at most the sum over racks of min(r d, r (r-1) + U'), where U' <= min(U, c times the other racks) links
-leave a rack. And k racks of w nodes send w (n-w) shards over at most min(k U', (K-k) U', c k (K-k)) links, K racks in
-all, which bounds T by the quotient.
+leave a rack. And k of K racks with w nodes in all send w (n-w) shards over at most min(k U', (K-k) U', c k (K-k))
+links, so the quotient is a lower bound on T.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 NAME = "topology.design"
-#: Most nodes: the flows of a solution are n^3 numbers.
+#: Maximum number of nodes: the flows of a solution are n^3 numbers.
 MOST_NODES = 256
 
 
@@ -74,7 +74,7 @@ class Design:
 
     @property
     def links(self) -> int:
-        """Most links of a topology, C; a two-way link counts twice."""
+        """Maximum number of links of a topology, C; a two-way link counts twice."""
         total = self.n * self.degree
         if self.rack:
             sizes = np.bincount(self.rack_of).tolist()
@@ -92,7 +92,7 @@ class Design:
         return np.arange(self.n) // (self.rack or self.n)
 
     def leaving(self, size: int, racks: int = 1) -> int:
-        """Most links that leave ``racks`` racks with ``size`` nodes in all."""
+        """Maximum number of links that leave ``racks`` racks with ``size`` nodes in all."""
         rest, most = self.racks - racks, [size * self.degree, (self.n - size) * self.degree]
         if self.uplinks:
             most += [racks * self.uplinks, rest * self.uplinks]
@@ -108,7 +108,7 @@ class Design:
 
 
 def prepare(instance: object, parameters: Settings | None = None) -> Design:
-    """The data of the model.
+    """Prepare the data of the model.
 
     Raises
     ------
@@ -120,9 +120,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Design:
         raise NotApplicable(msg)
     off_diagonal = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
     if instance.groups or off_diagonal.min() <= 0 or off_diagonal.min() != off_diagonal.max():
-        msg = (
-            f"{NAME}: is for the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
-        )
+        msg = f"{NAME}: needs the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
         raise NotApplicable(msg)
     given = parameters or {}
     limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}
@@ -130,22 +128,22 @@ def prepare(instance: object, parameters: Settings | None = None) -> Design:
 
 
 def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
-    """The data of the model for n nodes of the given degree.
+    """Prepare the data of the model for n nodes of the given degree.
 
     Parameters
     ----------
     n, degree, directed
-        Nodes, links of a node, and whether links may run one way only.
+        Number of nodes, links per node, and whether links may be one-way.
     rack
-        Nodes of a rack, in their order; 0 for no racks.
+        Number of consecutive nodes per rack; 0 for no racks.
     cables, uplinks
-        Most cables from one rack to another, and from a rack to all others; 0 for any number.
+        Maximum number of cables from one rack to another, and from a rack to all others; 0 for no limit.
 
     Raises
     ------
     NotApplicable
-        If n is less than 2, the degree does not lie in 1..n-1, links of degree 1 cannot connect the nodes, or the racks
-        are no racks.
+        If n is less than 2, the degree does not lie in 1..n-1, one link per node cannot connect the nodes, or the racks
+        are inconsistent.
     """
     if n < 2:
         msg = f"{NAME}: a topology needs at least 2 nodes, not {n}"
@@ -154,13 +152,13 @@ def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: i
         msg = f"{NAME}: {n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}"
         raise NotApplicable(msg)
     if degree == 1 and n > 2 and not directed:
-        msg = f"{NAME}: {n} nodes are not connected by one two-way link each; use degree=2, or directed=true"
+        msg = f"{NAME}: one two-way link per node cannot connect {n} nodes; use degree=2 or directed=true"
         raise NotApplicable(msg)
     if min(rack, cables, uplinks) < 0 or rack >= n:
         msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
-        raise NotApplicable(msg + "take racks of 1 to n-1 nodes, and limits from 1")
+        raise NotApplicable(msg + "use racks of 1 to n-1 nodes and limits of at least 1")
     if bool(rack) != bool(cables or uplinks):
-        msg = f"{NAME}: racks and their cables go together; give rack=, and cables=, uplinks= or both"
+        msg = f"{NAME}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
         raise NotApplicable(msg)
     return Design(n, degree, directed, rack, cables, uplinks)
 
@@ -177,7 +175,7 @@ def _refuse_large(data: Design) -> None:
 
 
 def depth_sum(n: int, first: int, onward: int) -> int:
-    """Least sum of distances to n-1 others: ``first`` at distance 1, and ``onward`` times as many at each further one.
+    """Minimum sum of distances to n-1 others: ``first`` at distance 1, and ``onward`` times as many at each next one.
 
     With ``onward`` = 0, all but ``first`` are unreachable; the sum is then that of the nodes at distance 1.
     """
@@ -195,7 +193,7 @@ def least_time(data: Design) -> tuple[Fraction, str]:
 
 
 def _cut_time(data: Design) -> tuple[Fraction, str]:
-    """Lower bound on T by what whole racks send over their cables; 0 without racks."""
+    """Lower bound on T from the shards that whole racks send over their cables; 0 without racks."""
     best = Fraction(0), "no racks"
     for racks in range(1, data.racks):
         size = racks * data.rack
@@ -208,15 +206,15 @@ def _cut_time(data: Design) -> tuple[Fraction, str]:
 
 
 def _moore_time(data: Design) -> tuple[Fraction, str]:
-    """Lower bound on T by the distances in any topology."""
+    """Lower bound on T from the distances in any topology."""
     n, d = data.n, data.degree
     onward = d if data.directed else d - 1
     each = depth_sum(n, d, onward)
-    total, reason = n * each, f"least sum of distances {each} of every node"
+    total, reason = n * each, f"minimum sum of distances {each} for every node"
     if not data.directed and n * d % 2:
         fewer = depth_sum(n, d - 1, onward)
         total += fewer - each
-        reason += f", {fewer} of one that lacks a link, as {n} x {d} is odd"
+        reason += f", {fewer} for one that lacks a link, since {n} x {d} is odd"
     diameter = _moore_diameter(data)
     if data.directed and d >= 2 and diameter >= 2:
         total += 1
@@ -230,7 +228,7 @@ def _moore_time(data: Design) -> tuple[Fraction, str]:
 
 
 def _moore_diameter(data: Design) -> int:
-    """The k for which n is the Moore bound of degree d and diameter k, else 0."""
+    """Diameter k for which n is the Moore bound of degree d; 0 if there is none."""
     d, nodes, k = data.degree, 1, 0
     while nodes < data.n:
         nodes += d ** (k + 1) if data.directed else d * (d - 1) ** k
@@ -241,7 +239,7 @@ def _moore_diameter(data: Design) -> int:
 
 
 def bounds(data: Design) -> list[Bound]:
-    """Distances in any topology of the degree, and cuts between racks."""
+    """Bounds from distances in any topology of the degree, and from cuts between racks."""
     time, reason = _moore_time(data)
     result = [Bound("moore", outward.fraction_up(1 / time), reason, "topology")]
     if data.rack:
@@ -306,7 +304,7 @@ def build_pyomo(data: Design) -> PyomoModel:
     n, d = data.n, data.degree
     V = range(n)
     links = [(i, j) for i in V for j in V if i != j]
-    model = pyo.ConcreteModel(name="topology of least all-to-all time")
+    model = pyo.ConcreteModel(name="topology with minimum all-to-all time")
     model.x = pyo.Var(links, domain=pyo.Binary)
     model.g = pyo.Var([(s, i, j) for s in V for i, j in links if j != s], domain=pyo.NonNegativeReals)
     model.F = pyo.Var(domain=pyo.NonNegativeReals)
@@ -397,7 +395,7 @@ def residuals(data: Design, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def rack_excess(data: Design, links: F64) -> dict[str, float]:
-    """Links above the limits of the racks, for a matrix of links ``(n, n)``; empty without racks."""
+    """Links in excess of the rack limits, for a matrix of links ``(n, n)``; empty without racks."""
     if not data.rack:
         return {}
     member = np.eye(data.racks)[data.rack_of]
@@ -418,7 +416,7 @@ def objective(data: Design, values: Mapping[str, F64]) -> float:
 
 
 def topology_of(data: Design, values: Mapping[str, F64]) -> Topology:
-    """The topology that the links describe."""
+    """Build the topology of the chosen links."""
     tail, head = np.nonzero(np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))) == 1)
     return Topology(data.n, tail, head)
 
@@ -441,14 +439,14 @@ FORMULATION = Formulation(
     name=NAME,
     paper="topology",
     where="ours",
-    title="Topology of given degree with the least all-to-all time",
+    title="Topology of given degree with minimum all-to-all time",
     sense="max",
     problem="MILP",
     parameters=(
-        Parameter("directed", bool, default=False, help="links may run one way only"),
-        Parameter("rack", int, default=0, help="nodes of a rack; 0 for no racks"),
-        Parameter("cables", int, default=0, help="most cables from one rack to another; 0 for any number"),
-        Parameter("uplinks", int, default=0, help="most cables from a rack to all others; 0 for any number"),
+        Parameter("directed", bool, default=False, help="allow one-way links"),
+        Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
+        Parameter("cables", int, default=0, help="maximum number of cables from one rack to another; 0 for no limit"),
+        Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

@@ -10,7 +10,7 @@ min or max  c_0 + sum_j c_j x_j   s.t.
     row[i]      l_i <= sum_j A_ij x_j <= u_i
     column[j]   a_j <= x_j <= b_j
 
-Integer columns for which an MPS file states no bounds lie in [0, 1], as most readers have it.
+Integer columns for which an MPS file gives no bounds lie in [0, 1], as in most readers.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 NAME = "matrix.program"
-#: Least size that a row's violation is relative to.
+#: Minimum size to which a row's violation is relative.
 LEAST_SIZE = 1e-3
 
 
 def prepare(instance: object, parameters: Settings | None = None) -> MatrixProgram:
-    """The program itself.
+    """Return the program itself.
 
     Raises
     ------
@@ -56,13 +56,13 @@ def prepare(instance: object, parameters: Settings | None = None) -> MatrixProgr
 
 
 def of_instance(instance: object) -> Formulation[MatrixProgram]:
-    """The formulation with the sense and the problem class of a program."""
+    """Return the formulation with the sense and the problem class of a program."""
     program = prepare(instance)
     return replace(FORMULATION, sense=program.sense, problem="MILP" if program.integer.any() else "LP")
 
 
 def build_matrix(program: MatrixProgram) -> MatrixModel:
-    """The program as it is."""
+    """Return the matrix of the program unchanged."""
     return MatrixModel(
         program.A, program.row_lower, program.row_upper, program.col_lower, program.col_upper, program.cost,
         program.sense, {"x": ((program.n,), np.arange(program.n))}, {"row": ((program.rows,), np.arange(program.rows))},
@@ -71,7 +71,7 @@ def build_matrix(program: MatrixProgram) -> MatrixModel:
 
 
 def build_cvxpy(program: MatrixProgram) -> CvxpyModel:
-    """The program in CVXPY's matrix form; a row with two bounds counts as two constraints."""
+    """Build the program in CVXPY's matrix form; a row with two bounds counts as two constraints."""
     import cvxpy as cp
 
     A = program.A.tocsr()
@@ -97,7 +97,7 @@ def build_cvxpy(program: MatrixProgram) -> CvxpyModel:
 
 
 def build_pyomo(program: MatrixProgram) -> PyomoModel:
-    """The program in Pyomo, over columns 0, 1, ... and rows 0, 1, ..."""
+    """Build the program in Pyomo, over columns 0, 1, ... and rows 0, 1, ..."""
     import pyomo.environ as pyo
 
     def bound(value: Any) -> float | None:
@@ -141,7 +141,7 @@ def residuals(program: MatrixProgram, values: Values) -> dict[str, float]:
 
 
 def most_violated(program: MatrixProgram, values: Values, block: str) -> str:
-    """The name of the row or column that is violated most, by the measure of :func:`residuals`.
+    """Name of the most violated row or column, measured as in :func:`residuals`.
 
     ``block`` is ``row``, ``column`` or ``integrality``.
     """
@@ -153,7 +153,7 @@ def most_violated(program: MatrixProgram, values: Values, block: str) -> str:
 
 
 def _excesses(program: MatrixProgram, x: F64) -> tuple[F64, F64]:
-    """Relative steps of every row, ``(rows,)``, and column, ``(n,)``, outside of its bounds."""
+    """Relative bound violation of every row, ``(rows,)``, and column, ``(n,)``."""
     terms = program.data * np.repeat(x, np.diff(program.indptr))
     activity = np.bincount(program.indices, weights=terms, minlength=program.rows)
     largest = np.full(program.rows, LEAST_SIZE)
@@ -165,7 +165,7 @@ def _excesses(program: MatrixProgram, x: F64) -> tuple[F64, F64]:
 
 
 def _excess(value: NDArray[Any], lower: F64, upper: F64, size: F64) -> F64:
-    """Relative step of every value outside of its bounds, at least 0."""
+    """Relative bound violation of every value, at least 0."""
     worst = np.zeros(value.size)
     for bound, step in ((lower, lower - value), (upper, value - upper)):
         scale = np.maximum(size, np.abs(np.where(np.isfinite(bound), bound, 0.0)))
@@ -179,7 +179,7 @@ def objective(program: MatrixProgram, values: Values) -> float:
 
 
 def unfold(program: MatrixProgram, values: Values) -> dict[str, F64]:
-    """Set columns that appear nowhere in the program, which modelling layers leave out, to a value in their bounds."""
+    """Set columns that appear nowhere in the program, which modelling layers omit, to a value within their bounds."""
     absent = (np.diff(program.indptr) == 0) & (program.cost == 0)
     if not absent.any():
         return dict(values)
@@ -191,7 +191,7 @@ def unfold(program: MatrixProgram, values: Values) -> dict[str, F64]:
 
 
 def bounds(program: MatrixProgram) -> list[Bound]:
-    """None: nothing is known of a program but its matrix."""
+    """No bounds: nothing is known about a program except its matrix."""
     return []
 
 

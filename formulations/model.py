@@ -3,7 +3,7 @@
 A formulation is a module in a paper's sub-package of :mod:`opticoll.formulations`, or a plug-in
 (:mod:`opticoll.instances.plugins`), that ends with ``FORMULATION = Formulation(...)``; the name of ours is
 ``paper.module-name``. It builds declarative models, checks solutions with numpy alone,
-and computes bounds. It never calls a solver and does not choose one.
+and computes bounds. It neither calls nor chooses a solver.
 
 Values (of variables) and duals (of named constraints) are passed as ``dict[str, ndarray]`` under the names of the
 module's docstring. Scalars are 0-d arrays.
@@ -40,8 +40,8 @@ Form = Literal["cvxpy", "pyomo", "matrix"]
 Axis: TypeAlias = "int | Sequence[Hashable]"
 
 
-#: What a value of a parameter is called in messages.
-_KINDS: Mapping[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+#: Name of the kind of a parameter's value in messages.
+_KINDS: Mapping[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
 
 class NotApplicable(BadInput):
@@ -61,16 +61,16 @@ class Parameter:
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", self.name):
-            msg = f"{where}: the name consists of letters, digits, '_', '.' and '-', and begins with a letter"
+            msg = f"{where}: the name must consist of letters, digits, '_', '.' and '-', and begin with a letter"
             raise BadInput(msg)
         if not callable(self.kind):
             msg = f"{where}: kind must be a type such as int, float, bool or str, not {self.kind!r}"
             raise BadInput(msg)
         if not isinstance(self.help, str) or not self.help.strip():
-            msg = f"{where}: help must be a text, not {self.help!r}"
+            msg = f"{where}: help must be a string, not {self.help!r}"
             raise BadInput(msg)
         if not isinstance(self.choices, tuple) or not all(isinstance(one, str) for one in self.choices):
-            msg = f"{where}: choices must be a tuple of texts, not {self.choices!r}"
+            msg = f"{where}: choices must be a tuple of strings, not {self.choices!r}"
             raise BadInput(msg)
         if self.kind in _KINDS and self.default is not None:
             self.read(self.default, "the default")
@@ -100,13 +100,13 @@ class Parameter:
             msg = f"{where}: parameter {self.name!r} must be {_KINDS.get(self.kind, self.kind.__name__)}, not {text!r}"
             raise BadInput(msg) from None
         if self.choices and value not in self.choices:
-            msg = f"{where}: parameter {self.name!r} is one of {', '.join(self.choices)}, not {text!r}"
+            msg = f"{where}: parameter {self.name!r} must be one of {', '.join(self.choices)}, not {text!r}"
             raise BadInput(msg)
         return value
 
 
 def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, object], where: str) -> dict[str, Setting]:
-    """The value of every parameter: as given, converted to its type, or its default.
+    """Return the value of every parameter: as given, converted to its type, or its default.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class CvxpyModel:
 
 @dataclass(frozen=True)
 class Named:
-    """A CVXPY variable or constraint and the place of its entries in the named array, see :class:`CvxpyModel`."""
+    """A CVXPY variable or constraint and the positions of its entries in the named array, see :class:`CvxpyModel`."""
 
     item: Any
     shape: tuple[int, ...]
@@ -149,8 +149,8 @@ class PyomoModel:
     """A Pyomo model with the axes of its named variables and constraints.
 
     An axis is the length of a dimension of the named array, whose Pyomo indices are 0, 1, ...; or the Pyomo indices
-    themselves, in the order of the array. Such an index is a number, a text, or a tuple of these: ``chord[i,j,h]`` may
-    be an array of two dimensions, the pair (i,j) and h.
+    themselves, in the order of the array. Such an index is a number, a string, or a tuple of these: ``chord[i,j,h]``
+    may be an array of two dimensions, the pair (i,j) and h.
     """
 
     model: pyo.ConcreteModel
@@ -164,7 +164,7 @@ class MatrixModel:
 
     ``A`` is sparse, ``(rows, columns)``; bounds may be infinite. ``variables`` and ``constraints`` map a name to its
     shape and the columns (rows) of its entries in C order, -1 for entries without one. A formulation with this form
-    is stated in CVXPY and Pyomo too; the three share no rows, and a test checks that they give the same matrix.
+    is also stated in CVXPY and Pyomo; the three share no rows, and a test checks that they give the same matrix.
     """
 
     A: sp.csc_array
@@ -207,25 +207,25 @@ _OPTIONAL_HOOKS = (
 
 
 def _instance_itself(instance: Any, parameters: Settings) -> Any:
-    """Data of a formulation that takes the instance as it is."""
+    """Default data of a formulation: the instance itself."""
     return instance
 
 
 def _no_bounds(data: object) -> list[Bound]:
-    """Bounds of a formulation that has none."""
+    """Default bounds of a formulation: none."""
     return []
 
 
 @dataclass(frozen=True, kw_only=True)
 class Formulation(Generic[Data]):
-    """A model, stated over its own type of data: how it is built, checked and bounded.
+    """A model over its own type of data: how it is built, checked and bounded.
 
     Required are ``name``, ``title``, ``sense``, ``build``, ``residuals`` and ``objective``.
 
     Parameters
     ----------
     name, title
-        Name, e.g. ``alltoall.master``; a title of one line.
+        Name, e.g. ``alltoall.master``; one-line title.
     paper, where
         Short name of the paper; equation numbers.
     sense, problem
@@ -234,10 +234,10 @@ class Formulation(Generic[Data]):
         Parameters that ``--set`` may change.
     prepare
         ``(instance, parameters) -> data``. Returns the typed data of the docstring; raises :class:`NotApplicable`
-        where the formulation does not make sense. All other functions take this data; by default the instance.
+        where the formulation does not make sense. All other functions take these data; by default the instance.
     build
         ``data -> CvxpyModel | PyomoModel | MatrixModel`` by form (``"cvxpy"``, ``"pyomo"``, ``"matrix"``); the first
-        form is the default. Also ``data -> cp.Problem`` or ``data -> pyo.ConcreteModel``: then the variables are called
+        form is the default. Also ``data -> cp.Problem`` or ``data -> pyo.ConcreteModel``: the variables are then named
         as in the model, and Pyomo's indices are numbers from 0.
     residuals
         ``(data, values) -> {constraint block: worst violation}``, computed with numpy alone. Violations are relative
@@ -247,7 +247,7 @@ class Formulation(Generic[Data]):
     bounds
         ``data -> [Bound, ...]``, analytic bounds; none by default.
     closed_forms
-        ``data -> [Bound, ...]``, the cheap ones among ``bounds`` that are exact. Every run is checked against them.
+        ``data -> [Bound, ...]``, those among ``bounds`` that are exact and cheap. Every run is checked against them.
     arrays
         ``(data, names) -> {name: Array}``, shapes and ranges of the arrays of a solution that consists of ``names``.
         Checked before any other function reads the values. By default the variables of the model that was built.
@@ -258,19 +258,19 @@ class Formulation(Generic[Data]):
     repair
         ``(data, values) -> values | None``, an exactly feasible solution near an approximate one.
     metrics
-        ``(data, objective) -> {name: number}``. ``objective`` is the verified value. Without one, a formulation of the
-        package gets None, to give what does not depend on a value; one from outside the package is not called.
+        ``(data, objective) -> {name: number}``. ``objective`` is the verified value. Without a value, a formulation of
+        the package gets None, to give metrics that need no value; one from outside the package is not called.
     describe
         ``(data, values) -> {name: number or list}``, properties of a verified solution, added to the metrics.
     restriction
-        ``data -> str | None``, what a parameter restricts the optimum to, as words that follow "optimal": "over the
-        given paths (4 shortest paths)". None where the optimum holds without condition. A solution whose metrics have
-        ``unrestricted_proven`` is optimal without it. Reported as ``metrics.conditional_on``.
+        ``data -> str | None``, the restriction of the optimum by a parameter, as words that follow "optimal": "over the
+        given paths (4 shortest paths)". None if the optimum is unconditional. A solution whose metrics have
+        ``unrestricted_proven`` is optimal without the restriction. Reported as ``metrics.conditional_on``.
     estimate
         ``data -> {"variables", "constraints", "nonzeros", "integers"}``, the size of the matrix.
     early_estimate
         ``(instance, parameters) -> size``, at most what ``estimate`` returns, before ``prepare``; for formulations
-        whose data alone may exceed the memory. None where it is unknown.
+        whose data alone may exceed the memory. None if unknown.
     unfold
         ``(data, values) -> values``, adds the named arrays of the docstring to a solver's values; for models whose
         variables are a flat list.
@@ -278,22 +278,23 @@ class Formulation(Generic[Data]):
         ``data -> Bound | None``, a bound that excludes every solution that the parameters allow. Nothing is solved
         then, and the bound is reported.
     derived
-        ``data -> Fractions``, the numbers of the matrix that are computed from the data and are not decimals of them,
-        such as shares of a total: what the floats of the model stand for, for exact solving. Signs do not matter.
+        ``data -> Fractions``, the numbers of the matrix that are computed from the data rather than given there as
+        decimals, such as shares of a total: the exact values of the model's floats, for exact solving. Signs do not
+        matter.
     needs
         Formulation whose solution is part of the data. ``prepare`` takes its values as third argument.
     concurrent
         Name of the variable F if the model is a concurrent flow: F is maximised, and scaling F and all flows by the
-        same factor keeps every row but the capacities satisfied. The model can then be solved for T = 1/F.
+        same factor keeps every row except the capacities satisfied. The model can then be solved for T = 1/F.
     given_by
         Parameter that names the method whose ``construct`` gives data that the instance lacks. ``prepare`` then takes
         that function as third argument.
     size
         Number of variables as a formula.
     meaning
-        What the objective is, with its unit in brackets; a function of the data where it depends on parameters.
+        Meaning of the objective, with its unit in brackets; a function of the data if it depends on parameters.
     shards
-        Whether data are counted in shards, so their size gives bytes and, with a unit of capacity, seconds.
+        Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
     index_sets
         ``(data, values) -> {axis: names}``, names of the indices along the axes that ``arrays`` declares
         (:mod:`opticoll.formulations.arrays`). Indices of other axes are numbered.
@@ -303,12 +304,12 @@ class Formulation(Generic[Data]):
         ``(data, values) -> RoundSchedule``, for formulations whose solutions are schedules of rounds.
     label_invariant
         ``parameters -> bool``, whether isomorphic topologies have the same optimum: nothing depends on the numbers of
-        vertices and arcs, neither a root nor ties between paths. By default it is not assumed, and ``opticoll sweep``
+        vertices and arcs, neither a root nor ties between paths. By default this is not assumed, and ``opticoll sweep``
         solves isomorphic copies too.
     replay
-        ``(data, RoundSchedule) -> {block: violation}``, the check of a schedule of rounds from elsewhere.
+        ``(data, RoundSchedule) -> {block: violation}``, the check of an external schedule of rounds.
     of_instance
-        ``instance -> Formulation``, the formulation with the sense and problem class of an instance, where these
+        ``instance -> Formulation``, the formulation with the sense and problem class of an instance, if these
         depend on it; ``problem`` is then the more general class.
     """
 
@@ -353,7 +354,7 @@ class Formulation(Generic[Data]):
     def __post_init__(self) -> None:
         where = f"formulation {self.name!r}"
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
-            msg = f"{where}: the name consists of letters, digits, '.', '-' and '_'"
+            msg = f"{where}: the name must consist of letters, digits, '.', '-' and '_'"
             raise BadInput(msg)
         for hook, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
             if getattr(self, hook) not in choices:
@@ -370,7 +371,7 @@ class Formulation(Generic[Data]):
                 msg = f"{where}: {hook} must be a function, not {function!r}"
                 raise BadInput(msg)
         if not isinstance(self.parameters, tuple) or not all(isinstance(one, Parameter) for one in self.parameters):
-            msg = f"{where}: parameters must be a tuple of Parameter objects; end a tuple of one with a comma"
+            msg = f"{where}: parameters must be a tuple of Parameter objects; end a one-element tuple with a comma"
             raise BadInput(msg)
 
     def __str__(self) -> str:
@@ -387,7 +388,7 @@ class Formulation(Generic[Data]):
         return tuple(self.build)
 
     def metrics_at(self, data: Data, objective: float | None) -> Mapping[str, Json]:
-        """What ``metrics`` gives at a verified value, or None without one; empty where it is not called."""
+        """Metrics at a verified value, or at None without one; empty if ``metrics`` is not called."""
         if self.metrics is None or (objective is None and self.own):
             return {}
         return self.metrics(data, objective)

@@ -1,10 +1,10 @@
-r"""Floating-point sums, products and quotients rounded outward, so bounds stay on the safe side.
+r"""Floating-point sums, products and quotients rounded outward, so that bounds remain valid.
 
 Every function returns numbers that are provably at most (``_down``) or at least (``_up``) the exact result of the
 stated operation on the given floats. The error terms are the standard ones of rounding-error analysis (N. Higham,
 *Accuracy and Stability of Numerical Algorithms*, 2nd ed., sections 3.1 and 4.2): with unit round-off
 :math:`u = 2^{-53}`, a sum or inner product of k terms in any order differs from the exact one by at most
-:math:`\gamma_k = k u / (1 - k u)` times the sum of absolute values, plus at most one smallest denormal a product for
+:math:`\gamma_k = k u / (1 - k u)` times the sum of absolute values, plus at most one smallest denormal per product for
 underflow. Overflow gives an infinite, hence useless but valid, result.
 """
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 UNIT = 2.0**-53
 #: Smallest positive (denormal) float: the largest error of one product by underflow.
 TINY = 5e-324
-#: Long sums are computed in blocks of this many terms, which keeps the error term small.
+#: Number of terms per block of a long sum, which keeps the error term small.
 BLOCK = 64
 
-#: Most significant digits of a decimal that counts as entered. Up to 15, its float tells it from every other decimal;
-#: with 12, a float that was computed passes for one in no more than one case of a thousand.
+#: Maximum significant digits of a decimal that counts as entered. Up to 15, its float identifies the decimal;
+#: with 12, a computed float passes for one in at most one case in a thousand.
 DIGITS = 12
 
 
 def decimal(value: float) -> Fraction:
-    """The shortest decimal that rounds to a finite float, as a fraction."""
+    """Shortest decimal that rounds to a finite float, as a fraction."""
     whole = int(value)
     return Fraction(whole) if whole == value and abs(whole) < 2**53 else Fraction(repr(float(value)))
 
@@ -44,21 +44,21 @@ def is_entered(value: float) -> bool:
 
 
 def entered(value: float) -> Fraction:
-    """The decimal of at most 12 digits that a float stands for.
+    """Decimal of at most 12 digits that a float stands for.
 
     Raises
     ------
     BadInput
-        If it is none: a number that was computed, or written in more digits.
+        If there is none: the number was computed, or written with more digits.
     """
     if not is_entered(value):
-        msg = f"exact: {value!r} is not a decimal of at most {DIGITS} digits; state it in fewer, or solve without exact"
+        msg = f"exact: {value!r} is not a decimal of at most {DIGITS} digits; give fewer digits, or solve without exact"
         raise BadInput(msg)
     return decimal(value)
 
 
 def digits_up(value: float, digits: int) -> float:
-    """A float at least ``value`` that stands for a decimal of at most ``digits`` <= 12 digits."""
+    """Round ``value`` up to a float that stands for a decimal of at most ``digits`` <= 12 digits."""
     near = float(f"{value:.{digits - 1}e}")
     if decimal(near) >= Fraction(value):
         return near
@@ -66,7 +66,7 @@ def digits_up(value: float, digits: int) -> float:
 
 
 def decimals(values: ArrayLike) -> list[Fraction]:
-    """The shortest decimals that round to the numbers of an array, each once: what seeded random data stand for."""
+    """Distinct shortest decimals that round to the numbers of an array: the values meant by seeded random data."""
     return [decimal(value) for value in np.unique(np.asarray(values, dtype=float)).tolist()]
 
 
@@ -77,7 +77,7 @@ def gamma(terms: int) -> float:
 
 
 def up(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
-    """At least the exact result that ``value`` approximates after ``roundings`` additions, products or quotients.
+    """Upper bound on the exact result that ``value`` approximates after ``roundings`` additions, products or quotients.
 
     Only for values built without cancellation (terms of one sign); nan becomes +inf.
     """
@@ -88,18 +88,18 @@ def up(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
 
 
 def down(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
-    """At most the exact result that ``value`` approximates; see :func:`up`. nan becomes -inf."""
+    """Lower bound on the exact result that ``value`` approximates; see :func:`up`. nan becomes -inf."""
     return -up(-np.asarray(value, dtype=float), roundings)
 
 
 def whole(terms: NDArray[np.float64]) -> bool:
-    """Whether terms are whole numbers whose sum has no rounding, in any order: their sizes add up to less than 2^53."""
+    """Whether terms are whole numbers with an exact sum in any order: their sizes add up to less than 2^53."""
     with np.errstate(all="ignore"):
         return bool(np.abs(terms).sum() < 2**53 and (terms == np.rint(terms)).all())
 
 
 def sum_up(terms: ArrayLike) -> float:
-    """At least the exact sum of ``terms``, whatever their signs; the sum itself of :func:`whole` terms."""
+    """Upper bound on the exact sum of ``terms`` of any sign; the sum itself for :func:`whole` terms."""
     terms = np.asarray(terms, dtype=float).ravel()
     if whole(terms):
         return float(terms.sum())
@@ -122,16 +122,16 @@ def _sum(terms: NDArray[np.float64]) -> tuple[float, int]:
 
 
 def sum_down(terms: ArrayLike) -> float:
-    """At most the exact sum of ``terms``, whatever their signs."""
+    """Lower bound on the exact sum of ``terms`` of any sign."""
     return -sum_up(-np.asarray(terms, dtype=float))
 
 
 def dot_up(a: ArrayLike, b: ArrayLike) -> float:
-    """At least the exact inner product of ``a`` and ``b``; a product of 0 and infinity counts as 0."""
+    """Upper bound on the exact inner product of ``a`` and ``b``; a product of 0 and infinity counts as 0."""
     a, b = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
     with np.errstate(all="ignore"):
         terms = a * b
-        if terms.size == 0 or terms.min() >= 0:  # no nan either
+        if terms.size == 0 or terms.min() >= 0:  # excludes nan, too
             total, roundings = _sum(terms)
             if np.isfinite(total):
                 lost = TINY * np.count_nonzero((a != 0) & (b != 0))
@@ -141,7 +141,7 @@ def dot_up(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def dot_down(a: ArrayLike, b: ArrayLike) -> float:
-    """At most the exact inner product of ``a`` and ``b``; a product of 0 and infinity counts as 0."""
+    """Lower bound on the exact inner product of ``a`` and ``b``; a product of 0 and infinity counts as 0."""
     a, b = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
     with np.errstate(all="ignore"):
         terms = a * b
@@ -154,7 +154,7 @@ def dot_down(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def quotient_up(numerator: float, denominator: float) -> float:
-    """At least ``numerator / denominator`` for ``denominator`` > 0; infinite where that is 0 or not a number."""
+    """Upper bound on ``numerator / denominator`` for ``denominator`` > 0; infinite if that is 0 or not a number."""
     if not denominator > 0:
         return np.inf
     with np.errstate(all="ignore"):
@@ -162,18 +162,18 @@ def quotient_up(numerator: float, denominator: float) -> float:
 
 
 def quotient_down(numerator: float, denominator: float) -> float:
-    """At most ``numerator / denominator`` for ``denominator`` > 0; -infinite where that is 0 or not a number."""
+    """Lower bound on ``numerator / denominator`` for ``denominator`` > 0; -infinite if that is 0 or not a number."""
     return -quotient_up(-numerator, denominator)
 
 
 def exponent(values: ArrayLike) -> int:
-    """The e with ``2^(e-1) <= max |values| < 2^e``, over finite values; 0 where all of them vanish."""
+    """Exponent e with ``2^(e-1) <= max |values| < 2^e``, over finite values; 0 if all of them are 0."""
     size = np.abs(np.asarray(values, dtype=float))
     return int(np.frexp(np.max(size, where=np.isfinite(size), initial=0.0))[1])
 
 
 def scaled_up(values: ArrayLike, power: int) -> NDArray[Any]:
-    """At least ``values * 2^power``; exact except for overflow and underflow."""
+    """Upper bound on ``values * 2^power``; exact except for overflow and underflow."""
     values = np.asarray(values, dtype=float)
     with np.errstate(all="ignore"):
         result = np.ldexp(values, power)
@@ -181,12 +181,12 @@ def scaled_up(values: ArrayLike, power: int) -> NDArray[Any]:
 
 
 def scaled_down(values: ArrayLike, power: int) -> NDArray[Any]:
-    """At most ``values * 2^power``; see :func:`scaled_up`."""
+    """Lower bound on ``values * 2^power``; see :func:`scaled_up`."""
     return -scaled_up(-np.asarray(values, dtype=float), power)
 
 
 def fraction_up(value: Fraction) -> float:
-    """The least float that is at least ``value``."""
+    """Smallest float that is at least ``value``."""
     try:
         result = float(value)
     except OverflowError:
@@ -195,15 +195,15 @@ def fraction_up(value: Fraction) -> float:
 
 
 def fraction_down(value: Fraction) -> float:
-    """The largest float that is at most ``value``."""
+    """Largest float that is at most ``value``."""
     return -fraction_up(-value)
 
 
 def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Positive lengths with the largest in [1/2, 1), ``(m,)``; empty where the shape is another or none is positive.
+    """Positive lengths with the largest in [1/2, 1), ``(m,)``; empty if the shape is wrong or none is positive.
 
-    Any lengths prove a bound. What is negative or not finite counts as 0, and zeros are replaced by lengths too small
-    to matter beside the capacities ``(m,)``: a zero would be no arc to the shortest-path code.
+    Any lengths prove a bound. Negative and non-finite lengths count as 0, and zeros are replaced by lengths too small
+    to matter relative to the capacities ``(m,)``: the shortest-path code would treat a zero as no arc.
     """
     lengths = np.asarray(lengths, dtype=float)
     if lengths.shape != capacity.shape:
@@ -219,7 +219,7 @@ def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) 
 def weighted_capacity(
     capacity: NDArray[np.float64], lengths: NDArray[np.float64], cost: float, power: int = 0
 ) -> float:
-    """``sum c l / (cost 2^power)`` rounded up, for a ``cost`` that is rounded down; infinite unless it is positive."""
+    """``sum c l / (cost 2^power)`` rounded up, for a ``cost`` that is rounded down; infinite if it is not positive."""
     scale = exponent(capacity)
     total = dot_up(scaled_up(capacity, -scale), lengths)
     return float(scaled_up(quotient_up(total, cost), scale - power))

@@ -4,11 +4,11 @@ Data    D_sv >= 0 demand from rank s to rank v [shards], ``(N, N)``; D_ss = 0.
         Ranks are the terminals in ascending order.
 
 uniform                 1 shard between all ordered pairs: the all-to-all
-random:SEED             every pair independently, uniform between 0 and 2
+random:SEED             every pair independent, uniform between 0 and 2
 gravity:SEED            D_sv ~ w_s w_v with independent exponential weights w (Roughan, ACM SIGCOMM CCR 35(5), 2005)
-permutation:SEED        every rank to one other, a random permutation without fixed points
-longest-matching        every rank to one other, a permutation of largest total hop distance: near the worst case of
-                        its volume (Jyothi et al., Measuring and understanding throughput of network topologies, SC
+permutation:SEED        every rank sends to one other: a random permutation without fixed points
+longest-matching        every rank sends to one other: a permutation of largest total hop distance, near the worst case
+                        for its volume (Jyothi et al., Measuring and understanding throughput of network topologies, SC
                         2016)
 file:PATH               a matrix or a list of pairs, see :mod:`opticoll.instances.readers.demand_tables`
 
@@ -39,36 +39,36 @@ if TYPE_CHECKING:
 
 UNIFORM = "uniform"
 FORMS = "uniform, random:SEED, gravity:SEED, permutation:SEED, longest-matching or file:PATH"
-#: Largest file that is read [bytes].
+#: Size limit of a demand file [bytes].
 MAX_BYTES = 256 << 20
-#: Most ranks of a demand matrix.
+#: Maximum number of ranks of a demand matrix.
 MAX_RANKS = 16_384
-#: Range of positive entries, and the largest ratio of two, so they are large compared with the tolerances of
+#: Range of positive entries, and largest ratio of two, so that they are large compared with the tolerances of
 #: solvers.
 LEAST, MOST, RATIO = 1e-6, 1e15, 1e12
-#: Least positive entry of the generated demands [shards].
+#: Smallest positive entry of the generated demands [shards].
 FLOOR = 1e-6
 
 
 class DemandSpec(str):
-    """A demand in its canonical form: seeds written out, files pinned to their contents, data named by their hash.
+    """Demand in canonical form: seeds written out, files pinned to their contents, data named by their hash.
 
     Parameters
     ----------
     value
-        Text, or data: an N×N array in rank order, a DataFrame, or a dict of pairs. As text, data are
+        A string, or data: an N×N array in rank order, a DataFrame, or a dict of pairs. As a string, data are
         ``matrix:HASH`` or, while they name ranks by labels, ``table:HASH``.
 
     Raises
     ------
     BadInput
-        For data of another kind or shape, and amounts that are negative or not finite.
+        For data of any other kind or shape, or amounts that are negative or not finite.
     """
 
     data: DemandTable | None = None
 
     def __new__(cls, value: object) -> DemandSpec:
-        """The canonical form; :func:`read_demand` reports errors of texts."""
+        """Return the canonical form; :func:`read_demand` reports errors in strings."""
         if isinstance(value, DemandSpec):
             return value
         if isinstance(value, Path):
@@ -86,14 +86,14 @@ class DemandSpec(str):
         return super().__new__(cls, word)
 
     def on(self, topology: Topology, where: str) -> DemandSpec:
-        """The same demand with its labels replaced by ranks of ``topology``, so equal data have equal texts."""
+        """Replace labels by ranks of ``topology``, so that equal data have equal strings."""
         if self.data is None or self.data.labels is None:
             return self
         return DemandSpec(read_demand(self, topology, where))
 
 
 def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | None:
-    """The demand ``(N, N)`` that the parameter ``demand`` names; None for 1 between all ranks, or no such parameter."""
+    """Demand ``(N, N)`` named by the parameter ``demand``; None if it is 1 between all ranks or not given."""
     stated = parameters.get("demand", UNIFORM)
     if isinstance(stated, str) and stated == UNIFORM:
         return None
@@ -102,7 +102,7 @@ def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | No
 
 
 def same_demand(stated: str, given: DemandSpec, topology: Topology, where: str) -> bool:
-    """Whether ``stated``, the text of a record or a solution, names the demand ``given``, whatever its form."""
+    """Whether ``stated``, the string in a record or a solution, names the demand ``given`` in any form."""
     if stated == given:
         return True
     if not stated.startswith("matrix:"):
@@ -116,7 +116,7 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
     Raises
     ------
     BadInput
-        For an unknown kind, a seed that is not a whole number, too many ranks, or data that are not a valid demand.
+        For an unknown kind, a seed that is not a whole number, too many ranks, or data that are no valid demand.
     BadFile
         For a file without a valid demand.
     """
@@ -173,7 +173,7 @@ def _gravity(ranks: int, draw: np.random.Generator) -> F64:
 
 
 def _to_volume(matrix: F64) -> F64:
-    """Set the diagonal to 0, scale the mean of the other entries to 1, and raise these to at least FLOOR."""
+    """Set the diagonal to 0, scale the other entries to mean 1, and raise them to at least FLOOR."""
     ranks = matrix.shape[0]
     np.fill_diagonal(matrix, 0.0)
     matrix *= ranks * (ranks - 1) / matrix.sum()
@@ -191,7 +191,7 @@ def _permutation(ranks: int, draw: np.random.Generator) -> F64:
 
 
 def _matched(image: I64) -> F64:
-    """N-1 shards from every rank to its image."""
+    """Demand of N-1 shards from every rank to its image."""
     matrix = np.zeros((image.size, image.size))
     matrix[np.arange(image.size), image] = image.size - 1.0
     return matrix
@@ -227,7 +227,7 @@ def _from_file(word: str, topology: Topology, where: str) -> F64:
 
 
 def checked(matrix: F64, what: str) -> F64:
-    """``matrix``, if it is a valid demand.
+    """Return ``matrix`` if it is a valid demand.
 
     Raises
     ------

@@ -7,10 +7,10 @@ Conventions used by every layer
     asked to keep them. An undirected link is a pair of opposite arcs. ``terminals`` are the vertices that send
     and receive shards: all of them, except where a modifier adds relay vertices (NICs).
 
-Sizes and rates as text, ``64MB``, ``64 MiB``, ``100Gb/s``
+Sizes and rates as strings, ``64MB``, ``64 MiB``, ``100Gb/s``
     ``B`` is a byte, ``b`` or ``bit`` a bit. Decimal prefixes are powers of 1000 (k, K, M, G, T, P), binary ones of 1024
     (Ki, Mi, Gi, Ti, Pi): ``1MB`` is 10^6 bytes, ``1MiB`` 2^20 bytes, ``1Mb`` 10^6 bits. A rate ends in ``/s`` or ``ps``
-    (``Gb/s``, ``Gbit/s``, ``Gbps``, ``GB/s``); its number may be left out, which means 1.
+    (``Gb/s``, ``Gbit/s``, ``Gbps``, ``GB/s``); its number may be omitted and is then 1.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def _bits(match: re.Match[str] | None, text: str, where: str, examples: str) -> 
 
 
 def split_rate(text: object) -> tuple[float, str] | None:
-    """Number and unit of a rate such as ``400Gbps``; None for anything else, also for a unit without a number."""
-    if not isinstance(text, str) or text[-1:].isdigit():  # by far the most texts are plain numbers
+    """Number and unit of a rate such as ``400Gbps``; None for anything else, including a unit without a number."""
+    if not isinstance(text, str) or text[-1:].isdigit():  # most strings by far are plain numbers
         return None
     match = _RATE.fullmatch(text.strip())
     if match is None or match["number"] is None:
@@ -70,17 +70,17 @@ def split_rate(text: object) -> tuple[float, str] | None:
 
 
 def is_size(text: object) -> bool:
-    """Whether a text is a number with a unit of size, such as ``3GB``."""
+    """Whether a string is a number with a unit of size, such as ``3GB``."""
     return isinstance(text, str) and not text[-1:].isdigit() and _SIZE.fullmatch(text.strip()) is not None
 
 
 def parse_size(text: str | float, where: str = "size") -> float:
-    """Bytes that ``text`` stands for; a number is one of bytes.
+    """Convert ``text`` to bytes; a plain number already counts bytes.
 
     Raises
     ------
     BadInput
-        Unless it is a positive size with a unit.
+        If it is not a positive size with a unit.
     """
     examples = "size; write for example 64MB (10^6 bytes), 64MiB (2^20 bytes) or 512Mb (bits)"
     if isinstance(text, int | float) and not isinstance(text, bool):
@@ -93,12 +93,12 @@ def parse_size(text: str | float, where: str = "size") -> float:
 
 
 def parse_rate(text: str, where: str = "rate") -> float:
-    """Bits per second that ``text`` stands for.
+    """Convert ``text`` to bits per second.
 
     Raises
     ------
     BadInput
-        Unless it is a positive rate.
+        If it is not a positive rate.
     """
     word = str(text).strip()
     return _bits(_RATE.fullmatch(word), word, where, "rate; write for example 100Gb/s (bits) or 12.5GB/s (bytes)")
@@ -126,7 +126,7 @@ class Instance(ABC):
     @property
     @abstractmethod
     def hash(self) -> str:
-        """SHA-256 of the contents in hexadecimal digits; spec and labels are not included."""
+        """SHA-256 of the contents in hexadecimal; spec and labels are not included."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Instance) and type(self) is type(other) and self.hash == other.hash
@@ -196,8 +196,8 @@ class Topology(Instance):
     parameters
         Arguments of the family, including the seed.
     capacity_unit
-        What a capacity of 1 is, such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.digraph`); None if it is only
-        relative. It has no part in the hash.
+        Physical rate of capacity 1, such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.digraph`); None if it is
+        only relative. It does not affect the hash.
 
     Raises
     ------
@@ -248,7 +248,7 @@ class Topology(Instance):
             worst = int(np.argmax(~(np.isfinite(caps) & (caps > 0))))
             msg = (
                 f"{spec}: arc {tails[worst]}->{heads[worst]} has capacity {caps[worst]}; "
-                "capacities must be positive and finite (leave out arcs without capacity)"
+                "capacities must be positive and finite (omit arcs without capacity)"
             )
             raise BadInput(msg)
         order = np.lexsort((caps, heads, tails))
@@ -305,7 +305,7 @@ class Topology(Instance):
         return digest.hexdigest()
 
     def with_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike) -> Self:
-        """A copy of this instance, of the same class and with the same extras, with other arcs."""
+        """Copy this instance, with its class and extras, but with other arcs."""
         new = object.__new__(type(self))
         for f in fields(self):
             object.__setattr__(new, f.name, getattr(self, f.name))
@@ -344,7 +344,7 @@ class Topology(Instance):
         return sp.csr_array((signs, (rows, columns)), shape=(self.n, m))
 
     def length_matrix(self, lengths: NDArray[np.float64]) -> sp.csr_array:
-        """Least length among parallel arcs, shape ``(n, n)``; zero lengths are explicit entries."""
+        """Smallest length among parallel arcs, shape ``(n, n)``; zero lengths are explicit entries."""
         import scipy.sparse as sp
 
         order = np.lexsort((lengths, self.head, self.tail))
@@ -378,7 +378,7 @@ class Topology(Instance):
 
     @cached_property
     def connected(self) -> bool:
-        """Whether every terminal reaches every other terminal (they lie in one strong component)."""
+        """Whether every terminal reaches every other terminal (they lie in one strongly connected component)."""
         if self._small:
             return bool(np.isfinite(self.hops[:, self.terminals]).all())
         from scipy.sparse.csgraph import connected_components
@@ -445,7 +445,7 @@ class Topology(Instance):
 
 
 def connecting_remedy(topology: Topology) -> str:
-    """How to connect a topology in which some rank does not reach another, for messages."""
+    """Advice for messages: how to connect a topology in which some rank does not reach another."""
     both = Topology(
         topology.n, np.concatenate([topology.tail, topology.head]), np.concatenate([topology.head, topology.tail]),
         terminals=topology.terminals,

@@ -1,10 +1,10 @@
 """Linear and mixed-integer programs in matrix form, read from MPS and LP files, and solution files of solvers.
 
-The readers are those of HiGHS, run in a process of its own with a limit on time and memory: a malformed file ends that
-process at most. A program is identified by its numbers; names of rows and columns only label results.
+Files are read by HiGHS in a separate process with limits on time and memory: a malformed file can crash only that
+process. A program is identified by its numbers; names of rows and columns only label results.
 
-Solution files hold values of columns by name, and where there are any, duals of rows. The formats are those of HiGHS,
-SCIP, Gurobi, CBC and MIPLIB, recognised by their contents::
+Solution files hold values of columns by name and, optionally, duals of rows. The formats are those of HiGHS,
+SCIP, Gurobi, CBC and MIPLIB, recognised by content::
 
     HiGHS    Model status / Optimal / # Columns 2 / x 1 / ... / # Dual solution values / # Rows 1 / c1 0.5
     SCIP     solution status: optimal / objective value: 4 / x 1 (obj:2)
@@ -12,7 +12,7 @@ SCIP, Gurobi, CBC and MIPLIB, recognised by their contents::
     CBC      Optimal - objective value 4.0 / 0 x 1 2
     MIPLIB   =obj= 4 / x 1
 
-Also the tables that HiGHS writes with ``write_solution_style`` 1 (pretty).
+HiGHS tables (``write_solution_style`` 1, pretty) are read too.
 
 Columns that a file does not mention are 0, as these formats define.
 """
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Largest file [bytes], as it is and after decompression.
+#: Size limits of a file [bytes], before and after decompression.
 MOST_BYTES, MOST_UNPACKED = 512 << 20, 2 << 30
 #: Limits of the reader's process: wall clock [s] and data segment [bytes].
 TIME_LIMIT_S, MEMORY_LIMIT = 600.0, 16 << 30
-#: Bounds from this size on are infinite, as in every reader of these formats.
+#: Bounds of at least this size are infinite, as in every reader of these formats.
 INFINITE = 1e20
 _SUFFIXES = (".mps", ".lp")
 _REMEDY = "name a .mps, .mps.gz, .lp or .lp.gz file"
@@ -58,7 +58,7 @@ _REMEDY = "name a .mps, .mps.gz, .lp or .lp.gz file"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MatrixProgram(Instance):
-    r"""A program :math:`\min/\max \; c^\top x + c_0` over rows :math:`l_r \le A x \le u_r` and columns.
+    r"""A program :math:`\min/\max \; c^\top x + c_0` over rows :math:`l_r \le A x \le u_r` and column bounds.
 
     Parameters
     ----------
@@ -130,13 +130,13 @@ class MatrixProgram(Instance):
 
 
 def read_program(path: str | Path) -> MatrixProgram:
-    """Read a program from an MPS or LP file, also compressed by gzip.
+    """Read a program from an MPS or LP file, optionally compressed by gzip.
 
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, is not complete, or holds anything but linear rows and continuous or
-        integer columns.
+        If the file cannot be read, is too large, is not complete, or contains anything but linear rows and continuous
+        or integer columns.
     """
     path = Path(path)
     where = f"matrix file {path}"
@@ -153,7 +153,7 @@ def read_program(path: str | Path) -> MatrixProgram:
         msg = f"{where} is empty; {_REMEDY}"
         raise BadFile(msg)
     if suffix == ".mps" and not any(line.startswith(b"ENDATA") for line in content[-4096:].splitlines()):
-        msg = f"{where}: there is no ENDATA line at its end; the file is incomplete or not in MPS format"
+        msg = f"{where}: no ENDATA line at the end; the file is incomplete or not in MPS format"
         raise BadFile(msg)
     return _program(_read_once(content, suffix, where), where)
 
@@ -169,12 +169,12 @@ def _unpacked(content: bytes, where: str) -> bytes:
         msg = f"{where} has more than {MOST_UNPACKED} bytes after decompression; use a smaller file"
         raise BadFile(msg)
     if not stream.eof:
-        msg = f"{where} ends within its compressed data; copy the whole file"
+        msg = f"{where} ends in the middle of its compressed data; copy the whole file"
         raise BadFile(msg)
     return text
 
 
-#: What was read last, by digest and suffix: a spec is parsed several times in a row.
+#: Program read last, by digest and suffix: a spec is parsed several times in a row.
 _READ: dict[tuple[str, str], dict[str, Any]] = {}
 
 
@@ -188,7 +188,7 @@ def _read_once(content: bytes, suffix: str, where: str) -> dict[str, Any]:
 
 
 def _read_apart(content: bytes, suffix: str, where: str) -> dict[str, Any]:
-    """The arrays and names in a text, read by HiGHS in a process of its own."""
+    """Read the arrays and names in a file's contents by HiGHS in a separate process."""
     with tempfile.TemporaryDirectory(prefix="opticoll-matrix-") as name:
         folder = Path(name)
         file = folder / f"program{suffix}"
@@ -219,7 +219,7 @@ def _read_apart(content: bytes, suffix: str, where: str) -> dict[str, Any]:
 def _limit_memory() -> None:
     try:
         import resource
-    except ImportError:  # no such limits on this platform
+    except ImportError:  # this platform has no such limits
         return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
@@ -234,7 +234,7 @@ def _program(result: dict[str, Any], where: str) -> MatrixProgram:
     for kind, given in names.items():
         if len(set(given)) < len(given):
             [(twice, _)] = Counter(given).most_common(1)
-            msg = f"{where}: two {kind} are named {twice[:60]!r}; give each a name of its own"
+            msg = f"{where}: two {kind} are named {twice[:60]!r}; give each a unique name"
             raise BadFile(msg)
     if not len(names["columns"]):
         msg = f"{where} has no columns; {_REMEDY}"
@@ -254,7 +254,7 @@ def _program(result: dict[str, Any], where: str) -> MatrixProgram:
 def _canonical(
     indptr: NDArray[np.int64], indices: NDArray[np.int64], data: NDArray[np.float64], rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Entries of every column in the order of their rows, without zeros."""
+    """Entries of every column in row order, without zeros."""
     import scipy.sparse as sp
 
     matrix = sp.csc_array((data, indices, indptr), shape=(rows, indptr.size - 1))
@@ -275,7 +275,7 @@ class SolFile:
     """Contents of a solution file.
 
     ``values`` of columns and ``duals`` of rows by name, the latter None if the file has none; ``objective`` and
-    ``status`` (lower case, empty if unknown) as the file states them; ``solved`` whether it holds a solution.
+    ``status`` (lower case, empty if unknown) as given in the file; ``solved``: whether it contains a solution.
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -291,7 +291,7 @@ def read_sol(path: Path) -> SolFile:
     Raises
     ------
     BadFile
-        If it cannot be read, is too large, or a line of it is in none of the formats.
+        If it cannot be read, is too large, or contains a line in none of the formats.
     """
     where = f"solution file {path}"
     return parse_sol(
@@ -300,7 +300,7 @@ def read_sol(path: Path) -> SolFile:
 
 
 def parse_sol(text: str, where: str) -> SolFile:
-    """The contents of a solution file.
+    """Parse the contents of a solution file.
 
     Raises
     ------
@@ -379,7 +379,7 @@ def _tables(lines: list[str], where: str) -> SolFile:
         elif part and not heading:
             heading = line.split()
         elif len(words) != len(heading) or not {"name", "index"} <= set(heading):
-            msg = f"{where}, line {number}: {raw.strip()[:60]!r} does not fit its table; write_solution_style 0 is read"
+            msg = f"{where}, line {number}: {raw.strip()[:60]!r} does not fit its table; use write_solution_style 0"
             raise BadFile(msg)
         else:
             row = dict(zip(heading, words, strict=True))
@@ -400,7 +400,7 @@ def _objective(text: str) -> float | None:
 
 
 def _store(target: dict[str, float], words: list[str], where: str, number: int) -> None:
-    """Add the name and the value that ``words`` are."""
+    """Store the value in ``words`` under the name in ``words``."""
     try:
         name, text = words
         value = float(text)
@@ -417,7 +417,7 @@ def _store(target: dict[str, float], words: list[str], where: str, number: int) 
 
 
 def positions(given: Iterable[str], names: Iterable[str], where: str, what: str = "column") -> list[int]:
-    """The position in ``names`` of every name in ``given``.
+    """Position in ``names`` of every name in ``given``.
 
     Raises
     ------
@@ -428,7 +428,7 @@ def positions(given: Iterable[str], names: Iterable[str], where: str, what: str 
     results = []
     for name in given:
         if name not in place:
-            msg = f"{where}: the program has no {what} {name[:60]!r}; name the program that the file is a solution of"
+            msg = f"{where}: the program has no {what} {name[:60]!r}; use the program whose solution the file contains"
             raise BadFile(msg)
         results.append(place[name])
     return results

@@ -1,13 +1,13 @@
-"""Plug-ins: formulations, families, solvers, methods, claims and bounds of a user's own, from outside the package.
+"""Plug-ins: user-defined formulations, families, solvers, methods, claims and bounds, from outside the package.
 
-A plug-in is a Python file or an installed module. It contributes what our own modules do, under the same names:
-``FORMULATION``, ``ADAPTER``, ``METHOD`` and ``CLAIM`` (or ``FORMULATIONS``, ..., a list), ``BOUNDS`` (``{formulation:
-function or list of functions}``, see :func:`opticoll.formulations.plugin_bounds`), and families and modifiers by their
-decorators. It is named by ``--plugin``, by the
-environment variable ``OPTICOLL_PLUGINS`` (separated as in ``PATH``), by ``plugins`` in a study file, or by an entry
-point of the group ``opticoll.plugins``.
+A plug-in is a Python file or an installed module. It contributes the same objects as our own modules, under the same
+names: ``FORMULATION``, ``ADAPTER``, ``METHOD`` and ``CLAIM`` (or ``FORMULATIONS``, ..., a list), ``BOUNDS``
+(``{formulation: function or list of functions}``, see :func:`opticoll.formulations.plugin_bounds`), and families and
+modifiers by their decorators. It is named by ``--plugin``, by the
+environment variable ``OPTICOLL_PLUGINS`` (entries separated as in ``PATH``), by ``plugins`` in a study file, or by an
+entry point of the group ``opticoll.plugins``.
 
-Every worker process gets the source text of the files and the names of the modules, and runs them when it needs them.
+Every worker process receives the source of the files and the names of the modules, and runs them when it needs them.
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
 """
 
@@ -38,7 +38,7 @@ from typing import Any, TypedDict
 from opticoll.errors import BadInput, OpticollError
 from opticoll.instances.readers import read_bytes
 
-#: Environment variable that names plug-ins, and group of the entry points that do.
+#: Environment variable and entry-point group that name plug-ins.
 VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 #: Largest plug-in file [bytes].
 MAX_BYTES = 4 << 20
@@ -48,7 +48,7 @@ _LAYERS = ("instances", "formulations", "solvers", "analysis")
 
 @dataclass(frozen=True)
 class Kind:
-    """What a plug-in may contribute.
+    """Kind of object that a plug-in may contribute.
 
     Its class, a function that returns the names that opticoll itself uses, and the attributes that a subclass must set.
     """
@@ -76,9 +76,9 @@ BOUNDS = "BOUNDS"
 
 @dataclass(frozen=True)
 class Plugin:
-    """A plug-in: the absolute path of its file and its text, or the name of its module (then ``source`` is None).
+    """A plug-in: the absolute path and source of its file, or the name of its module (then ``source`` is None).
 
-    ``digest`` is the SHA-256 of the source; it enters the resume key of every run that the plug-in takes part in.
+    ``digest`` is the SHA-256 of the source; it enters the resume key of every run that uses the plug-in.
     """
 
     place: str
@@ -103,7 +103,7 @@ _checked: set[str] = set()
 _loading: set[str] = set()
 _lock = threading.RLock()
 _in_worker = False
-#: Tells this process from its workers.
+#: Token that distinguishes this process from its workers.
 _PROCESS = token_hex(8)
 
 
@@ -111,7 +111,7 @@ _PROCESS = token_hex(8)
 
 
 def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
-    """Load a plug-in, unless it is loaded already with the same contents.
+    """Load a plug-in, unless it is already loaded with the same contents.
 
     Parameters
     ----------
@@ -122,16 +122,16 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
 
     Returns
     -------
-    The module. Its formulations, families, solvers, methods, claims and bounds are found by name from now on, also by
+    The module. Its formulations, families, solvers, methods, claims and bounds can be used by name from now on, also in
     worker processes.
 
     Raises
     ------
     BadInput
-        If it cannot be read, raises an exception, defines a name that is in use, or an object of the wrong type.
+        If it cannot be read, raises an exception, or defines a name that is in use or an object of the wrong type.
     """
     with _lock:
-        if _in_worker and str(place) in _known:  # what the parent sent counts
+        if _in_worker and str(place) in _known:  # use what the parent sent
             return _load(_known[str(place)], contributes=contributes)
         return _load(_read(str(place)), contributes=contributes)
 
@@ -192,7 +192,7 @@ def _drop(plugin: Plugin) -> None:
 
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
-    """Why a plug-in cannot be loaded: file, line, reason, remedy."""
+    """Message why a plug-in cannot be loaded: file, line, reason, remedy."""
     place, line = plugin.place, _line(error, _file_of(plugin))
     at = f", line {line}" if line else ""
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
@@ -208,7 +208,7 @@ def _failure(plugin: Plugin, error: BaseException) -> str:
 
 
 def _remedy(plugin: Plugin, missing: str) -> str:
-    """What to do about a module that a plug-in imports and that is not found."""
+    """Advice for a module that a plug-in imports but that is not found."""
     package, dot, last = missing.rpartition(".")
     top = missing.partition(".")[0]
     beside = Path(plugin.place).parent / top
@@ -224,7 +224,7 @@ def _remedy(plugin: Plugin, missing: str) -> str:
 
 
 def _line(error: BaseException, file: str) -> int | None:
-    """The last line of ``file`` that an exception passed through."""
+    """Last line of ``file`` in the traceback of an exception."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
@@ -238,7 +238,7 @@ def _file_of(plugin: Plugin) -> str:
 
 
 def blame(error: BaseException) -> str | None:
-    """Where an exception left a plug-in: ``plug-in FILE, line N``; None if it passed through no plug-in."""
+    """Where an exception left a plug-in: ``plug-in FILE, line N``; None if no plug-in is in its traceback."""
     for plugin in _known.values():
         line = _line(error, _file_of(plugin))
         if line is not None:
@@ -247,7 +247,7 @@ def blame(error: BaseException) -> str | None:
 
 
 def place_of(function: object) -> str:
-    """The beginning of a message about a function of a plug-in, ``plug-in FILE, line N:``; empty for all others."""
+    """Prefix of messages about a function of a plug-in, ``plug-in FILE, line N:``; empty for other functions."""
     plugin = _by_module(str(getattr(function, "__module__", "")))
     code = getattr(unwrap(function) if callable(function) else function, "__code__", None)
     line = f", line {code.co_firstlineno}" if code is not None else ""
@@ -256,14 +256,14 @@ def place_of(function: object) -> str:
 
 @contextmanager
 def blaming(function: object) -> Iterator[None]:
-    """Name file and line in what goes wrong inside a function of a plug-in.
+    """Add file and line to exceptions raised inside a function of a plug-in.
 
-    An error of opticoll that the plug-in raises itself passes as it is: it is about the user's input.
+    An opticoll error that the plug-in itself raises is passed on unchanged: it is about the user's input.
 
     Raises
     ------
     BadInput
-        Instead of an exception that is none of opticoll's.
+        Instead of any exception that is not opticoll's own.
     """
     try:
         yield
@@ -282,22 +282,22 @@ def blaming(function: object) -> Iterator[None]:
 
 
 class _Finder(MetaPathFinder, InspectLoader):
-    """Imports plug-in files by the names of their modules, from the text that was read or received."""
+    """Importer of plug-in files by module name, from the source that was read or received."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The plug-in called ``fullname``, if any."""
+        """Return the spec of the plug-in called ``fullname``, if any."""
         plugin = _by_module(fullname) if fullname.startswith(_PREFIX) else None
         return None if plugin is None else spec_from_loader(fullname, self, origin=plugin.place)
 
     def get_source(self, fullname: str) -> str | None:
-        """The text of a plug-in, for tracebacks."""
+        """Return the source of a plug-in, for tracebacks."""
         plugin = _by_module(fullname)
         return None if plugin is None else plugin.source
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the text of a plug-in as a module."""
+        """Execute the source of a plug-in as a module."""
         plugin = _by_module(module.__name__)
         if plugin is None or plugin.source is None:
             msg = f"no plug-in {module.__name__!r}"
@@ -307,18 +307,18 @@ class _Finder(MetaPathFinder, InspectLoader):
 
 
 def file_of(item: object) -> Path | None:
-    """The file of the plug-in that defines a function or class; None for what is installed."""
+    """The file of the plug-in that defines a function or class; None for installed code."""
     plugin = _by_module(str(getattr(item, "__module__", "")))
     return None if plugin is None or plugin.source is None else Path(plugin.place)
 
 
 def options_for(*items: object) -> str:
-    """The options without which a command does not know functions and classes of plug-ins."""
+    """Options by which a command loads the plug-ins that define these functions and classes."""
     return _options(str(file) for item in items if (file := file_of(item)) is not None)
 
 
 def options() -> str:
-    """The options that load all plug-ins of this process but those that every process finds by itself."""
+    """Options that load the plug-ins of this process, except those that every process finds by itself."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
     files = {*_entry_points(), *named, *(str(Path(place).expanduser().absolute()) for place in named)}
     return _options(plugin.place for plugin in _known.values() if plugin.place not in files)
@@ -385,13 +385,13 @@ def _entry_points() -> tuple[str, ...]:
 
 
 def contributed(attribute: str) -> Iterator[Any]:
-    """What all plug-ins contribute of a kind (a key of :data:`KINDS`), in the order in which they were loaded."""
+    """All contributions of one kind (a key of :data:`KINDS`), in the order in which the plug-ins were loaded."""
     for _, module in load_known():
         yield from _items(module, attribute)
 
 
 def own_bounds(formulation: str) -> list[Callable[..., Any]]:
-    """The bounds on a formulation that plug-ins contribute."""
+    """Bounds on a formulation contributed by plug-ins."""
     return [function for _, bounds in load_known() for function in _functions(getattr(bounds, BOUNDS, {}), formulation)]
 
 
@@ -401,7 +401,7 @@ def _functions(bounds: Mapping[str, Any], formulation: str) -> list[Callable[...
 
 
 def load_known() -> list[tuple[Plugin, ModuleType]]:
-    """Run the plug-ins that are known, but for any that is being run; their modules."""
+    """Run all known plug-ins, except any that is being run, and return them with their modules."""
     load_configured()
     with _lock:
         known = [plugin for place, plugin in list(_known.items()) if place not in _loading]
@@ -417,7 +417,7 @@ def _items(module: ModuleType, attribute: str) -> list[Any]:
 
 
 def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> dict[str, str]:
-    """Name and digest of the plug-ins that contributed any of ``objects``, or whose module is among ``modules``."""
+    """Name and digest of the plug-ins that contributed any of ``objects``, or whose modules are among ``modules``."""
     wanted, names = {id(item) for item in objects if item is not None}, set(modules)
     result = {
         plugin.name: plugin.digest
@@ -438,7 +438,7 @@ def everywhere(modules: Iterable[str]) -> bool:
 
 
 def digests() -> dict[str, str]:
-    """Name and digest of every plug-in that is known."""
+    """Name and digest of every known plug-in."""
     return dict(sorted((plugin.name, plugin.digest) for plugin in _known.values()))
 
 
@@ -448,7 +448,7 @@ def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
     Raises
     ------
     BadInput
-        If something is wrong, or there is nothing.
+        If anything is wrong, or nothing is contributed.
     """
     count = len(_ours("opticoll.instances.spec:registered_by")(plugin.module))
     for attribute, kind in KINDS.items():
@@ -538,7 +538,7 @@ def _name(item: Any) -> Any:
 
 
 def _ours(target: str) -> Callable[..., Any]:
-    """A function of a layer above or beside this one, called by name since layers import downwards only."""
+    """Look up a function of a layer above or beside this one by name, because imports only go downwards."""
     module, _, name = target.partition(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function
@@ -548,14 +548,14 @@ def _ours(target: str) -> Callable[..., Any]:
 
 
 class Shipment(TypedDict):
-    """What identifies a process, and place, digest and source of its plug-ins; installed modules have no source."""
+    """Token of a process, and place, digest and source of its plug-ins; installed modules have no source."""
 
     process: str
     plugins: list[dict[str, str | None]]
 
 
 def shipped() -> Shipment:
-    """All plug-ins that are known, as JSON for a worker process."""
+    """All known plug-ins, as JSON for a worker process."""
     known: list[dict[str, str | None]] = [
         {"place": one.place, "digest": one.digest, "source": one.source} for one in list(_known.values())
     ]
@@ -563,14 +563,14 @@ def shipped() -> Shipment:
 
 
 def accept(sent: Shipment) -> None:
-    """Register the plug-ins that a parent process sent; this process looks for no others.
+    """Register the plug-ins that a parent process sent; this process does not look for others.
 
-    They are run when something of theirs is needed.
+    Each is run when one of its objects is needed.
 
     Raises
     ------
     BadInput
-        If a module is not installed here, or in another version.
+        If a module is not installed here, or in a different version.
     """
     global _in_worker
     if sent["process"] == _PROCESS:  # a thread of the sender itself

@@ -1,4 +1,4 @@
-"""Photonic meshes, lines and rings; pools of servers; and what a training job communicates.
+"""Photonic meshes, lines and rings; pools of servers; and the communication of a training job.
 
 Photonic topologies are LIGHTPATH meshes (LuMorph), and optical lines and rings (OpTree, TeraRack). Pools of servers
 (TopoOpt, SiP-ML) and training iterations (LuMorph) have no topology.
@@ -33,16 +33,16 @@ class LightpathMesh(Topology):
     shape
         Rows and columns; tile ``(i, j)`` is vertex ``i * columns + j``.
     lasers
-        Number of wavelengths that a tile can send, and of wavelengths that it can receive, at one time.
+        Number of wavelengths that a tile can send, and that it can receive, at a time.
     waveguides
-        Waveguides of every arc: the number of circuits of the *same* wavelength that it can carry at one time.
+        Waveguides of every arc: the number of circuits of the *same* wavelength that it can carry at a time.
 
     The capacity of every arc is 1, a bundle of waveguides; formulations read ``waveguides`` and ``lasers``.
 
     Raises
     ------
     BadInput
-        For fewer than one laser or waveguide, and as for :class:`~opticoll.instances.digraph.Topology`.
+        For fewer than one laser or waveguide, and as in :class:`~opticoll.instances.digraph.Topology`.
     """
 
     shape: Dimensions = field(default=Dimensions())
@@ -67,7 +67,7 @@ class LightpathMesh(Topology):
 
     @cached_property
     def hops(self) -> NDArray[np.float64]:
-        """Hop distances as for every topology; the Manhattan distances of the tiles where the mesh is intact."""
+        """Hop distances as for every topology; Manhattan distances of the tiles if the mesh is intact."""
         if not self.intact:
             return super().hops
         row, column = np.divmod(np.arange(self.n), self.shape[1])
@@ -86,7 +86,7 @@ class WdmFibres(Topology):
     n
         Number of nodes, at least 2 (line) or 3 (ring).
     wavelengths
-        Wavelengths of every fibre: the number of transfers that an arc can carry at one time.
+        Wavelengths of every fibre: the number of transfers that an arc can carry at a time.
 
     The capacity of every arc is 1, a whole fibre; formulations read ``wavelengths``.
 
@@ -98,7 +98,7 @@ class WdmFibres(Topology):
 
     wavelengths: int = field(default=1)
 
-    #: Name of the family, least number of nodes, and whether the last node neighbours the first.
+    #: Name of the family, minimum number of nodes, and whether the last node is adjacent to the first.
     family: ClassVar[str]
     least: ClassVar[int]
     circular: ClassVar[bool]
@@ -147,7 +147,7 @@ class WdmRing(WdmFibres):
     circular: ClassVar[bool] = True
 
 
-#: Most servers: the traffic matrix is dense.
+#: Maximum number of servers: the traffic matrix is dense.
 MAX_SERVERS = 8192
 
 
@@ -157,7 +157,7 @@ def check_servers(n: int) -> None:
     Raises
     ------
     BadInput
-        Unless ``2 <= n <= MAX_SERVERS``.
+        If ``2 <= n <= MAX_SERVERS`` does not hold.
     """
     check_positive(n, "n", "servers", least=2)
     if n > MAX_SERVERS:
@@ -176,7 +176,7 @@ class AllReduceGroup:
     members
         At least two distinct servers, in the order of the default ring.
     transfer
-        Bytes over each hop of a ring all-reduce, 2 (k-1)/k times the bytes that are summed by k members.
+        Bytes over each hop of a ring all-reduce, 2 (k-1)/k times the bytes summed by k members.
 
     Raises
     ------
@@ -208,12 +208,12 @@ class AllReduceGroup:
         return self.size * self.transfer
 
     def ring(self, step: int = 1) -> NDArray[np.int64]:
-        """Members in the order of the +step ring: position i is followed by position i + step mod k.
+        """Members in the order of the +step ring: position i + step mod k follows position i.
 
         Raises
         ------
         BadInput
-            Unless step and k are co-prime (otherwise the step gives several rings).
+            If step and k are not co-prime (the step would give several rings).
         """
         if np.gcd(step, self.size) != 1:
             msg = f"all-reduce group of {self.size}: step {step} gives several rings; choose a co-prime step"
@@ -230,7 +230,7 @@ class ServerPool(Instance):
     n
         Number of servers, ``2 <= n <= 8192``.
     degree
-        Optical interfaces of each server: circuits out of it, and circuits into it, at one time.
+        Optical interfaces of each server: circuits out of it, and circuits into it, at a time.
     point_to_point
         Bytes from server ``i`` (row) to server ``j`` (column), shape ``(n, n)``, zero on the diagonal: traffic with
         fixed ends (model-parallel traffic), or all traffic if there are no groups.
@@ -242,7 +242,7 @@ class ServerPool(Instance):
     Raises
     ------
     BadInput
-        For sizes out of range, traffic that is not square, not finite, negative, or on the diagonal, and groups
+        For sizes out of range, traffic that is not square, not finite, negative, or on the diagonal, or groups
         with servers outside the pool.
     """
 
@@ -268,7 +268,7 @@ class ServerPool(Instance):
         try:
             matrix = np.array(point_to_point, dtype=np.float64)
         except (TypeError, ValueError):
-            msg = f"{spec}: the traffic is not a matrix of numbers; give {n} rows of {n} numbers of bytes"
+            msg = f"{spec}: the traffic is not a matrix of numbers; give {n} rows of {n} numbers [bytes]"
             raise BadInput(msg) from None
         if matrix.shape != (n, n):
             shape = "x".join(map(str, matrix.shape)) or "one number"
@@ -289,7 +289,7 @@ class ServerPool(Instance):
             if outside:
                 msg = f"{spec}: all-reduce group {k} names server {outside[0]}; servers are 0 to {n - 1}"
                 raise BadInput(msg)
-        matrix += 0.0  # -0.0 becomes 0.0, so equal traffic has one hash
+        matrix += 0.0  # -0.0 becomes 0.0, so that equal traffic has equal hashes
         matrix.setflags(write=False)
         put = object.__setattr__
         put(self, "n", int(n))
@@ -352,10 +352,11 @@ class AllReduceCall:
 
 @dataclass(frozen=True)
 class LayerTransfer:
-    """Activations between layers: every GPU of ``sources`` sends ``size`` bytes to every one of ``targets``.
+    """Activations between layers: every GPU of ``sources`` sends ``size`` bytes to every GPU of ``targets``.
 
-    In the backward pass every target sends as many bytes of gradients to every source. ``layer`` is the operator that
-    consumes the data; a source that is named twice sends twice, and what a GPU sends to itself is not traffic.
+    In the backward pass every target sends the same number of bytes of gradients to every source. ``layer`` is the
+    operator that consumes the data; a source listed twice sends twice, and data that a GPU sends to itself are not
+    traffic.
     """
 
     layer: int
@@ -366,7 +367,7 @@ class LayerTransfer:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class TrainingIteration(Instance):
-    """What the GPUs of a training job communicate in one iteration, call by call (LuMorph, section 6).
+    """Communication of the GPUs of a training job in one iteration, call by call (LuMorph, section 6).
 
     Parameters
     ----------
@@ -382,7 +383,7 @@ class TrainingIteration(Instance):
     Raises
     ------
     BadInput
-        For a call or transfer without GPUs, with one that does not exist, or of less than one byte.
+        For a call or transfer without GPUs, with a GPU that does not exist, or of less than one byte.
     """
 
     n: int

@@ -63,7 +63,7 @@ class Dimensions(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class Family:
-    """A named generator of instances, with what is known about them (see :func:`family`)."""
+    """A named generator of instances, with their known properties (see :func:`family`)."""
 
     name: str
     build: Callable[..., Any]
@@ -117,18 +117,18 @@ def family(
     name, example, source
         Name in specs, a spec that parses, and the publication that defines the family.
     rest
-        Pass the whole text after the colon as one string (file names).
+        Whether to pass everything after the colon as one string (file names).
     automorphisms
         Called with the generator's arguments by keyword; yields permutations of the ``n`` vertices, shape ``(n,)``,
         that are expected to be automorphisms. They are proposals: :mod:`opticoll.instances.symmetry` verifies each.
     closed_form
-        Called with the generator's arguments by keyword; returns the least time T of the uniform all-to-all (one
+        Called with the generator's arguments by keyword; returns the minimum time T of the uniform all-to-all (one
         shard per ordered pair, links of capacity 1) as an exact fraction, or None where no formula applies.
 
     Raises
     ------
     BadInput
-        If the name is in use, an argument has no annotation or one of another type, or ``automorphisms`` or
+        If the name is in use, an argument has no annotation or one of an unsupported type, or ``automorphisms`` or
         ``closed_form`` does not take all arguments.
     """
 
@@ -172,7 +172,7 @@ _KINDS = ("int", "float", "bool", "str", "Dimensions")
 def _check_definition(
     where: str, name: str, function: Callable[..., Any], known: Mapping[str, Family | Modifier], skip: int = 0
 ) -> None:
-    """Refuse a name that is in use elsewhere, and arguments that a spec cannot give."""
+    """Refuse a name that is already in use, and arguments that a spec cannot express."""
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         msg = f"{where}: a name consists of lower-case letters, digits and '-', and begins with a letter"
         raise BadInput(msg)
@@ -189,7 +189,7 @@ def _check_definition(
 
 
 def _check_takes(where: str, function: Callable[..., Any], names: Iterable[str]) -> None:
-    """Refuse what cannot be called with all arguments of a family by keyword."""
+    """Refuse anything that cannot be called with all arguments of a family by keyword."""
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
     except (TypeError, ValueError) as error:
@@ -203,7 +203,7 @@ def _file(function: Callable[..., Any]) -> str:
 
 
 def registered_by(module: str) -> list[tuple[dict[str, Family] | dict[str, Modifier], str]]:
-    """The families and modifiers that a module has registered, each as the registry and the name in it."""
+    """Families and modifiers that a module has registered, each as its registry and name."""
     families = [(FAMILIES, name) for name, one in FAMILIES.items() if one.build.__module__ == module]
     return [*families, *((MODIFIERS, name) for name, one in MODIFIERS.items() if one.apply.__module__ == module)]
 
@@ -227,12 +227,12 @@ def _first_line(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").split("\n", 1)[0].rstrip(".")
 
 
-#: A hint lists at most this many names.
+#: Maximum number of names in a hint.
 MOST_NAMED = 40
 
 
 def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
-    """A hint for an error message: the closest known name, or a list of the known names."""
+    """Return a hint for an error message: the closest known name, or a list of the known names."""
     close = difflib.get_close_matches(word, list(known), n=1)
     if close:
         return f"did you mean {close[0]!r}?"
@@ -250,7 +250,7 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
         item = raw.strip()
         key, has_value, value = item.partition("=")
         if not item:
-            msg = f"{where}: an argument is empty; separate arguments by single commas"
+            msg = f"{where}: an argument is empty; separate arguments with single commas"
             raise BadSpec(msg)
         if has_value:
             name = key.strip()
@@ -314,7 +314,7 @@ def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
 
 
 def _printed(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> str:
-    """Values in canonical form: a single required first argument bare, others as key=value, without defaults."""
+    """Values in canonical form: a single required first argument without its key, others as key=value, no defaults."""
     parts = []
     required = [p for p in parameters.values() if p.default is p.empty]
     for parameter in parameters.values():
@@ -356,9 +356,9 @@ def load_families() -> None:
 
 
 def family_of(instance: Instance) -> tuple[Family, dict[str, Json]] | None:
-    """The family that the spec of ``instance`` names, and the arguments recorded for it.
+    """Family named by the spec of ``instance``, and its recorded arguments.
 
-    Modifiers are ignored: the caller must check whether the instance still is what the family generates.
+    Modifiers are ignored: the caller must check whether the instance is still the one that the family generates.
 
     Returns
     -------
@@ -377,7 +377,7 @@ def family_of(instance: Instance) -> tuple[Family, dict[str, Json]] | None:
 def describe() -> list[dict[str, str]]:
     """List every family, population and modifier: kind, name, example, summary, source.
 
-    The example is a spec that parses, or for a population expands. The source of a modifier is empty.
+    The example is a valid spec (for a population, one that expands). The source of a modifier is empty.
     """
     load_families()
     plugins.load_installed()
@@ -393,7 +393,7 @@ def describe() -> list[dict[str, str]]:
 
 
 def _named_in(registry: dict[str, Any], name: str) -> Any:
-    """An entry of a registry, of a plug-in if need be; None if there is none."""
+    """Look up an entry of a registry, loading plug-ins if necessary; None if there is none."""
     if name not in registry:
         plugins.load_installed()
         plugins.load_known()
@@ -433,7 +433,7 @@ def parse(spec: str) -> Any:
     known = _named_in(FAMILIES, name)
     if known is None and name == "custom":
         msg = (
-            f"instance {spec!r}: names a topology made in Python, which only its contents can rebuild; write it with "
+            f"instance {spec!r}: names a topology made in Python, which a spec cannot rebuild; write it with "
             "oc.save_topology(topology, 'net.json') and give file:net.json"
         )
         raise BadSpec(msg)
@@ -466,7 +466,7 @@ def parse(spec: str) -> Any:
             msg = f"instance {spec!r}: unknown modifier {key!r}; {nearest(key, MODIFIERS)}"
             raise BadSpec(msg)
         if not isinstance(instance, Topology):
-            msg = f"instance {spec!r}: modifier {key!r} needs arcs, and {name!r} has no arcs; leave it out"
+            msg = f"instance {spec!r}: modifier {key!r} needs arcs, and {name!r} has no arcs; omit it"
             raise BadInput(msg)
         wanted = dict(list(inspect.signature(change.apply).parameters.items())[1:])
         settings = _arguments(wanted, text, f"instance {spec!r}, modifier {key!r}")
@@ -482,7 +482,7 @@ def parse(spec: str) -> Any:
 
 
 def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:
-    """What a family or modifier returns."""
+    """Call a family or modifier and check the type of its result."""
     with plugins.blaming(function):
         result = function(*arguments, **settings)
     if not isinstance(result, wanted):
@@ -514,7 +514,7 @@ def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None
     Raises
     ------
     BadInput
-        Naming the family, the argument and its least value.
+        With the family, the argument and its minimum in the message.
     """
     if not isinstance(value, Integral):
         msg = f"{where}: {name} must be a whole number, not {value!r}"
@@ -524,7 +524,7 @@ def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None
         raise BadInput(msg)
 
 
-#: At most this many specs in one product.
+#: Maximum number of specs in one product.
 MOST = 10_000
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -532,7 +532,7 @@ _RANGE = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(\d{1,9}))?")
 
 
 def expand(text: str) -> list[str]:
-    """The specs that ``text`` stands for, in order.
+    """Expand ``text`` into the specs that it stands for, in order.
 
     ``{a,b,c}`` stands for each of its items, ``{4..16}`` and ``{4..16..4}`` for the numbers of a range, both ends
     included; several braces stand for every combination, the last varying fastest. A population stands for its
@@ -541,13 +541,13 @@ def expand(text: str) -> list[str]:
     Raises
     ------
     BadSpec
-        For unbalanced or empty braces, for too many combinations, and for bad arguments of a population.
+        For unbalanced or empty braces, for too many combinations, or for invalid arguments of a population.
     BadInput
         For a population that is empty or too large.
     """
     pieces = _BRACES.split(text)
     if any(brace in piece for piece in pieces[::2] for brace in "{}"):
-        msg = f"instance {text!r}: braces do not match; write for example ring:{{4,8,16}}"
+        msg = f"instance {text!r}: unbalanced braces; write for example ring:{{4,8,16}}"
         raise BadSpec(msg)
     choices = [[piece] if i % 2 == 0 else _words(piece, text) for i, piece in enumerate(pieces)]
     count = 1
@@ -566,9 +566,9 @@ def _check_count(text: str, count: int) -> None:
 
 
 def _members(spec: str) -> list[str]:
-    """The members of a population, each with the modifiers of the spec; the spec itself for a family."""
+    """Members of a population, each with the modifiers of the spec; for a family, the spec itself."""
     name, _, rest = spec.strip().partition(":")
-    if not name.startswith("all-"):  # families are not imported to expand braces
+    if not name.startswith("all-"):  # do not import families just to expand braces
         return [spec]
     load_families()
     known = POPULATIONS.get(name)

@@ -5,12 +5,12 @@ multiplicities, and terminals to terminals. Every proposal is verified by :func:
 ``torus:4x4+fail=1`` keeps exactly those symmetries that survive the failure.
 
 Proposals, in this order, until all terminals lie in one orbit
-    family      what the family declares (``automorphisms=`` of :func:`opticoll.instances.spec.family`)
+    family      permutations that the family declares (``automorphisms=`` of :func:`opticoll.instances.spec.family`)
     numbering   shifts :math:`x \to x + k` for divisors k of n, and the reflections :math:`x \to -x` and
                 :math:`x \to -1-x`
     search      colour refinement, see below; skipped with ``searched=False``
 
-With ``+host``, every permutation of the network is applied to hosts and NICs alike.
+With ``+host``, every permutation of the network is applied to both hosts and NICs.
 
 Search. Two copies of the graph are coloured side by side. Starting from a vertex r of one and a vertex v of the other,
 colours are refined by the multisets of colours of out- and in-neighbours (Weisfeiler & Leman, 1968). While some colour
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import I64, Topology
     from opticoll.instances.readers import Json
 
-#: At most this many proposals of a family are verified.
+#: Maximum number of proposals of a family that are verified.
 MOST_GENERATORS = 64
-#: Refinements that a search may take, times vertices and arcs.
+#: Budget of a search: refinements times vertices and arcs.
 MOST_WORK = 16_000_000
-#: A refinement is charged for at least this many vertices and arcs: call overhead dominates below it.
+#: Minimum number of vertices and arcs charged per refinement: below it, call overhead dominates.
 LEAST_WORK = 20_000
-#: At most this many pairs are individualised in one candidate.
+#: Maximum number of pairs individualised in one candidate.
 MOST_DEPTH = 12
 #: The same limits for an isomorphism between two topologies.
 MOST_REFINEMENTS, MOST_LEVELS = 10_000, 200
-#: Larger topologies are not compared, see :func:`isomorphism_classes`.
+#: Largest topologies that are compared, see :func:`isomorphism_classes`.
 MOST_COMPARED = 2000
-#: Up to this many vertices, walks are counted to tell topologies apart.
+#: Maximum number of vertices up to which walks are counted to distinguish topologies.
 MOST_WALKED = 128
 
 
@@ -65,7 +65,7 @@ def automorphisms(topology: Topology, *, searched: bool = True) -> tuple[I64, I6
     topology
         The graph.
     searched
-        Whether to search (some seconds) where family and numbering leave more than one orbit of terminals.
+        Whether to search (some seconds) if family and numbering leave more than one orbit of terminals.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def automorphisms(topology: Topology, *, searched: bool = True) -> tuple[I64, I6
 def arc_image(topology: Topology, image: I64) -> I64 | None:
     """Image of every arc under an automorphism, shape ``(m,)``; None if the permutation is not an automorphism.
 
-    Equal parallel arcs keep their order, so images of arcs compose as images of vertices do.
+    Equal parallel arcs keep their order, so that images of arcs compose like images of vertices.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ def arc_image(topology: Topology, image: I64) -> I64 | None:
 
 
 def isomorphism(first: Topology, second: Topology) -> I64 | None:
-    """An isomorphism between two topologies: arcs to arcs of the same capacity, terminals to terminals.
+    """Find an isomorphism between two topologies: arcs to arcs of the same capacity, terminals to terminals.
 
     Returns
     -------
     image
-        The vertex of ``second`` for every vertex of ``first``, shape ``(n,)``, verified. None if there is none, or if
+        The vertex of ``second`` for every vertex of ``first``, shape ``(n,)``, verified. None if none exists, or if
         the limited search finds none.
     """
     if (first.n, first.arcs, first.ranks) != (second.n, second.arcs, second.ranks):
@@ -148,7 +148,7 @@ def isomorphism(first: Topology, second: Topology) -> I64 | None:
 
 
 def isomorphism_classes(topologies: Sequence[Topology]) -> list[int]:
-    """The class of every topology: the position of the first one in the sequence that it is isomorphic to.
+    """Class of every topology: the position of the first topology in the sequence to which it is isomorphic.
 
     Topologies of more than :data:`MOST_COMPARED` vertices, and pairs that the limited search does not decide, count as
     isomorphic only if they are equal.
@@ -169,7 +169,7 @@ def isomorphism_classes(topologies: Sequence[Topology]) -> list[int]:
 
 
 def _invariant(topology: Topology) -> bytes:
-    """A digest that isomorphic topologies share: degrees, capacities, distances and numbers of walks."""
+    """Digest that isomorphic topologies share: degrees, capacities, distances and numbers of walks."""
     n = topology.n
     ends = np.zeros(n, dtype=np.int64)
     ends[topology.terminals] = 1
@@ -192,12 +192,12 @@ def _invariant(topology: Topology) -> bytes:
 
 
 def _plain(topology: Topology) -> Topology:
-    """The arcs, capacities and terminals alone, without the data of a subclass."""
+    """Copy only the arcs, capacities and terminals, without the data of a subclass."""
     return topology.relabelled(np.arange(topology.n))
 
 
 def orbits_of(images: I64, count: int) -> I64:
-    """The orbit of every element 0 .. count-1 under permutations ``(k, count)``, numbered from 0 by least element."""
+    """Orbit of every element 0 .. count-1 under permutations ``(k, count)``, numbered from 0 by smallest element."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -213,7 +213,7 @@ def orbits_of(images: I64, count: int) -> I64:
 
 
 def _blocks(topology: Topology) -> int:
-    """Number of equally numbered blocks of vertices: hosts and the parts of their NICs with ``+host``, else 1."""
+    """Number of vertex blocks with the same numbering: hosts and the parts of their NICs with ``+host``, else 1."""
     parts, rest = divmod(topology.n, max(topology.ranks, 1))
     alike = "+host" in topology.spec and not rest and np.array_equal(topology.terminals, np.arange(topology.ranks))
     return parts if alike else 1
@@ -240,14 +240,14 @@ def _of_family(topology: Topology, _orbit: I64) -> Iterator[I64]:
 
 
 def _declared(automorphisms: Callable[..., Iterable[I64]], arguments: Mapping[str, Json]) -> Iterator[I64]:
-    """The permutations that the function of a family yields, the first ones of very many."""
+    """Permutations that a family's function yields, up to a limit."""
     with plugins.blaming(automorphisms):
         for image in islice(automorphisms(**arguments), MOST_GENERATORS):
             yield np.asarray(image, dtype=np.int64)
 
 
 def _of_line_digraph(base: Topology, times: int) -> Iterator[I64]:
-    """Automorphisms of the digraph whose line digraph was taken, as they move its arcs."""
+    """Automorphisms of the digraph whose line digraph was taken, as permutations of its arcs."""
     images = list(automorphisms(base, searched=False)[0])
     for _ in range(times):
         images = [moved for image in images if (moved := arc_image(base, image)) is not None]
@@ -280,7 +280,7 @@ def search(topology: Topology, orbit: I64) -> Iterator[I64]:
     roots: list[int] = []
     for root in ends[np.unique(orbit[ends], return_index=True)[1]].tolist():
         if orbit[root] in orbit[roots]:
-            continue  # joined to an earlier root meanwhile
+            continue  # meanwhile joined to an earlier root
         roots.append(root)
         for v in ends[colours[ends] == colours[root]].tolist():
             if orbit[v] == orbit[root]:
@@ -353,7 +353,7 @@ class _Search:
             colour, count = finer, number
 
     def extend(self, u: int, v: int) -> I64 | None:
-        """A candidate that maps u to v, or None."""
+        """Return a candidate that maps u to v, or None."""
         return self._extend(self.first, u, v, 0)
 
     def _extend(self, colour: I64, u: int, v: int, depth: int) -> I64 | None:

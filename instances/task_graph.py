@@ -1,9 +1,9 @@
-r"""Task graphs of one training iteration: computing, transfers, all-reduces, and what waits for what.
+r"""Task graphs of one training iteration: computing, transfers, all-reduces, and their dependencies.
 
 Source  TopoOpt, sections 4.1 and 5.1; operators in the order of the models, with times of
         :mod:`opticoll.instances.training_jobs`
 
-Tasks ``0 .. T-1`` are numbered so that a task waits only for tasks of smaller numbers.
+Tasks ``0 .. T-1`` are numbered so that a task waits only for tasks with smaller numbers.
 
     computing   ``amount`` seconds on one server, which runs one task at a time; server -1 only joins
     transfer    ``amount`` bytes from server to target (model-parallel traffic)
@@ -11,7 +11,7 @@ Tasks ``0 .. T-1`` are numbered so that a task waits only for tasks of smaller n
 
 The graph of a model, see :func:`training_iteration`: every server runs the operators forward in their order and
 backward in the reverse order. The weights of an operator are all-reduced as soon as every server has its gradient. A
-server that holds embedding tables looks up the rows of all samples, sends every other server its rows, and gets as many
+server that holds embedding tables looks up the rows of all samples, sends each other server its rows, and gets as many
 gradients back; the operators after the tables wait for the rows of all servers.
 """
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from opticoll.instances.training_jobs import TrainingJob
 
 COMPUTING, TRANSFER, ALL_REDUCE = 0, 1, 2
-#: What a task graph lets overlap: all that its dependencies allow, or nothing (Eq. (1) of TopoOpt).
+#: Overlap of communication and computing: whatever the dependencies allow, or none (Eq. (1) of TopoOpt).
 OVERLAPS = ("backward", "none")
 
 
 @dataclass(frozen=True, eq=False)
 class TaskGraph:
-    """Tasks of one iteration, see the module.
+    """Tasks of one iteration (see the module docstring).
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class TaskGraph:
     kind
         ``COMPUTING``, ``TRANSFER`` or ``ALL_REDUCE``, ``(T,)``.
     server, target
-        Server of a computing task, ends of a transfer; -1 where there is none, ``(T,)`` each.
+        Server of a computing task, ends of a transfer; -1 where not applicable, ``(T,)`` each.
     amount
         Seconds or bytes, ``(T,)``.
     group
-        Place in ``groups`` of an all-reduce; -1 for other tasks, ``(T,)``.
+        Position in ``groups`` of an all-reduce; -1 for other tasks, ``(T,)``.
     groups
         Servers of every all-reduce group.
     waits
@@ -129,7 +129,7 @@ class TaskGraph:
 
 
 class TaskGraphDraft:
-    """A task graph while it is written; every method returns the number of the new task."""
+    """A task graph under construction; every method that adds a task returns its number."""
 
     def __init__(self, servers: int) -> None:
         self.servers = servers
@@ -144,24 +144,24 @@ class TaskGraphDraft:
         return task
 
     def compute(self, server: int, seconds: float, after: Iterable[int] = ()) -> int:
-        """``seconds`` of computing on a server."""
+        """Add ``seconds`` of computing on a server."""
         return self._add(COMPUTING, server, -1, seconds, -1, after)
 
     def join(self, after: Iterable[int]) -> int:
-        """A task without duration that waits for others."""
+        """Add a task without duration that waits for others."""
         return self._add(COMPUTING, -1, -1, 0.0, -1, after)
 
     def transfer(self, source: int, target: int, size: float, after: Iterable[int] = ()) -> int:
-        """``size`` bytes from one server to another."""
+        """Add a transfer of ``size`` bytes from one server to another."""
         return self._add(TRANSFER, source, target, size, -1, after)
 
     def all_reduce(self, members: Sequence[int], size: float, after: Iterable[int] = ()) -> int:
-        """An all-reduce of a buffer of ``size`` bytes among servers, in the order of their default ring."""
+        """Add an all-reduce of a buffer of ``size`` bytes among servers, in the order of their default ring."""
         group = self._groups.setdefault(tuple(members), len(self._groups))
         return self._add(ALL_REDUCE, -1, -1, size, group, after)
 
     def finished(self) -> TaskGraph:
-        """The graph.
+        """Return the graph.
 
         Raises
         ------
@@ -232,8 +232,8 @@ def _ncf() -> tuple[list[tuple[str, int]], int]:
                   "Dense_4097_1"), 0  # fmt: skip
 
 
-#: Operators of a model in the order of the forward pass with their weights (0: given by the name of a dense layer), and
-#: how many of them come before the rows of the embedding tables are used.
+#: Operators of a model in the order of the forward pass with their weights (0: given by the name of a dense layer),
+#: and the number of them before the rows of the embedding tables are used.
 _SEQUENCES = {
     ("vgg", "5.3"): lambda: (_convolutions() + _dense("Flat", "Dense_61952_4096", "Dense_4096_4096",
                                                       "Dense_4096_1000", "Softmax"), 0),
@@ -253,7 +253,7 @@ MODELS = tuple(sorted({model for model, _ in _SEQUENCES}))
 
 
 def operator_sequence(model: str, section: str = "5.3") -> tuple[list[tuple[str, int]], int]:
-    """Operators of the forward pass with their weights, and how many come before the tables' rows are used.
+    """Operators of the forward pass with their weights, and the number of them before the tables' rows are used.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def operator_sequence(model: str, section: str = "5.3") -> tuple[list[tuple[str,
     """
     if (model, section) not in _SEQUENCES:
         known = ", ".join(f"{name} {part}" for name, part in sorted(_SEQUENCES))
-        msg = f"iteration: no operator times of {model} in section {section}; there are {known}"
+        msg = f"iteration: no operator times of {model} in section {section}; available: {known}"
         raise BadInput(msg)
     layers, early = _SEQUENCES[model, section]()
     return [(name, weights or dense_size(name)) for name, weights in layers], early
@@ -283,7 +283,7 @@ def training_iteration(
     section
         Section of the paper that sets the sizes: 5.3, 5.4 (DLRM, 128 tables) or 5.6.
     batch
-        Samples per GPU, among those measured; 0 for that of List 1.
+        Samples per GPU, among those measured; 0 for the value of List 1.
     overlap
         ``backward``: communication overlaps with computing wherever the dependencies allow it. ``none``: all computing,
         then the rows of the tables, then their gradients, then all all-reduces, as Eq. (1) assumes.
@@ -315,7 +315,7 @@ def _write(
     larger: float,
     apart: bool,
 ) -> None:
-    """The tasks of :func:`training_iteration`."""
+    """Write the tasks of :func:`training_iteration`."""
     n, (forward, backward) = draft.servers, times
     columns = np.repeat([t.columns for t in job.tables], [t.count for t in job.tables])
     names = [f"Embed_{t.rows}x{t.columns}" for t in job.tables for _ in range(t.count)]
@@ -360,7 +360,7 @@ def _write(
 
 
 def _exchanges_apart(draft: TaskGraphDraft, size: F64, holders: list[int], after: list[int], shared: list[int]) -> None:
-    """All communication after all computing: rows, gradients, all-reduces, one after the other."""
+    """Add all communication after all computing: rows, then gradients, then all-reduces."""
     n, done = draft.servers, draft.join(sorted(set(after)))
     for ahead in (True, False):
         pairs = [(s, t) if ahead else (t, s) for s in holders for t in range(n) if t != s]

@@ -1,6 +1,6 @@
 r"""Training jobs: neural networks trained by the servers of a pool, and their traffic in one iteration.
 
-Source  TopoOpt, appendix D, List 1 (widths, batch sizes, tables); per model the paper that gives its layers
+Source  TopoOpt, appendix D, List 1 (widths, batch sizes, tables); for each model, the paper that defines its layers
 
 Weights, activations and gradients have 4 bytes. Choices that List 1 leaves open: all layers of a stack
 have the same width; stacks are connected by one projection (DLRM and NCF concatenate the looked-up rows); a server
@@ -10,8 +10,8 @@ bottom stack's output, Dense_18432_4096 in section 5.4. Its numbers of layers co
 of 2048 are 7 layers.
 
 Data parallel    one all-reduce of all weights over all servers
-Hybrid, tables   (DLRM, NCF) table j of J on server floor(j n / J), the rest replicated: its server sends every other
-                 server the rows looked up by the samples of the latter, and receives as many gradients
+Hybrid, tables   (DLRM, NCF) table j of J on server floor(j n / J), the rest replicated: its server sends each other
+                 server the rows that the latter's samples look up, and receives as many gradients
 Hybrid, shards   (others) blocks of s consecutive servers; each split layer has s equal parts on them (tensor
                  parallelism), and its outputs are exchanged within the block in both passes; the j-th servers of all
                  blocks sum the gradients of their part, all servers those of the layers that are not split
@@ -30,7 +30,7 @@ Columns of ``published/topoopt_compute_times.csv``
                      candle-, vgg-, bert- and dlrm-16-servers
     samples_per_gpu  batch of one GPU; a server is simulated as one device with the batch of its four GPUs
     operator         type and sizes: Dense_IN_OUT, Conv2D_K_K_OUT, Embed_ROWSxCOLUMNS, ..
-    occurrences      how often the operator occurs in the model, from the published task graphs and settings
+    occurrences      number of occurrences in the model, from the published task graphs and settings
     forward_ms, backward_ms
                      time of one occurrence on one server [ms]; an embedding table is looked up by one server for the
                      whole batch
@@ -40,7 +40,7 @@ Columns of ``published/topoopt_split_times.csv``: the same with the batch split 
     model, samples_per_gpu, operator, forward_ms, backward_ms
                      as above; dlrm has 64 tables in section 5.3 and 16 in 5.6
     servers          128 (sections 5.3 and 5.4) or 16 (section 5.6)
-    occurrences      in the whole model: of an embedding table, how many there are; from the published task graphs
+    occurrences      number in the whole model (of embedding tables, their number); from the published task graphs
     parts            servers over which the whole batch is split; 1 for an embedding table
 
 Columns of ``published/topoopt_fig16.csv``: iterations of jobs of 16 servers on a shared cluster (figure 16)
@@ -49,8 +49,8 @@ Columns of ``published/topoopt_fig16.csv``: iterations of jobs of 16 servers on 
     jobs, model                  active jobs; the model, inferred from the times
     samples                      iterations, with mean_ms, least_ms and most_ms [ms]
 
-Operators of one name share one time although their inputs may differ. NCF's number of dense layers is List 1's less
-one, as for DLRM.
+Operators with the same name share one time although their inputs may differ. NCF has one dense layer fewer than
+in List 1, as does DLRM.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class TrainingJob:
     name, section
         Model, and the section of the paper in List 1.
     batch
-        Samples of one GPU in one iteration.
+        Samples per GPU in one iteration.
     gpus
         GPUs of one server.
     layers, tables
@@ -141,7 +141,7 @@ class TrainingJob:
 
     @property
     def server_batch(self) -> int:
-        """Samples of one server."""
+        """Samples per server."""
         return self.batch * self.gpus
 
 
@@ -158,7 +158,7 @@ def _joint(inputs: int, outputs: int) -> Layer:
 
 
 def dlrm(section: str) -> TrainingJob:
-    """Naumov et al., arXiv:1906.00091: bottom and top stack, a concatenation of the looked-up rows between them."""
+    """Naumov et al., arXiv:1906.00091: bottom and top stack, with the looked-up rows concatenated between them."""
     batch, tables, columns, rows, bottom, top = {
         "5.3": (128, 64, 128, 10**7, (8, 2048), (16, 4096)),
         "5.4": (128, 128, 128, 10**7, (8, 2048), (16, 4096)),
@@ -181,7 +181,7 @@ def ncf(section: str) -> TrainingJob:
 
 
 def candle(section: str) -> TrainingJob:
-    """CANDLE Uno (ECP-CANDLE Benchmarks, Pilot 1): feature stack and dense stack, all of one width here."""
+    """CANDLE Uno (ECP-CANDLE Benchmarks, Pilot 1): feature stack and dense stack, here all of one width."""
     batch, depth, features, width = {"5.3": (256, 8, 16, 16384), "5.6": (256, 8, 16, 4096), "6": (10, 4, 8, 4096)}[
         section
     ]
@@ -190,7 +190,7 @@ def candle(section: str) -> TrainingJob:
 
 
 def bert_layers(blocks: int, hidden: int, length: int, embedded: int) -> tuple[Layer, ...]:
-    """Devlin et al., NAACL 2019: 12 h^2 + 13 h weights a block; embeddings of pieces, places, segments; a pooler."""
+    """Devlin et al., NAACL 2019: 12 h^2 + 13 h weights per block; embeddings of pieces, positions, segments; pooler."""
     inputs = (_VOCABULARY + length + 2) * embedded + 2 * embedded
     if embedded != hidden:
         inputs += embedded * hidden + hidden
@@ -217,7 +217,7 @@ def vgg(section: str) -> TrainingJob:
 
 
 def resnet50(section: str) -> TrainingJob:
-    """He et al., CVPR 2016: bottleneck blocks 3, 4, 6, 3; normalisation has two weights a channel."""
+    """He et al., CVPR 2016: bottleneck blocks 3, 4, 6, 3; normalisation has two weights per channel."""
     layers, inputs = [Layer(3 * 49 * 64 + 128)], 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
         for block in range(blocks):
@@ -248,19 +248,19 @@ PLACEMENTS = ("auto", "data", "hybrid")
 
 
 def training_job(name: str, section: str = "5.3", batch: int = 0) -> TrainingJob:
-    """A model of List 1.
+    """Build a model of List 1.
 
     Parameters
     ----------
     name, section
         Key of :data:`JOBS`, and the section of the paper.
     batch
-        Samples per GPU; 0 for that of List 1.
+        Samples per GPU; 0 for the value of List 1.
 
     Raises
     ------
     BadSpec
-        For an unknown model, a section without it, or a negative batch.
+        For an unknown model, a section without this model, or a negative batch.
     """
     if name not in JOBS:
         msg = f"unknown model {name!r}; {nearest(name, list(JOBS))}"
@@ -270,7 +270,7 @@ def training_job(name: str, section: str = "5.3", batch: int = 0) -> TrainingJob
         msg = f"model {name}: List 1 has no parameters for section {section!r}; known: {', '.join(sections)}"
         raise BadSpec(msg)
     if batch < 0:
-        msg = f"model {name}: the batch has {batch} samples; give a positive number, or 0 for that of List 1"
+        msg = f"model {name}: the batch has {batch} samples; give a positive number, or 0 for the value of List 1"
         raise BadSpec(msg)
     job = build(section)
     return TrainingJob(name, section, batch or job.batch, job.gpus, job.layers, job.tables)
@@ -280,7 +280,7 @@ def training_job(name: str, section: str = "5.3", batch: int = 0) -> TrainingJob
 
 
 def all_reduce(members: range | tuple[int, ...], weights: float) -> tuple[AllReduceGroup, ...]:
-    """The group in which ``members`` sum ``weights`` numbers; empty for a single server or no weights."""
+    """Group in which ``members`` sum ``weights`` numbers; empty for a single server or no weights."""
     k = len(members)
     if k < 2 or weights <= 0:
         return ()
@@ -306,13 +306,13 @@ def traffic_of(job: TrainingJob, n: int, placement: str = "auto", shards: int = 
     Parameters
     ----------
     job
-        The job.
+        Training job.
     n
-        Servers.
+        Number of servers.
     placement
-        ``data``; ``hybrid``; ``auto``: hybrid for models with embedding tables, data parallel for the others.
+        ``data``; ``hybrid``; ``auto``: hybrid for models with embedding tables, data parallel for all others.
     shards
-        Parts of every split layer, for hybrid placement of models without tables; divides n.
+        Parts of every split layer, for hybrid placement of models without tables; a divisor of n.
 
     Raises
     ------
@@ -390,7 +390,7 @@ def operators(model: str, samples: int) -> tuple[Operator, ...]:
     known = sorted({(row["model"], int(row["samples_per_gpu"])) for row in rows})
     if (model, samples) not in known:
         listed = ", ".join(f"{name} {batch}" for name, batch in known)
-        msg = f"compute times: none of {model} at {samples} samples per GPU; there are {listed}"
+        msg = f"compute times: none of {model} at {samples} samples per GPU; available: {listed}"
         raise BadInput(msg)
     return tuple(
         Operator(
@@ -423,7 +423,7 @@ def dense_size(name: str) -> int:
 
 
 def dense_weights(model: str, samples: int) -> int:
-    """Weights that every server holds a copy of, without embedding tables."""
+    """Number of weights replicated on every server, without embedding tables."""
     weights = _OTHER_WEIGHTS.get(model, 0)
     for operator in operators(model, samples):
         weights += operator.occurrences * dense_size(operator.name)
@@ -467,7 +467,7 @@ def _split() -> dict[tuple[str, int, int], tuple[SplitOperator, ...]]:
 
 
 def split_operators(model: str, samples: int, servers: int) -> tuple[SplitOperator, ...]:
-    """Operators of a model at a batch of ``samples`` per GPU on so many servers, by the parts of the batch.
+    """Operators of a model at a batch of ``samples`` per GPU on that many servers, by the parts of the batch.
 
     Raises
     ------
@@ -477,25 +477,25 @@ def split_operators(model: str, samples: int, servers: int) -> tuple[SplitOperat
     known = _split()
     if (model, samples, servers) not in known:
         listed = ", ".join(f"{name} {batch} on {count}" for name, batch, count in sorted(known))
-        msg = f"compute times: none of {model} at {samples} samples per GPU on {servers} servers; there are {listed}"
+        msg = f"compute times: none of {model} at {samples} samples per GPU on {servers} servers; available: {listed}"
         raise BadInput(msg)
     return known[model, samples, servers]
 
 
-#: Weights of one operator that its name does not give: VGG16's convolutions, whose inputs differ, on average.
+#: Weights of operators whose name does not give them: the average of VGG16's convolutions, whose inputs differ.
 _CONVOLUTIONS = {
     "Conv2D_3_3_64": 19_360, "Conv2D_3_3_128": 110_720, "Conv2D_3_3_256": 491_776, "Conv2D_3_3_512": 2_163_200,
 }  # fmt: skip
-#: Hidden layer, heads and length of a sequence of both BERTs (the heads as in the authors' scripts).
+#: Hidden size, heads and sequence length of both BERTs (the heads as in the authors' scripts).
 _ATTENTION = {"MultiHeadAttention_102416": (1024, 16), "MultiHeadAttention_76812": (768, 12)}
 _TOKENS = {128: 64, 16: 256}
 
 
 @dataclass(frozen=True)
 class MeasuredKind:
-    """Equal operators with weights: one of them as a job, how many, and the time of one by its shards [s].
+    """Equal operators with weights: one of them as a job, their number, and the time of one by its shards [s].
 
-    ``seconds[0]`` is the time with the batch split over all servers, or of a server's tables; ``seconds[s]`` that of
+    ``seconds[0]`` is the time with the batch split over all servers, or of a server's tables; ``seconds[s]`` is that of
     one of s shards.
     """
 
@@ -505,22 +505,22 @@ class MeasuredKind:
 
 
 def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[tuple[MeasuredKind, ...], float]:
-    """Operators with weights by kind, and the time per iteration of those without, on one server [s].
+    """Operators with weights by kind, and the time per iteration of those without weights, on one server [s].
 
     In s shards, blocks of s servers hold 1/s of an operator each, for the batches of all s. The whole operator was
-    measured with this batch; a shard is taken to need 1/s of that time.
+    measured with this batch; a shard is assumed to take 1/s of that time.
 
     Parameters
     ----------
     model, section, batch
-        As of :func:`~opticoll.instances.training_jobs.training_job`.
+        As in :func:`~opticoll.instances.training_jobs.training_job`.
     servers
-        Servers of the measurement.
+        Number of servers in the measurement.
 
     Raises
     ------
     BadInput
-        Without measurements.
+        If there are no measurements.
     """
     bare = replace(training_job(model, section, batch), layers=(), tables=())
     listed = "dlrm-128-tables" if (model, section) == ("dlrm", "5.4") else model
@@ -556,7 +556,7 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
 
 @dataclass(frozen=True)
 class PublishedIterations:
-    """Iterations of a model on a shared cluster: how many, their mean, least and longest time [s]."""
+    """Iterations of a model on a shared cluster: their number, and their mean, shortest and longest time [s]."""
 
     network: str
     degree: int
@@ -571,7 +571,7 @@ class PublishedIterations:
 
 @cache
 def shared_cluster() -> tuple[PublishedIterations, ...]:
-    """The published iteration times of figure 16."""
+    """Published iteration times of figure 16."""
     with (TABLE.parent / "topoopt_fig16.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedIterations(

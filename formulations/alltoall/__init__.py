@@ -1,7 +1,7 @@
 """Formulations of the all-to-all paper: schedules for direct-connect topologies.
 
-What time-stepped schedules share: a topology unrolled over time steps (who holds data between steps, how many steps a
-way takes, what it costs).
+Shared by time-stepped schedules: a topology unrolled over time steps (which vertices hold data between steps, how many
+steps a path takes, what it costs).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PAPER = "Efficient all-to-all collective communication schedules for direct-conn
 
 @dataclass(frozen=True, eq=False)
 class TimeExpanded:
-    """A topology unrolled over time steps, and the place of the arcs of every step in it.
+    """A topology unrolled over time steps, and the positions of the arcs of every step in it.
 
     Vertex (u, t), numbered ``t n + u``, is u after t = 0 .. L steps. Arc a of the topology in step t = 1 .. L runs from
     (tail_a, t-1), or (tail_a, t) if the tail is a relay, to (head_a, t); a waiting arc from (u, t-1) to (u, t), u in H.
-    The graph has no cycles but those of relays within a step.
+    The graph has no cycles except those of relays within a step.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ class TimeExpanded:
 
 
 def holding(topology: Topology, relays: str) -> Mask:
-    """Vertices that hold data between steps, ``(n,)``: the ranks, or for ``relays=step`` all."""
+    """Vertices that hold data between steps, ``(n,)``: the ranks, or all for ``relays=step``."""
     holds = np.full(topology.n, relays == "step")
     holds[topology.terminals] = True
     return holds
 
 
 def step_hops(topology: Topology, holds: Mask) -> tuple[F64, I64]:
-    """Fewest steps between all vertices, ``(n, n)``, and 1 for arcs that begin a step, 0 for others, ``(m,)``."""
+    """Minimum number of steps between vertices, ``(n, n)``; and 1 for arcs that begin a step, else 0, ``(m,)``."""
     from scipy.sparse.csgraph import dijkstra
 
     begins = holds[topology.tail].astype(np.int64)
@@ -81,7 +81,7 @@ def unroll(topology: Topology, steps: int, holds: Mask | None = None) -> TimeExp
 
 
 def step_distances(topology: Topology, sources: I64, cost: F64, holds: Mask | None = None) -> F64:
-    """Least cost from every source to every vertex within L steps; waiting, where data can be held, is free.
+    """Minimum cost from every source to every vertex within L steps; waiting, where data can be held, is free.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def step_distances(topology: Topology, sources: I64, cost: F64, holds: Mask | No
 
     Returns
     -------
-    Shape ``(K, n)``; ``inf`` where the steps do not suffice, and at relays.
+    Costs, ``(K, n)``; ``inf`` where the steps do not suffice, and at relays.
     """
     holds = np.ones(topology.n, dtype=bool) if holds is None else holds
     begins, passing = np.flatnonzero(holds[topology.tail]), np.flatnonzero(~holds[topology.tail])

@@ -1,4 +1,4 @@
-"""All-gather of least time: every rank receives the shard of every other, and copies are free.
+"""All-gather in minimum time: every rank receives the shards of all others, and copies are free.
 
 Source  beyond the all-to-all paper; network coding: Ahlswede, Cai, Li & Yeung, IEEE Trans. Inf. Theory 46(4), 2000;
         tree packing: Edmonds 1973, Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995
@@ -12,21 +12,21 @@ min T  s.t.
     capacity[a,v]   h_av <= c_a T
 
 Flows towards different receivers do *not* add up on an arc: a shard that several receivers get over the same arc is
-sent over it once. Arcs out of v are fixed at 0. The upper bound of T excludes no optimum: a spanning tree attains it.
+sent over it once. Arcs out of v are fixed at 0. The upper bound on T excludes no optimum: a spanning tree attains it.
 
 Certificate. For any lengths l_av >= 0 and any v: T >= sum_{s != v} dist_l(s, v) / sum_a c_a l_av.
 
-Worst cut. What the ranks in S hold must leave S at least once if S leaves out some rank:
+Worst cut. The shards of the ranks in S must leave S at least once if some rank is not in S:
 
     T >= |S & R| / c(S -> V - S),        T* = max over such S.
 
-For one receiver v, the maximum over S without v is the least T at which a super-source, joined to every other rank by
-an arc of capacity 1, can send N-1 units to v under capacities c T (max-flow min-cut). Newton's method starts at some T;
-any v with a smaller max-flow gives a cut of larger ratio, which is the next T; if there is none, T = T*. The arithmetic
-is on integers (capacities are binary fractions), so comparisons are exact and the last cut is a proof without a
-tolerance.
+For one receiver v, the maximum over S without v is the smallest T at which a super-source, joined to every other rank
+by an arc of capacity 1, can send N-1 units to v under capacities c T (max-flow min-cut). Newton's method starts at some
+T; any v with a smaller max-flow gives a cut of larger ratio, which is the next T; if there is none, T = T*. The
+arithmetic is on integers (capacities are binary fractions), so comparisons are exact and the last cut is a proof
+without any tolerance.
 
-T* is always attained by coding in the network (Ahlswede et al. 2000), and by store-and-forward if every vertex is a
+T* is always attained by network coding (Ahlswede et al. 2000), and by store-and-forward if every vertex is a
 rank, or if the capacities into and out of every vertex are equal (Edmonds' arborescence packing; Bang-Jensen et al.
 1995). Closed forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever the worst cut is around
 one rank of in-degree d.
@@ -73,7 +73,7 @@ NAME = "alltoall.all-gather"
 
 @dataclass(frozen=True, eq=False)
 class SharedFlows:
-    """The data of a model with a flow h_v for every end v, where the flows of different ends share an arc.
+    """Data of a model with a flow h_v for every end v, where the flows of different ends share an arc.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class SharedFlows:
     supply
         What every vertex sends towards each end; with ``away``, what it receives from each; ``(n,)``.
     most
-        Upper bound of h, and of T times the smallest capacity.
+        Upper bound on h, and on T times the smallest capacity.
     away
         Whether flows lead away from their ends: the same model on reversed arcs.
     """
@@ -98,12 +98,12 @@ class SharedFlows:
 
     @property
     def role(self) -> str:
-        """What an end is called."""
+        """Name of an end in messages."""
         return "contributor" if self.away else "receiver"
 
     @property
     def root(self) -> int | None:
-        """The vertex that supplies everything; None if several do."""
+        """Vertex that supplies everything; None if there are several."""
         result = np.flatnonzero(self.supply)
         return int(result[0]) if result.size == 1 else None
 
@@ -227,7 +227,7 @@ def residuals(data: SharedFlows, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def length_bound(data: SharedFlows, lengths: F64) -> float:
-    """The lower bound on T that lengths prove, shape ``(m, K)``, rounded down: the best over the ends.
+    """Lower bound on T proven by lengths ``(m, K)``, rounded down: the best over the ends.
 
     Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
@@ -248,7 +248,7 @@ def length_bound(data: SharedFlows, lengths: F64) -> float:
 
 
 def certify(data: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that the duals of ``capacity`` prove, read as lengths towards or away from every end."""
+    """Bound proven by the duals of ``capacity``, read as lengths towards or away from every end."""
     values = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
     if values.shape != data.shape:
         return None
@@ -268,7 +268,7 @@ def metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, 
 
 
 def derived(data: SharedFlows) -> list[Fraction]:
-    """The bound of T."""
+    """Upper bound on T."""
     return [Fraction(data.most) / outward.entered(float(data.topology.capacity.min()))]
 
 
@@ -283,7 +283,7 @@ def shared_formulation(
     metrics: Callable[[SharedFlows, float | None], dict[str, Json]] = metrics,
     label_invariant: Callable[[Settings], bool] | None = None,
 ) -> Formulation[SharedFlows]:
-    """The formulation of a collective as flows that share arcs."""
+    """Define the formulation of a collective as flows that share arcs."""
     return Formulation(
         name=name,
         paper=PAPER,
@@ -316,7 +316,7 @@ def shared_formulation(
 
 
 def between_all(instance: object, name: str, *, away: bool = False) -> SharedFlows:
-    """A flow for every rank, which all other ranks supply with one shard each, or receive it from.
+    """Data with a flow for every rank, to which (or from which) every other rank sends (receives) one shard.
 
     Raises
     ------
@@ -335,7 +335,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows
 
 
 def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
-    """T*, a set that attains it, and for every rank a flow of one unit from each other within c T*, ``(m, N)``.
+    """T*, a set that attains it, and for every rank a flow of one unit from each other rank within c T*, ``(m, N)``.
 
     Raises
     ------
@@ -363,13 +363,13 @@ def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
         graph.add_edges_from((source, s, {"capacity": scale}) for s in topology.terminals.tolist() if s != v)
         _, sent = nx.maximum_flow(graph, source, v)
         for a, (u, w) in enumerate(ends):
-            if u not in (v, w):  # parallel arcs in proportion; what v would send on it keeps
+            if u not in (v, w):  # parallel arcs in proportion; v keeps what it would send on
                 flows[a, j] = float(Fraction(sent[u][w] * whole[a], joint[u, w] * scale))
     return time, inside, flows
 
 
 def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
-    """The worst cut, which is the optimum, and what passes the links of one rank; of :func:`between_all`."""
+    """Bounds of the worst cut, which is the optimum, and of the links of one rank; for :func:`between_all`."""
     from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
 
     topology = data.topology
@@ -387,7 +387,7 @@ def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
 
 
 def bounds(data: SharedFlows) -> list[Bound]:
-    """The worst cut, which is the optimum, and what enters one rank."""
+    """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""
     return cut_bounds(data, "what enters the rank that gets least", "")
 
 

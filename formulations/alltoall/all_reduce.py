@@ -1,11 +1,11 @@
-"""All-reduce of least time: every rank receives the sum of the buffers of all ranks.
+"""All-reduce in minimum time: every rank receives the sum of the buffers of all ranks.
 
 Source  beyond the all-to-all paper; the program over the shares of roots and the two phases: ForestColl (Zhao et al.,
-        2024); its rows for vertices that are not ranks: preflow packing, Bang-Jensen, Frank & Jackson 1995
+        2024); rows for vertices that are not ranks: preflow packing, Bang-Jensen, Frank & Jackson 1995
 Sets    w in V vertices (n); a in A arcs (m); v in R ranks (N)
 Data    c_a > 0 capacity [link bandwidths], (m,); every rank has a buffer of N shards
-Vars    0 <= x_v <= N  what is summed at rank v [shards], (N,); y_a >= 0 copies and z_a >= 0 partial sums over arc a
-        [shards], (m,); 0 <= f_av <= N  copies towards v, (m, N); 0 <= g_av <= N  what v contributes, (m, N);
+Vars    0 <= x_v <= N  amount summed at rank v [shards], (N,); y_a >= 0 copies and z_a >= 0 partial sums over arc a
+        [shards], (m,); 0 <= f_av <= N  copies towards v, (m, N); 0 <= g_av <= N  contributions of v, (m, N);
         0 <= T <= 2 N (N-1) / min_a c_a  time [shards / link bandwidth]
 
 min T  s.t.
@@ -23,16 +23,16 @@ reduce-scatter (g, z) and from v as in an all-gather (f, y), at the same time ov
 ``gathers`` a vertex that is not a rank neither copies nor sums, so trees between ranks carry y and z. Arcs out of v
 are fixed at 0 in f_v, arcs into v in g_v. Reversing all arcs exchanges (f, y) and (g, z).
 
-Bounds. Partial sums of a set S leave it, and what is summed in S leaves it as copies: with p disjoint sets S_i that
-hold all ranks, z over the arcs out of S_i carries at least N - x(S_i), and so does y over the arcs into S_i; vertices
-in no set add nothing to either (``forwards``, ``gathers``). Both together, added over i:
+Bounds. Partial sums of a set S leave it, and whatever is summed in S leaves it as copies: with p disjoint sets S_i that
+contain all ranks, z on the arcs out of S_i carries at least N - x(S_i), and so does y on the arcs into S_i; vertices
+in no set add nothing to either (``forwards``, ``gathers``). Adding both over all i:
 
     T >= 2 N (p - 1) / sum_i c(S_i -> V - S_i),      T >= 2 N (p - 1) / sum_i c(V - S_i -> S_i).
 
 For one set S, y and z out of it carry x(S) and x(V - S): T >= N / c(S -> V - S) if some rank is in S and some is not.
 
 A reduce-scatter followed by an all-gather is a solution with x = 1, so T* <= T*_reduce-scatter + T*_all-gather; the two
-are equal where the worst cuts of both phases are around disjoint sets that hold all ranks. Closed forms: complete 2;
+are equal where the worst cuts of both phases are around disjoint sets that contain all ranks. Closed forms: complete 2;
 d-cube 2 (N-1)/d; n-ring n-1.
 """
 
@@ -75,18 +75,18 @@ _BLOCKS = (
 
 @dataclass(frozen=True, eq=False)
 class AllReduction:
-    """The data of the model above."""
+    """Data of the model."""
 
     topology: Topology
 
     @property
     def ranks(self) -> I64:
-        """The ranks, ``(N,)``."""
+        """Ranks, ``(N,)``."""
         return self.topology.terminals
 
     @property
     def switches(self) -> I64:
-        """The vertices that are not ranks."""
+        """Vertices that are not ranks."""
         return np.setdiff1d(np.arange(self.topology.n), self.topology.terminals)
 
 
@@ -102,7 +102,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> AllReductio
 
 
 def build_pyomo(data: AllReduction) -> PyomoModel:
-    """The model in Pyomo, variables and constraints as in the docstring of the module."""
+    """The model in Pyomo, variables and constraints as in the module docstring."""
     import pyomo.environ as pyo
 
     topology = data.topology
@@ -263,12 +263,12 @@ def residuals(data: AllReduction, values: Mapping[str, F64]) -> dict[str, float]
 
 
 def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> float:
-    """The bound of the module by disjoint sets that hold all ranks, over the arcs into or out of them, rounded down.
+    """Bound from disjoint sets that contain all ranks (see the module docstring), rounded down.
 
     Raises
     ------
     ValueError
-        If the sets are not disjoint, or leave out a rank.
+        If the sets are not disjoint, or do not contain all ranks.
     """
     number = np.full(topology.n, -1)
     for i, members in enumerate(sets):
@@ -278,7 +278,7 @@ def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> floa
             raise ValueError(msg)
         number[inside] = i
     if (number[topology.terminals] < 0).any():
-        msg = "partition_bound: the sets leave out a rank"
+        msg = "partition_bound: the sets do not contain all ranks"
         raise ValueError(msg)
     parts, N = np.unique(number[topology.terminals]).size, topology.ranks
     crossing = number[topology.tail] != number[topology.head]
@@ -290,7 +290,7 @@ def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> floa
 
 
 def bounds(data: AllReduction) -> list[Bound]:
-    """Sets around the ranks one by one, around those of the worst cuts of both phases, and the least cut."""
+    """Bounds of single ranks, of the worst cuts of both phases, and of the minimum cut."""
     from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
 
     topology, N = data.topology, data.topology.ranks

@@ -1,4 +1,4 @@
-"""Broadcast of least time: every rank receives the shard of one root, and copies are free.
+"""Broadcast in minimum time: every rank receives the shard of one root, and copies are free.
 
 Source  beyond the all-to-all paper; disjoint branchings: Edmonds 1973; network coding: Ahlswede, Cai, Li & Yeung, IEEE
         Trans. Inf. Theory 46(4), 2000; as packing of trees over switches: ForestColl (Zhao et al., 2024)
@@ -12,19 +12,19 @@ min T  s.t.
     capacity[a,v]   h_av <= c_a T
 
 This formulation is ours. It is the model of :mod:`opticoll.formulations.alltoall.all_gather` with all supply at r:
-flows towards different receivers do not add up, because a copy is made where their ways part. Arcs out of v are fixed
+flows towards different receivers do not add up, because a copy is made where their paths split. Arcs out of v are fixed
 at 0.
 
 Certificate. For any lengths l_av >= 0 and any v: T >= dist_l(r, v) / sum_a c_a l_av.
 
-Least cut. The shard must leave every set S that holds r and leaves out some rank:
+Minimum cut. The shard must leave every set S that contains r but not all ranks:
 
     T >= 1 / c(S -> V - S),        T* = max over such S = 1 / min_v maxflow(r, v).
 
-T* is attained by store-and-forward: as many arc-disjoint trees from r to all ranks exist as the least cut admits, if no
-more capacity leaves a vertex that is not a rank than enters it (Edmonds; Bang-Jensen, Frank & Jackson 1995). *Reduce*,
-the sum of all ranks at r, is the same on the reversed topology, with sums for copies. Closed forms: complete 1/(N-1),
-d-cube 1/d, n-ring 1/2, directed n-ring 1.
+T* is attained by store-and-forward: as many arc-disjoint trees from r to all ranks exist as the minimum cut admits, if
+no more capacity leaves a vertex that is not a rank than enters it (Edmonds; Bang-Jensen, Frank & Jackson 1995).
+*Reduce*, the sum of all ranks at r, is the same on the reversed topology, with sums for copies. Closed forms: complete
+1/(N-1), d-cube 1/d, n-ring 1/2, directed n-ring 1.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows
     topology = all_to_all_topology(instance, NAME)
     root = int((parameters or {}).get("root", 0))
     if not 0 <= root < topology.ranks:
-        msg = f"{NAME}: root={root} is none of the ranks of {topology.spec}; use 0..{topology.ranks - 1}"
+        msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.ranks - 1}"
         raise BadInput(msg)
     at_root = np.eye(topology.n)[topology.terminals[root]]
     return SharedFlows("broadcast", topology, np.delete(topology.terminals, root), at_root, 1)
 
 
 def bounds(data: SharedFlows) -> list[Bound]:
-    """The least cut, which is the optimum, and what leaves the root."""
+    """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
     from opticoll.formulations.flows.worst_cuts import least_time
 
     topology, root = data.topology, data.root

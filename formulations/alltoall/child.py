@@ -10,8 +10,8 @@ max F  s.t.
     balance[u,t]   (M f)_ut = F D_t [u = t]   u != s        (12), (13)
     capacity[a]    sum_t f_at <= g_a                        (11)
 
-At an optimal master solution F_s = F* for every s. The source is ``--set source=V`` (a rank's number, 0 the first).
-The flow g is a solution of ``alltoall.master``, which is solved first and whose run the record names. A child does not
+At an optimal master solution F_s = F* for every s. The source is ``--set source=V`` (a rank number, counted from 0).
+The flow g is a solution of ``alltoall.master``, which is solved first; the record names its run. A child does not
 need an LP (method ``flow-decomposition``); it is included because the paper solves it.
 """
 
@@ -52,7 +52,7 @@ def prepare(
     if not 0 <= number < topology.ranks:
         msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.ranks - 1}"
         raise NotApplicable(msg)
-    # Without a master solution (sizes, refusals) the arcs keep their own capacities.
+    # Without a master solution (for sizes and refusals) the arcs keep their own capacities.
     column = number if traffic is None else int(traffic[:number].any(axis=1).sum())
     if traffic is not None and not traffic[number].any():
         senders = np.flatnonzero(traffic.any(axis=1)).tolist()
@@ -63,9 +63,9 @@ def prepare(
 
 
 def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None = None) -> model.ConcurrentFlow:
-    """The child LP of rank ``number`` under the master's flow ``capacity``, shape ``(m,)``.
+    """Child LP of rank ``number`` under the master's flow ``capacity``, shape ``(m,)``.
 
-    ``shards`` are the demands of all ranks from this one, ``(N,)``; 1 for each other rank if None.
+    ``shards`` are the demands of all ranks from this one, ``(N,)``; if None, 1 for every other rank.
     """
     source = topology.terminals[number]
     to = np.flatnonzero(np.arange(topology.ranks) != number if shards is None else shards)
@@ -75,7 +75,7 @@ def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None 
 
 
 def bounds(data: model.ConcurrentFlow) -> list[Bound]:
-    """Hop distances under g, and the inflow of g into each destination."""
+    """Bounds of hop distances under g, and of the inflow of g into each destination."""
     targets = np.argmax(data.demand, axis=0)
     inflow = np.bincount(data.topology.head, data.capacity, data.topology.n)[targets] / data.demand.max(axis=0)
     hop = model.length_bound(data, np.ones(data.topology.arcs))

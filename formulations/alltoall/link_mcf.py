@@ -2,7 +2,7 @@ r"""Link-based maximum concurrent multicommodity flow: one flow per commodity.
 
 Source  all-to-all paper, (1)-(5), and its matrix form (25)-(28)
 Sets    u in V vertices; a in A arcs; k = (s,t) in K ordered pairs of distinct ranks
-Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of k [shards], (n, |K|), 0 but at u = t_k: 1 (the
+Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of k [shards], (n, |K|), 0 except at u = t_k: 1 (the
         paper's) or ``--set demand=...`` (:mod:`opticoll.instances.demands`), whose pairs without demand are not in K
 Vars    f_ak >= 0 flow of commodity k over arc a, (m, |K|); F >= 0 concurrent flow
 
@@ -10,7 +10,7 @@ max F  s.t.
     balance[u,k]   (M f)_uk = F D_uk                u != s_k       (26)
     capacity[a]    sum_k f_ak <= c_a                               (2), (27)
 
-(26) at u = s_k is implied and left out; arcs into s_k and out of t_k are fixed at 0. N(N-1) m + 1 variables.
+(26) at u = s_k is implied and omitted; arcs into s_k and out of t_k are fixed at 0. N(N-1) m + 1 variables.
 
 ``printed=true`` builds (1)-(5) as they stand in the paper, a *relaxation*:
 
@@ -158,7 +158,7 @@ def build_cvxpy(data: LinkFlow) -> CvxpyModel:
 
 
 def residuals(data: LinkFlow, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block; the printed version has weaker blocks of its own."""
+    """Worst violation of every block; the printed version has its own, weaker blocks."""
     if not data.printed:
         return model.residuals(data.flow, values)
     f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
@@ -210,7 +210,7 @@ def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
 
 
 def bounds(data: LinkFlow) -> list[Bound]:
-    """The analytic bounds of the exact model, or the one that also holds for the printed relaxation."""
+    """Analytic bounds of the exact model, or the one that also holds for the printed relaxation."""
     if not data.printed:
         return flow_bounds(data.flow)
     ones = np.ones(data.flow.topology.arcs)
@@ -225,12 +225,12 @@ def bounds(data: LinkFlow) -> list[Bound]:
 
 
 def closed_forms(data: LinkFlow) -> list[Bound]:
-    """The optimum if the family declares it; it does not hold for the printed relaxation."""
+    """Optimum if the family declares one; empty for the printed relaxation, for which it does not hold."""
     return [] if data.printed else flow_closed_forms(data.flow)
 
 
 def repair(data: LinkFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """An exactly feasible flow near an approximate one; values of the printed version are not changed."""
+    """Repair an approximate flow to an exactly feasible one; values of the printed version are not changed."""
     return None if data.printed else model.repair(data.flow, values)
 
 

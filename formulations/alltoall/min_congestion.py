@@ -1,4 +1,4 @@
-"""All-to-all on kappa paths per pair with equal shares, with the largest load per capacity as small as possible.
+"""All-to-all on kappa paths per pair with equal shares and the smallest maximum load per capacity.
 
 Source  all-to-all paper, section 3 (equal-weighted multi-path) and Appendix D, (29)-(33)
 Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, |P_k| >= kappa
@@ -13,18 +13,19 @@ min Lambda / kappa  s.t.
     congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0       (30)
     choose[k]       (B x)_k = kappa                            (31)
 
-Lambda / kappa is the time of an all-to-all whose shards are split into kappa equal parts on paths of their own. With T
+Lambda / kappa is the time of an all-to-all whose shards are split into kappa equal parts on different paths. With T
 the optimum of the fluid problem over the same paths, Lambda / kappa >= T, and it is a multiple of some q/(kappa c_a),
 where q is the largest number that divides all demands (1 for the paper's): on unit links, Lambda >= ceil(kappa T). As
 no part is split, also Lambda / kappa >= max_k min_{p in P_k} max_{a in p} D_k/(kappa c_a) (``widest-path``). Any arc
 lengths l >= 0 prove Lambda / kappa >= sum_k D_k l_k / sum_a c_a l_a, where l_k is the mean length of the kappa shortest
-paths in P_k (of the shortest one where P_k is not listed): for kappa > 1 more than the fluid bound, as kappa paths of a
-pair must differ. A larger kappa is not always better: the optimum for kappa = 2 may exceed that for kappa = 1.
+paths in P_k (of the shortest one where P_k is not listed): for kappa > 1 more than the fluid bound, since the kappa
+paths of a pair must differ. A larger kappa is not always better: the optimum for kappa = 2 may exceed that for kappa =
+1.
 
 The optimum is that of the path set (``paths``, ``k``, ``lmax``; the paper samples arc-disjoint sets). It is the optimum
 over all paths if it equals the bound from the fluid optimum over all paths: ``metrics.unrestricted_proven``.
 
-Routes over sets that are too large to list (``paths=all``) bring their own paths, as in
+Routes over sets that are too large to list (``paths=all``) contain their own paths, as in
 :mod:`opticoll.formulations.flows.path_flow`. The model itself is :mod:`opticoll.formulations.flows.path_flow`.
 """
 
@@ -70,13 +71,13 @@ def prepare(instance: object, parameters: Settings | None = None) -> PathFlow:
     Raises
     ------
     NotApplicable
-        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path,
-        or with fewer than kappa.
+        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path
+        or with fewer than kappa paths.
     """
     chosen = parameters or {}
     kappa = int(chosen.get("kappa", 1))
     if kappa < 1:
-        msg = f"{NAME}: kappa={kappa} takes no path; give at least 1"
+        msg = f"{NAME}: kappa={kappa} selects no path; give at least 1"
         raise NotApplicable(msg)
     data = replace(prepare_paths(instance, chosen, NAME), kappa=kappa)
     if kappa > 1:
@@ -104,14 +105,14 @@ def check_enough(data: PathFlow) -> None:
 
 
 def rounded(data: PathFlow, bound: Bound) -> Bound:
-    """The bound on Lambda / kappa that follows from a bound on the fluid flow F."""
+    """Bound on Lambda / kappa that follows from a bound on the fluid flow F."""
     fluid = max(outward.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
     value = round_up(fluid, data.topology.capacity, quantum(data.amount) / data.kappa)
     return Bound(bound.name, value, f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}", bound.paper)
 
 
 def bounds(data: PathFlow) -> list[Bound]:
-    """The fluid bounds of the path set, rounded up to whole paths, and for kappa > 1 that of different paths."""
+    """The fluid bounds of the path set, rounded up to whole paths, and for kappa > 1 the bound from different paths."""
     result = [rounded(data, bound) for bound in path_mcf.bounds(data)] + unsplit_bounds(data)
     if data.kappa > 1 and data.rule.kind == "all":
         value = path_mcf.length_bound(fewest_arcs(data), np.ones(data.topology.arcs))
@@ -120,12 +121,12 @@ def bounds(data: PathFlow) -> list[Bound]:
 
 
 def fewest_arcs(data: PathFlow) -> PathFlow:
-    """The same problem over the kappa simple paths of every pair that have the fewest arcs."""
+    """Return the same problem over the kappa simple paths of every pair with the fewest arcs."""
     return replace(data, rule=PathRule("k", data.kappa, data.rule.lmax))
 
 
 def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that arc lengths prove for this path set: the fluid one, rounded up to whole paths."""
+    """Bound proven by arc lengths for this path set: the fluid bound, rounded up to whole paths."""
     name = "congestion" if "congestion" in duals else "capacity"
     if name not in duals:
         return None
@@ -153,12 +154,12 @@ def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str 
 
 
 def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[list[int]]]:
-    """The kappa routes of every pair of ranks (s, t), each as arc numbers.
+    """Return the kappa routes of every pair of ranks (s, t), each as arc numbers.
 
     Raises
     ------
     NotApplicable
-        If the values do not take exactly kappa paths for every pair.
+        If the values do not select exactly kappa paths for every pair.
     """
     routes = chosen_paths(data, values)
     ends = zip(routes.sources.tolist(), routes.targets.tolist(), strict=True)
@@ -166,7 +167,7 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
 
 
 def links(data: PathFlow, values: Mapping[str, F64]) -> Links:
-    """Routes over every arc, each of its share of the demand, within the time Lambda / kappa."""
+    """Load of every arc, with every route carrying its share of the demand, within the time Lambda / kappa."""
     capacity = data.topology.capacity
     load = path_flow.carried(data, known_paths(data, values), np.asarray(values["x"], dtype=float)) * capacity
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)

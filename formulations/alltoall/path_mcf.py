@@ -13,14 +13,14 @@ max F  s.t.
 
 The path set (:mod:`opticoll.formulations.flows.path_sets`) is ``paths`` = disjoint (the paper's tractable choice),
 shortest, k, or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that,
-and bound and proof are those *of the path set*. The metrics of a record give the set, its size, and the best analytic
+and bound and proof hold *for the path set*. The metrics of a record give the set, its size, and the best analytic
 bound on the optimum over all paths.
 
-Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k D_k min_{p in P_k} l(p). Over all simple
+Certificate for a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k D_k min_{p in P_k} l(p). Over all simple
 paths the minimum is a shortest path; with ``lmax`` it is a shortest walk of at most lmax arcs (removing its cycles
 gives a path).
 
-Solutions over sets that are too large to list (method ``column-generation``) bring their own paths, see
+Solutions over sets that are too large to list (method ``column-generation``) contain their own paths, see
 :mod:`opticoll.formulations.flows.path_flow`. The checker then verifies each path as well.
 """
 
@@ -90,7 +90,7 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
 
 
 def build_cvxpy(data: PathFlow) -> CvxpyModel:
-    """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs that no path uses have no row)."""
+    """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs not on any path have no row)."""
     import cvxpy as cp
 
     paths, m = data.paths, data.topology.arcs
@@ -107,7 +107,7 @@ def build_cvxpy(data: PathFlow) -> CvxpyModel:
 
 
 def build_matrix(data: PathFlow) -> MatrixModel:
-    """The same problem without a modelling layer, for methods that solve many: f, then F."""
+    """The same problem without a modelling layer, for methods that solve it many times: f, then F."""
     import scipy.sparse as sp
 
     paths, m = data.paths, data.topology.arcs
@@ -146,7 +146,7 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
-    """The flows f and F, and the paths where the solution brings its own."""
+    """The flows f and F, and the paths if the solution contains its own."""
     return path_arrays(data, "f", "F", names, (BANDWIDTHS, f"{BANDWIDTHS} / shard"))
 
 
@@ -158,7 +158,7 @@ def dual_arrays(data: PathFlow) -> dict[str, Array]:
 def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    ``paths`` is 0 if every path is a simple chain from its source to its target of allowed length, else infinite;
+    ``paths`` is 0 if every path is a simple chain from its source to its target with an allowed length, else infinite;
     ``nonnegative`` and ``capacity`` are relative to every arc's own capacity, ``serve`` to F D_k.
     """
     f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
@@ -183,7 +183,7 @@ def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
 def shortest_lengths(data: PathFlow, lengths: F64) -> F64:
     """Length of every commodity's shortest allowed path under positive arc ``lengths`` ``(m,)``, shape ``(|K|,)``.
 
-    Where a commodity is split equally over ``data.kappa`` listed paths, the mean of that many shortest.
+    If a commodity is split equally over ``data.kappa`` listed paths, the mean over its ``kappa`` shortest paths.
     """
     if data.rule.kind != "all":
         return data.paths.shortest(lengths, data.kappa)
@@ -199,20 +199,20 @@ def shortest_lengths(data: PathFlow, lengths: F64) -> F64:
 def length_bound(data: PathFlow, lengths: F64) -> float:
     """``sum c l / sum_k D_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set.
 
-    Any lengths ``(m,)`` prove one. They are read as by
+    Any lengths ``(m,)`` prove a bound. They are read as by
     :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
     lengths = outward.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:
         return np.inf
-    # A path has at most n arcs: that many additions, those of the sum, and those of the mean.
+    # A path has at most n arcs: so many additions, plus those of the sum and of the mean.
     roundings = data.topology.n + 1 + data.kappa
     cost = float(outward.down(outward.dot_down(data.amount, shortest_lengths(data, lengths)), roundings))
     return outward.weighted_capacity(data.topology.capacity, lengths, cost)
 
 
 def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that the duals of ``capacity`` prove for this path set, read as arc lengths."""
+    """Bound for this path set proven by the duals of ``capacity``, read as arc lengths."""
     if "capacity" not in duals:
         return None
     value = length_bound(data, duals["capacity"])
@@ -222,7 +222,7 @@ def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
 
 
 def bounds(data: PathFlow) -> list[Bound]:
-    """The bounds on the flow over all paths, and the bound of the hop lengths of the set's own paths."""
+    """Bounds on the flow over all paths, and the bound from the hop lengths of the set's own paths."""
     result = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
     if data.rule.unrestricted:
         return list(data.unrestricted_bounds)
@@ -231,11 +231,11 @@ def bounds(data: PathFlow) -> list[Bound]:
 
 
 def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """A feasible flow in the same proportions, the same fraction of every demand served.
+    """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
 
-    None if the paths are malformed.
+    Returns None if the paths are malformed.
 
-    A commodity without any flow goes over its first path, which is a shortest of its set.
+    A commodity without any flow is sent over its first path, which is a shortest path of its set.
     """
     f = np.asarray(values["f"], dtype=float)
     paths = data.paths_of(values)
@@ -256,7 +256,7 @@ def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
 def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | None]:
     """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths.
 
-    ``unrestricted_proven`` says whether F meets that bound to 1e-6.
+    ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
     """
     over_all = min(b.value for b in data.unrestricted_bounds)
     return {
@@ -269,7 +269,7 @@ def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str 
 
 
 def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[WeightedPath]]:
-    """The paths that carry flow for every pair of ranks (s, t), largest flow first.
+    """Return the paths with flow for every pair of ranks (s, t), largest flow first.
 
     Raises
     ------

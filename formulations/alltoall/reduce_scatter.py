@@ -1,10 +1,10 @@
-"""Reduce-scatter of least time: every rank receives the sum of what all ranks have for it, and sums are free.
+"""Reduce-scatter in minimum time: every rank receives the sum of all ranks' shards for it, and sums are free.
 
 Source  beyond the all-to-all paper; reversed all-gather (:mod:`opticoll.formulations.alltoall.all_gather`, with its
         sources); as packing of trees over switches: ForestColl (Zhao et al., 2024)
 Sets    u in V vertices (n); a in A arcs (m); v in R contributing ranks (N)
 Data    c_a > 0 capacity [link bandwidths], (m,); every rank has one shard for the sum of every rank
-Vars    0 <= h_av <= N-1  flow of what v contributes over arc a [shards], (m, N); 0 <= T <= (N-1) / min_a c_a  time
+Vars    0 <= h_av <= N-1  flow of contributions of v over arc a [shards], (m, N); 0 <= T <= (N-1) / min_a c_a  time
         [shards / link bandwidth]
 
 min T  s.t.
@@ -12,17 +12,17 @@ min T  s.t.
     capacity[a,v]   h_av <= c_a T
 
 This formulation is ours. Contributions of different ranks do *not* add up on an arc: those to the same sum are added
-before they are sent, and the partial sum has the size of one. Arcs into v are fixed at 0. The upper bound of T excludes
+before they are sent, and the partial sum has the size of one. Arcs into v are fixed at 0. The upper bound on T excludes
 no optimum: a spanning tree attains it.
 
 Reversal. A schedule run backwards in time over reversed arcs, with a copy for every sum, is an all-gather of the same
 time on the reversed topology, and vice versa. So what holds for all-gather holds here with the arcs reversed:
 
     T >= sum_{s != v} dist_l(v, s) / sum_a c_a l_av     for any lengths l_av >= 0 and any v,
-    T* = max over S, S leaving out some rank, of |S & R| / c(V - S -> S),
+    T* = max over S, some rank not in S, of |S & R| / c(V - S -> S),
 
-and T* is attained by trees towards every rank, if every vertex is a rank or no more capacity enters a vertex that is no
-rank than leaves it. Where every arc has one of equal capacity the other way, T* is that of the all-gather. Closed
+and T* is attained by trees towards every rank, if every vertex is a rank or no more capacity enters a vertex that is
+not a rank than leaves it. If every arc has a reverse arc of equal capacity, T* is that of the all-gather. Closed
 forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1.
 """
 
@@ -45,7 +45,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows
 
 
 def bounds(data: SharedFlows) -> list[Bound]:
-    """The worst cut, which is the optimum, and what leaves one rank."""
+    """Bounds of the worst cut, which is the optimum, and of the arcs out of one rank."""
     return cut_bounds(data, "what leaves the rank that can send least", "sums of ")
 
 

@@ -1,4 +1,4 @@
-"""All-to-all of whole chunks in steps of whole rounds: the program that SCCL gives to an SMT solver.
+"""All-to-all of whole chunks in steps of whole rounds: the problem that SCCL gives to an SMT solver.
 
 Source  Cai et al., Synthesizing optimal collective algorithms (SCCL), PPoPP 2021, section 3 (k-synchronous algorithms,
         constraints C1-C6); the all-to-all paper compares itself with it in sections 2.3 and 6.3
@@ -16,20 +16,22 @@ min sum_t U_t  s.t.
 
 A round is the time of one chunk over a link of capacity 1; R = sum_t U_t rounds move C chunks of every pair, so an
 all-to-all takes T = R / C [shards / link bandwidth] and costs S alpha + T beta. SCCL fixes C, S and R and asks whether
-there is a solution (R = sum r_s is its C6); here R is minimized, and a step may have no round, so S is the most steps.
-A chunk has one destination, so arcs into its source and out of its destination, and sends that come too early or too
-late (as in :mod:`opticoll.formulations.alltoall.timestep_mcf`), are fixed at 0: some solution of least R needs none.
+a solution exists (R = sum r_s is its C6); here R is minimized, and steps may have no round, so S is an upper limit.
+A chunk has one destination, so arcs into its source and out of its destination, and sends that are too early or too
+late (as in :mod:`opticoll.formulations.alltoall.timestep_mcf`), are fixed at 0: some solution with minimum R needs none
+of them.
 
-``model=sources`` is ours, with the same optimum. As no chunk is needed twice, no copy helps: chunks are an integer flow
-in the graph unrolled over time, and those of one source are one flow that splits at whole numbers. So f_akt is the
-number of chunks of source k, an integer up to C (N-1), and *once*, *before* and *balance* become
+``model=sources`` is ours, with the same optimum. Since no chunk is needed twice, copies do not help: chunks are an
+integer flow in the graph unrolled over time, and those of one source are one flow that splits into whole numbers. So
+f_akt is the number of chunks of source k, an integer up to C (N-1), and *once*, *before* and *balance* become
 
     causality[u,k,t]  sum_{tau<=t} inflow_u(f_k,tau) >= sum_{tau<=t+1} outflow_u(f_k,tau)      u != s_k, t < S
     balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = C                               u != s_k
 
 which is the time-stepped MCF by source with integers: C (N-1) times fewer variables, and the bound of that LP.
 
-Bounds. R >= ceil(C T) for every bound T on the fluid time, and R >= the diameter, as each of so many steps has a round.
+Bounds. R >= ceil(C T) for every bound T on the fluid time, and R >= the diameter, since each of that many steps has a
+round.
 """
 
 from __future__ import annotations
@@ -56,13 +58,13 @@ if TYPE_CHECKING:
     Values = Mapping[str, F64]
 
 NAME = "alltoall.sccl"
-#: Most chunks of a shard.
+#: Maximum number of chunks per shard.
 MOST_CHUNKS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkSteps:
-    """The data of the model: a flow in steps, with a group for every chunk or for every source."""
+    """Data of the model: a flow in steps, with a group for every chunk or for every source."""
 
     flow: StepFlow
     chunks: int
@@ -70,7 +72,7 @@ class ChunkSteps:
 
     @property
     def relays(self) -> str:
-        """Whether vertices that are not ranks pass data on; there are none."""
+        """How vertices that are not ranks pass data on; there are none."""
         return self.flow.relays
 
 
@@ -80,23 +82,21 @@ def prepare(instance: object, parameters: Settings | None = None) -> ChunkSteps:
     Raises
     ------
     NotApplicable
-        If the instance is not a strongly connected topology of at least two ranks and nothing but ranks, there are
+        If the instance is not a strongly connected topology of at least two ranks without switches, there are
         fewer steps than its diameter, or the number of chunks is not in 1..64.
     """
     given = parameters or {}
     topology = static.all_to_all_topology(instance, NAME)
     if topology.ranks < topology.n:
-        msg = f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which passes them"
+        msg = f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which supports them"
         raise NotApplicable(msg)
     chunks, model, least = int(given.get("chunks", 1)), str(given.get("model", "chunks")), int(topology.diameter)
     if not 1 <= chunks <= MOST_CHUNKS:
-        msg = f"{NAME}: chunks={chunks} is not a number of chunks of a shard; use 1 to {MOST_CHUNKS}"
+        msg = f"{NAME}: chunks={chunks} is not a valid number of chunks per shard; use 1 to {MOST_CHUNKS}"
         raise NotApplicable(msg)
     steps = int(given.get("steps", 0)) or least
     if steps < least:
-        msg = (
-            f"{NAME}: steps={steps} are too few for {topology.spec}: its diameter is {least}; set steps={least} or more"
-        )
+        msg = f"{NAME}: steps={steps} is too small for {topology.spec} of diameter {least}; set steps={least} or more"
         raise NotApplicable(msg)
     if model == "sources":
         groups = static.by_source(topology, flow="f")
@@ -200,7 +200,7 @@ def build_cvxpy(data: ChunkSteps) -> CvxpyModel:
 
 
 def estimate(data: ChunkSteps) -> dict[str, int]:
-    """Size of the model before it is built; variables that are fixed at 0 are not counted."""
+    """Size of the model before it is built; variables fixed at 0 are not counted."""
     size = timestep_mcf.estimate(data.flow)
     if data.model == "chunks":
         flow, topology = data.flow, data.flow.topology
@@ -232,7 +232,7 @@ def index_sets(data: ChunkSteps, values: Values | None = None) -> dict[str, Name
 
 
 def objective(data: ChunkSteps, values: Values) -> float:
-    """Rounds of all steps, as stated by U."""
+    """Rounds of all steps, as given by U."""
     return timestep_mcf.objective(data.flow, values)
 
 
@@ -252,7 +252,7 @@ def residuals(data: ChunkSteps, values: Values) -> dict[str, float]:
     held = np.zeros((topology.n, groups))
     held[sources, chunk] = 1.0
     early = 0.0
-    for t in range(steps):  # a copy of what is held may be sent
+    for t in range(steps):  # a held chunk may be sent as a copy
         early = max(early, float((f[:, :, t] - held[topology.tail]).max(initial=0.0)))
         np.add.at(held, topology.head, f[:, :, t])
     held[sources, chunk] -= 1.0
@@ -275,7 +275,7 @@ def _fraction(*arrays: F64) -> float:
 
 
 def bounds(data: ChunkSteps) -> list[Bound]:
-    """Every bound on the fluid time, times the chunks of a shard and rounded up; the diameter."""
+    """Bounds on the fluid time, times the chunks per shard and rounded up; and the diameter."""
     diameter = int(data.flow.topology.diameter)
     result = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
     for bound in timestep_mcf.bounds(data.flow):
@@ -295,7 +295,7 @@ def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ..
         target = at = int(np.argmax(flow.groups.demand[:, k]))
         by = {int(topology.head[a]): (int(a), int(t)) for a, t in np.argwhere(sent[:, k])}
         way = []
-        while at != source:  # back from the destination, to which exactly one copy came
+        while at != source:  # back from the destination, which received exactly one copy
             way.append(by[at])
             at = int(topology.tail[by[at][0]])
         arcs, steps = zip(*way[::-1], strict=True)
@@ -304,7 +304,7 @@ def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ..
 
 
 def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-    """Integer flows of sources as ways of chunks; one that comes to a vertex again waits there, or ends there."""
+    """Split integer flows of sources into chunk paths; a chunk that returns to a vertex waits or ends there instead."""
     flow, topology, unrolled = data.flow, data.flow.topology, data.flow.unrolled
     f = np.rint(np.asarray(values["f"], dtype=float))
     over_time = np.zeros((unrolled.graph.arcs, flow.groups.groups))
@@ -327,7 +327,7 @@ def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, 
 def _straight(
     topology: Topology, source: int, target: int, arcs: list[int], steps: list[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The way without its circles, up to its destination."""
+    """Remove the cycles of a path and end it at its destination."""
     way: list[tuple[int, int]] = []
     seen = [source]
     for a, t in zip(arcs, steps, strict=True):
@@ -343,7 +343,7 @@ def _straight(
 
 
 def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dict[str, F64]:
-    """The variables of ``model=chunks`` from those of ``model=sources`` in as many steps and chunks."""
+    """The variables of ``model=chunks`` from those of ``model=sources`` with the same steps and chunks."""
     f = np.zeros(data.flow.shape)
     for k, (_, _, arcs, steps) in enumerate(ways(by_source, values)):
         f[list(arcs), k, list(steps)] = 1.0
@@ -351,7 +351,7 @@ def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dic
 
 
 def metrics(data: ChunkSteps, value: float | None) -> dict[str, Json]:
-    """Chunks, steps, rounds, and the time that they take."""
+    """Chunks, steps, rounds, and the resulting time."""
     return {
         "chunks": data.chunks,
         "steps": data.flow.steps,
@@ -373,15 +373,15 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="sections 2.3, 6.3; SCCL, section 3",
-    title="All-to-all of whole chunks in steps and rounds, as SCCL states it",
+    title="All-to-all of whole chunks in steps and rounds, as in SCCL",
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("chunks", int, default=1, help="equal chunks C of every shard"),
+        Parameter("chunks", int, default=1, help="number of equal chunks C per shard"),
         Parameter("steps", int, default=0, help="number of steps S, at least (0: equal to) the diameter"),
         Parameter(
             "model", str, default="chunks", choices=("chunks", "sources"),
-            help="a 0/1 variable for each chunk (SCCL's), or an integer one for each source (same optimum)",
+            help="a 0/1 variable per chunk (SCCL's), or an integer variable per source (same optimum)",
         ),
     ),
     label_invariant=lambda parameters: True,
@@ -395,7 +395,7 @@ FORMULATION = Formulation(
     restriction=lambda data: f"in {data.flow.steps} steps, {data.chunks} {'chunk' if data.chunks == 1 else 'chunks'}",
     estimate=estimate,
     size="C N(N-1) m S + S variables; N m S + S by source",
-    meaning="rounds of all steps; R / C is the time [shards / link bandwidth]",
+    meaning="rounds in all steps; R / C is the time [shards / link bandwidth]",
     index_sets=index_sets,
     links=links,
 )  # fmt: skip

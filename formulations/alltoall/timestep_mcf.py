@@ -1,4 +1,4 @@
-r"""All-to-all in time steps: data is forwarded after it has arrived, and a step lasts as long as its busiest arc.
+r"""All-to-all in time steps: data is forwarded after it has arrived, and the busiest arc sets the length of a step.
 
 Source  all-to-all paper, (15)-(20)
 Sets    u in V vertices (n); H in V those that hold data; a in A arcs (m); k in K groups, each with one source s_k;
@@ -13,13 +13,14 @@ min sum_t U_t  s.t.
     passing[u,k,t]    inflow_u(f_kt) = outflow_u(f_kt)                                      u not in H
     balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = D_uk                         u in H, u != s_k (18), (19)
 
-Relays. With ``relays=pass`` H is the ranks: what comes to a NIC or a switch leaves it in the same step, as in schedules
-in steps, so on the graph of section 3.2.3 (``+host=B``) a step is one link with the host's arcs at both its ends.
-With ``relays=step`` H = V: every arc takes a step, as (15)-(20) read on that graph. Without relays both are the same.
+Relays. With ``relays=pass`` H is the ranks: data that reaches a NIC or a switch leaves it in the same step, as in
+schedules in steps, so on the graph of section 3.2.3 (``+host=B``) a step is one link with the host's arcs at both of
+its ends. With ``relays=step`` H = V: every arc takes a step, as (15)-(20) imply on that graph. Without relays the two
+are equivalent.
 
 Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; flows that causality excludes: an arc that
 s_k does not reach by step t, or from whose head no destination is reached by step L. A step begins where an arc leaves
-H. Causality has no rows at vertices where no flow of k can leave. Balance sums to what leaves s_k, so the other
+H. Causality has no rows at vertices that no flow of k can leave. Balance sums to what leaves s_k, so the other
 half of (19) is implied. U_t <= sum D / min c (all shards over one arc) excludes no optimum and bounds every dual.
 
 Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination, or for
@@ -37,9 +38,9 @@ Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
     sum_t U_t >= sum_{u,k} D_uk dist_p(s_k, u; L),
 
-where dist_p is the least cost within L steps, waiting free: the flow pays at least that, and at most U_t in step t.
-The duals of ``capacity`` attain it. Prices that are the same in every step prove sum_t U_t >= T, the fluid optimum of
-``alltoall.link-mcf``. No feasible flow has fewer steps than the largest distance of a pair with demand.
+where dist_p is the minimum cost within L steps, with free waiting: the flow pays at least that, and at most U_t in step
+t. The duals of ``capacity`` attain it. Prices that are the same in every step prove sum_t U_t >= T, the fluid optimum
+of ``alltoall.link-mcf``. No feasible flow has fewer steps than the largest distance of a pair with demand.
 alpha-beta time: alpha L + beta sum_t U_t.
 """
 
@@ -87,7 +88,7 @@ NAME = "alltoall.timestep-mcf"
 
 @dataclass(frozen=True, eq=False)
 class StepFlow:
-    """The data of the model above: ``groups`` hold topology, sources, demand and blocked arcs."""
+    """Data of the model: ``groups`` hold topology, sources, demand and blocked arcs."""
 
     groups: static.ConcurrentFlow
     steps: int
@@ -98,12 +99,12 @@ class StepFlow:
 
     @cached_property
     def holds(self) -> Mask:
-        """H: vertices that may send in a later step what they receive, ``(n,)``."""
+        """H: vertices that may send received data in a later step, ``(n,)``."""
         return holding(self.topology, self.relays)
 
     @cached_property
     def unrolled(self) -> TimeExpanded:
-        """The graph over time."""
+        """The time-expanded graph."""
         return unroll(self.topology, self.steps, self.holds)
 
     @property
@@ -131,12 +132,12 @@ class StepFlow:
 
     @property
     def longest(self) -> float:
-        """An upper bound on every U_t that no optimum exceeds."""
+        """Upper bound on every U_t, valid at every optimum."""
         return float(self.groups.demand.sum() / self.topology.capacity.min())
 
     @cached_property
     def forwarding(self) -> Mask:
-        """Vertices at which a group has causality rows: all of H but its source, if they can send; ``(n, |K|)``."""
+        """Vertices at which a group has causality rows: all of H except its source, if they can send; ``(n, |K|)``."""
         usable = (self.upper > 0).any(axis=2)
         sends = np.zeros((self.topology.n, self.groups.groups), dtype=bool)
         np.logical_or.at(sends, self.topology.tail, usable)
@@ -158,7 +159,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> StepFlow:
     ------
     NotApplicable
         If the instance is not a topology of at least two ranks with a path for every demand, or some demand has a
-        larger distance than steps.
+        distance above the number of steps.
     BadInput
         For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
@@ -171,13 +172,13 @@ def prepare(instance: object, parameters: Settings | None = None) -> StepFlow:
     if steps < least:
         reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
         msg = (
-            f"{NAME}: steps={steps} are too few for {topology.spec}: {reason} {least}, and a shard moves "
+            f"{NAME}: steps={steps} is too small for {topology.spec}: {reason} {least}, and a shard moves "
             f"one hop per step; set steps={least} or more"
         )
         raise NotApplicable(msg)
     alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
     if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
-        msg = f"{NAME}: alpha={alpha} and beta={beta} must be finite and not negative"
+        msg = f"{NAME}: alpha={alpha} and beta={beta} must be finite and nonnegative"
         raise NotApplicable(msg)
     aggregate = str(given.get("aggregate", "commodity"))
     if aggregate == "source":
@@ -215,7 +216,7 @@ def build_pyomo(data: StepFlow, *, whole: bool = False) -> PyomoModel:
             away[u, v] = min(away[u, v], steps_needed)
 
     def possible(a: str, k: tuple[Any, ...], t: int) -> bool:
-        """Whether causality lets group k use arc a in step t."""
+        """Whether causality allows group k to use arc a in step t."""
         if head[a] == source[k] or (data.aggregate == "commodity" and tail[a] in targets[k]):
             return False
         return away[source[k], tail[a]] + (tail[a] in H) <= t and min(away[head[a], d] for d in targets[k]) <= L - t
@@ -310,7 +311,7 @@ def build_cvxpy(data: StepFlow, *, whole: bool = False) -> CvxpyModel:
 
 
 def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
-    """Which arcs enter and which leave every vertex, each of shape ``(n, m)``."""
+    """Incidence of entering arcs and of leaving arcs, each of shape ``(n, m)``."""
     import scipy.sparse as sp
 
     ones, arcs, shape = np.ones(topology.arcs), np.arange(topology.arcs), (topology.n, topology.arcs)
@@ -320,7 +321,7 @@ def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
 
 
 def estimate(data: StepFlow) -> dict[str, int]:
-    """Size of the model before it is built; variables that are fixed at 0 are not counted."""
+    """Size of the model before it is built; variables fixed at 0 are not counted."""
     (m, groups, steps), n = data.shape, data.topology.n
     return {
         "variables": int(np.count_nonzero(data.upper)) + steps,
@@ -333,7 +334,7 @@ def estimate(data: StepFlow) -> dict[str, int]:
 def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
     """Lower bound on the size of the model before its data are computed.
 
-    A pair of ranks has at least one variable that is not fixed at 0; a variable, fixed or not, has at least three
+    A pair of ranks has at least one variable not fixed at 0; a variable, fixed or not, has at least three
     nonzeros.
     """
     uniform = parameters.get("demand", UNIFORM) == UNIFORM
@@ -380,14 +381,14 @@ def dual_arrays(data: StepFlow) -> dict[str, Array]:
 
 
 def objective(data: StepFlow, values: Mapping[str, F64]) -> float:
-    """``sum_t U_t`` of the stated U."""
+    """Sum of the given U_t."""
     return float(np.asarray(values["U"], dtype=float).sum())
 
 
 def residuals(data: StepFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone, step by step.
 
-    Flows are relative to the demand of the vertex, or to the group's least where that is 0.
+    Flows are relative to the demand of the vertex, or to the group's smallest positive demand where that is 0.
     """
     f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
     names = ("shape", "nonnegative", "blocked", "causality", "passing", "balance", "capacity")
@@ -399,7 +400,7 @@ def residuals(data: StepFlow, values: Mapping[str, F64]) -> dict[str, float]:
     early, kept, wanted = 0.0, 0.0, static.demand_units(data.groups.demand)
     least = float(wanted.min(initial=np.inf))
     may_wait = served & data.holds[:, None]
-    for t in range(steps):  # what a vertex sends in step t it has received before step t; a relay, in step t
+    for t in range(steps):  # data sent in step t was received before step t, or at a relay in step t
         out, received = np.zeros_like(held), np.zeros_like(held)
         np.add.at(out, topology.tail, f[:, :, t])
         np.add.at(received, topology.head, f[:, :, t])
@@ -420,9 +421,9 @@ def residuals(data: StepFlow, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def price_bound(data: StepFlow, prices: F64) -> float:
-    """The lower bound on ``sum_t U_t`` that prices prove, shape ``(m, L)``, rounded down; they are normalised here.
+    """Lower bound on ``sum_t U_t`` proven by prices ``(m, L)``, normalised here; rounded down.
 
-    What is negative or not finite counts as 0.
+    Negative and non-finite prices count as 0.
     """
     prices = np.where(np.isfinite(prices) & (prices > 0), prices, 0.0)
     scale = outward.exponent(data.topology.capacity)
@@ -440,16 +441,16 @@ def price_bound(data: StepFlow, prices: F64) -> float:
 
 
 def certify(data: StepFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that the duals of ``capacity`` prove, read as prices of arcs in steps."""
+    """Bound proven by the duals of ``capacity``, read as prices of arcs in steps."""
     if "capacity" not in duals or np.shape(duals["capacity"]) != (data.topology.arcs, data.steps):
         return None
     prices = -np.asarray(duals["capacity"], dtype=float)
     value = price_bound(data, prices)
-    return Bound("step-prices", value, "arc prices of every step from the duals, cheapest ways recomputed")
+    return Bound("step-prices", value, "arc prices of every step from the duals, cheapest paths recomputed")
 
 
 def bounds(data: StepFlow) -> list[Bound]:
-    """Every bound on the fluid time T bounds ``sum_t U_t`` as well."""
+    """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
     fluid = static.by_source(data.topology, None if data.groups.uniform else data.groups.traffic)
     return [
         Bound(b.name, outward.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
@@ -459,7 +460,7 @@ def bounds(data: StepFlow) -> list[Bound]:
 
 
 def repair(data: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """An exactly feasible flow near an approximate one: a flow in the graph unrolled over time, made exact."""
+    """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
     from opticoll.formulations.flows.single_source import unit_flow
 
     f = np.asarray(values["f"], dtype=float)
@@ -509,7 +510,7 @@ def metrics(data: StepFlow, value: float | None) -> dict[str, Json]:
 
 
 def derived(data: StepFlow) -> list[Fraction]:
-    """The demands, and the bounds of variables that are their sums and quotients: by group, and ``longest``."""
+    """The demands, and the variable bounds that are sums and quotients of them: by group, and ``longest``."""
     each = [sum(map(outward.decimal, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
     return [
         *outward.decimals(data.groups.demand),
@@ -533,10 +534,10 @@ FORMULATION = Formulation(
         ),
         Parameter(
             "relays", str, default="pass", choices=("pass", "step"),
-            help="NICs and switches pass data on within a step, or every arc takes a step of its own",
+            help="NICs and switches pass data on within a step, or every arc takes its own step",
         ),
         static.demand_parameter(),
-        Parameter("alpha", float, default=0.0, help="time that every step costs by itself, for alpha_beta_time"),
+        Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time"),
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
     ),
     label_invariant=static.equal_demands,

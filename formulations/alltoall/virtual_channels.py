@@ -1,9 +1,9 @@
-r"""Fewest layers of virtual channels for given routes such that no cycle of dependencies remains.
+r"""Fewest layers of virtual channels for given routes such that no dependency cycle remains.
 
 Source  all-to-all paper, Appendix D.1; Dally & Seitz, IEEE Trans. Computers 36(5), 1987; fewest layers: Domke,
         Hoefler & Nagel, IPDPS 2011 (NP-hard)
 Sets    r in R routes, one per pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
-        e = (a,b) in E dependencies: some route takes b right after a; E_r those of route r
+        e = (a,b) in E dependencies: some route uses b right after a; E_r those of route r
 Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (solved by the
         method ``routes``); L = ``layers``
 Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e occurs in layer l, (|E|, L);
@@ -17,11 +17,11 @@ min sum_l z_l  s.t.
     order[e,l]     u_bl - u_al >= 1 - m (1 - w_el)             e = (a,b)
     symmetry[l]    z_l >= z_{l+1}
 
-Such an order exists if and only if a layer has no cycle of dependencies (m is the smallest valid constant, as positions
-lie in 0..m-1). Wormhole routing over layers without cycles is free of deadlock (Dally & Seitz).
+Such an order exists if and only if a layer has no dependency cycle (m is the smallest valid constant, since positions
+lie in 0..m-1). Wormhole routing over acyclic layers is deadlock-free (Dally & Seitz).
 
-Bounds: 1, and 2 if all routes together have a cycle. The model has |R| L + |E| L + m L + L variables and suits small
-instances; the heuristics of D.1 are methods. The checker reads y alone and searches for cycles itself.
+Bounds: 1, and 2 if the dependencies of all routes have a cycle. The model has |R| L + |E| L + m L + L variables and
+suits small instances; the heuristics of D.1 are methods. The checker reads only y and searches for cycles itself.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class LayeredRoutes:
 
     @cached_property
     def known_routes(self) -> PathSet:
-        """The routes.
+        """Return the routes.
 
         Raises
         ------
         NotApplicable
-            If there are none yet.
+            If the routes are not known yet.
         """
         if self.routes is None:
             msg = f"{NAME}: layers are assigned to routes; solve alltoall.min-congestion first and pass its values"
@@ -106,7 +106,7 @@ class LayeredRoutes:
 def prepare(
     instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
 ) -> LayeredRoutes:
-    """The data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.
+    """Prepare the data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.
 
     Raises
     ------
@@ -156,8 +156,8 @@ def build_pyomo(data: LayeredRoutes) -> PyomoModel:
 def build_cvxpy(data: LayeredRoutes) -> CvxpyModel:
     """The model in matrix form: ``y 1 = 1``, ``T w >= S y``, ``1 z' >= y``, ``B u - m w >= 1 - m``.
 
-    S and T are the incidence of uses (a route and a dependency of it) with routes and with dependencies, B that of
-    dependencies with arcs, +1 at the second.
+    S and T are the incidences of uses (a route and one of its dependencies) with routes and with dependencies, B that
+    of dependencies with arcs, +1 at the second.
     """
     import cvxpy as cp
     import scipy.sparse as sp
@@ -184,7 +184,7 @@ def build_cvxpy(data: LayeredRoutes) -> CvxpyModel:
         B = B - sp.csr_array((np.ones(edges), (rows, place[:, 0])), shape=(edges, arcs.size))
         named["occur"] = Named(T @ w >= S @ y, (owner.size, L))
         named["order"] = Named(B @ u - m * w >= 1 - m, (edges, L))
-        # CVXPY numbers entries by column, the named array by row.
+        # CVXPY numbers entries by column, named arrays by row.
         variables |= {
             "w": Named(w, (edges, L)),
             "u": Named(u, (m, L), (arcs[None, :] * L + np.arange(L)[:, None]).ravel()),
@@ -208,7 +208,7 @@ def estimate(data: LayeredRoutes) -> dict[str, int]:
 
 
 def layers_of(data: LayeredRoutes, values: Mapping[str, F64]) -> I64 | None:
-    """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one."""
+    """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one to each."""
     y = np.asarray(values["y"], dtype=float)
     if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
         return None
@@ -216,7 +216,7 @@ def layers_of(data: LayeredRoutes, values: Mapping[str, F64]) -> I64 | None:
 
 
 def acyclic(arcs: int, pairs: I64) -> bool:
-    """Whether dependencies ``pairs`` ``(|E|, 2)`` among ``arcs`` channels have no cycle: sources are peeled off."""
+    """Whether dependencies ``pairs`` ``(|E|, 2)`` among ``arcs`` channels have no cycle, by removing sources."""
     left = pairs
     while left.shape[0]:
         entered = np.zeros(arcs, dtype=bool)
@@ -229,7 +229,7 @@ def acyclic(arcs: int, pairs: I64) -> bool:
 
 
 def cyclic_layers(data: LayeredRoutes, layer: I64) -> list[int]:
-    """Layers whose channel dependency graph has a cycle, for the layer of every route."""
+    """Layers whose channel dependency graph has a cycle, given the layer of every route."""
     owner, used = data.follows
     pairs, at = data.dependencies, layer[owner]
     return [i for i in np.unique(layer).tolist() if not acyclic(data.topology.arcs, pairs[np.unique(used[at == i])])]
@@ -255,7 +255,7 @@ def index_sets(data: LayeredRoutes, _values: object = None) -> dict[str, Names]:
 
 
 def links(data: LayeredRoutes, _values: object = None) -> Links:
-    """The given routes over every arc, each of one shard."""
+    """Load of every arc by the given routes, one shard each."""
     load, capacity = arc_load(data.known_routes, np.ones(data.known_routes.paths)), data.topology.capacity
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
@@ -280,16 +280,16 @@ def objective(data: LayeredRoutes, values: Mapping[str, F64]) -> float:
 
 
 def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
-    """The variable y for the layer of every route.
+    """The variable y, given the layer of every route.
 
     Raises
     ------
     NotApplicable
-        If there are more layers than the model has.
+        If more layers are used than the model has.
     """
     needed = int(layer.max(initial=0)) + 1
     if needed > data.layers:
-        msg = f"{NAME}: the assignment needs {needed} layers, and layers={data.layers}; use --set layers={needed}"
+        msg = f"{NAME}: the assignment needs {needed} layers, but layers={data.layers}; use --set layers={needed}"
         raise NotApplicable(msg)
     y = np.zeros((layer.size, data.layers))
     y[np.arange(layer.size), layer] = 1.0
@@ -297,10 +297,10 @@ def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
 
 
 def bounds(data: LayeredRoutes) -> list[Bound]:
-    """One layer, and a second where all routes in one have a cycle."""
+    """Bound of one layer, or of two if all routes in one layer have a cycle."""
     if acyclic(data.topology.arcs, data.dependencies):
         return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
-    return [Bound("cycle", 2.0, "all routes together have a cycle of dependencies", "alltoall")]
+    return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
 
 
 def metrics(data: LayeredRoutes, value: float | None) -> dict[str, float | int | None]:
@@ -323,7 +323,7 @@ FORMULATION = Formulation(
     parameters=(
         Parameter("layers", int, default=4, help="layers (virtual channels) available"),
         Parameter(
-            "routes", str, default="exact-routing", help="method of alltoall.min-congestion that gives the routes",
+            "routes", str, default="exact-routing", help="method of alltoall.min-congestion that finds the routes",
             choices=("exact-routing", "sssp", "lp-rounding"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Multicommodity flows, shared by several papers: models, bounds, paths and compiled kernels.
+"""Multicommodity flows shared by several papers: models, bounds, paths and compiled kernels.
 
 Analytic bounds, computed without a solver. All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from
 above, and so T = 1/F from below. Each holds for every topology and every demand.
@@ -6,14 +6,14 @@ above, and so T = 1/F from below. Each holds for every topology and every demand
 moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total capacity,
                 N the number of ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, and d the largest
                 out-degree. On a d-regular digraph of unit capacities this is d / sum_k k n_k. For other demands, the
-                largest demands of every source are placed nearest: F <= C / sum_s sum_i D_s(i) k_i.
-node-cut        All that a rank sends (receives) leaves (enters) it: F <= c(out of v) / sum_u D_vu.
+                largest demands of every source are placed at the smallest depths: F <= C / sum_s sum_i D_s(i) k_i.
+node-cut        Everything that a rank sends (receives) leaves (enters) it: F <= c(out of v) / sum_u D_vu.
 distance        Theorem 1 with the hop distances of the graph: F <= sum c / sum_sv D_sv dist(s,v).
 any-lengths     LP duality: F <= sum c l / sum D dist_l for every l >= 0. The lengths come from a fixed number of
                 multiplicative-weight steps: arcs that shortest paths overload become longer.
 sweep-cut       F <= c(S -> complement) / D(S -> complement) over the prefixes S of vertex orders (spectral and
                 breadth-first), a special case of any-lengths with l = 1 on the cut.
-closed-form     The optimum for the uniform demand, where the family declares it
+closed-form     The optimum for the uniform demand, if the family declares it
                 (:func:`opticoll.instances.spec.family`).
 
 Closed forms, for unit links and all vertices ranks. Each follows from a primal and a dual solution of equal value: on
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 
 
 def closed_form(topology: Topology) -> Bound | None:
-    """The optimum that the topology's family declares, or None.
+    """Optimum declared by the topology's family, or None.
 
     A spec is only a name: the topology must equal the instance that the spec describes.
 
     Raises
     ------
     BadInput
-        If the family's function returns something else than a positive fraction, or None.
+        If the family's function returns anything but a positive fraction or None.
     """
     if "+" in topology.spec or topology.n < 2 or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
         return None
@@ -71,14 +71,14 @@ def closed_form(topology: Topology) -> Bound | None:
         return None
     if not isinstance(time, Rational) or time <= 0:
         what = f"{plugins.place_of(function)}closed_form of {topology.spec} returned {time!r}"
-        msg = f"{what}; return a positive Fraction, or None"
+        msg = f"{what}; return a positive Fraction or None"
         raise BadInput(msg)
     value = outward.fraction_up(1 / Fraction(time))
     return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
 
 
 PAPER = "alltoall"
-#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, fewer at equal cost.
+#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, fewer at the same cost.
 LENGTH_STEPS = 60
 
 
@@ -90,13 +90,13 @@ def bounds(data: ConcurrentFlow) -> list[Bound]:
 
 
 def closed_forms(data: ConcurrentFlow) -> list[Bound]:
-    """The optimum of a family where it is known, for the uniform demand."""
+    """Optimum of the family, if known, for the uniform demand."""
     known = closed_form(data.topology) if data.uniform else None
     return [] if known is None else [known]
 
 
 def moore_depths(vertices: int, degree: int) -> I64:
-    """Least depths of ``vertices`` others in a tree of out-degree ``degree``, ascending (Theorem 2)."""
+    """Smallest depths of ``vertices`` others in a tree of out-degree ``degree``, ascending (Theorem 2)."""
     sizes: list[int] = []
     left, layer = vertices, 1
     while left > 0:
@@ -107,7 +107,7 @@ def moore_depths(vertices: int, degree: int) -> I64:
 
 
 def moore_depth_sum(vertices: int, degree: int) -> int:
-    """``sum_k k n_k``: least total depth of ``vertices`` others in a tree of out-degree ``degree`` (Theorem 2)."""
+    """``sum_k k n_k``: minimum total depth of ``vertices`` others in a tree of out-degree ``degree`` (Theorem 2)."""
     return int(moore_depths(vertices, degree).sum())
 
 
@@ -123,13 +123,13 @@ def moore_bound(data: ConcurrentFlow) -> Bound:
     else:
         largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
         needed = outward.dot_down(largest_first, np.broadcast_to(depth, largest_first.shape))
-        reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the least depths"
+        reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the smallest depths"
     value = outward.quotient_up(outward.sum_up(topology.capacity), needed)
     return Bound("moore", value, reason, PAPER)
 
 
 def node_cut_bound(data: ConcurrentFlow) -> Bound:
-    """All that a rank sends (receives) leaves (enters) it."""
+    """Bound from the capacity out of, and into, every rank."""
     topology, ends = data.topology, data.topology.terminals
     leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
     entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
@@ -144,30 +144,30 @@ def node_cut_bound(data: ConcurrentFlow) -> Bound:
 
 
 def _groups_of_a_source(data: ConcurrentFlow) -> int:
-    """Most groups of one source, whose demands add up."""
+    """Maximum number of groups with the same source, whose demands add up."""
     return int(np.bincount(data.sources).max(initial=0))
 
 
 def distance_bound(data: ConcurrentFlow) -> Bound:
-    """Every shard uses as many links as its hop distance: Theorem 1 summed over all pairs."""
+    """Bound from hop distances, since every shard uses at least that many links: Theorem 1 summed over all pairs."""
     value = length_bound(data, np.ones(data.topology.arcs))
     return Bound("distance", value, "Theorem 1 with this graph's hop distances", PAPER)
 
 
 def any_lengths_bound(data: ConcurrentFlow) -> Bound:
-    """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload grow longer."""
+    """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload become longer."""
     topology, scale = data.topology, outward.exponent(data.capacity)
     capacity = np.maximum(np.ldexp(data.capacity, -scale), 1e-300)
     weights = np.log(capacity.min()) - np.log(capacity)
     best, used = np.inf, 0
     steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
-    if not steps:  # too large for shortest-path trees: the lengths 1/c alone
+    if not steps:  # too large for shortest-path trees: only the lengths 1/c
         best = length_bound(data, capacity.min() / capacity)
     for step in range(steps):
         value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -600.0)))
         if value < best:
             best, used = value, step
-        load = np.ldexp(load, -outward.exponent(load)) / capacity  # a power of two, so nothing overflows
+        load = np.ldexp(load, -outward.exponent(load)) / capacity  # a power of two, so that nothing overflows
         peak = load.max(initial=0.0)
         if not peak > 0:
             break
@@ -176,7 +176,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
 
 
 def length_bound_and_load(data: ConcurrentFlow, lengths: F64) -> tuple[float, F64]:
-    """The bound of positive lengths, and the load of shortest-path trees under them on every arc, ``(m,)``."""
+    """Bound of positive lengths, and the load of their shortest-path trees on every arc, ``(m,)``."""
     from scipy.sparse.csgraph import dijkstra
 
     topology = data.topology
@@ -189,7 +189,7 @@ def length_bound_and_load(data: ConcurrentFlow, lengths: F64) -> tuple[float, F6
     cost = float(outward.down(cost, topology.n + _groups_of_a_source(data)))
     value = outward.weighted_capacity(data.capacity, lengths, cost, power)
 
-    # Leaves first: every vertex adds its demand and the load it forwards to its parent, one tree level at a time.
+    # Leaves first, one tree level at a time: every vertex adds its demand and forwarded load to its parent.
     rows = np.arange(unique.size)[:, None]
     reached = parent >= 0
     depth = reached.astype(np.int64)
@@ -246,7 +246,7 @@ def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
 
 
 def cut_value(data: ConcurrentFlow, side: Mask) -> float:
-    """``c(S -> complement) / D(S -> complement)`` of the vertices S where ``side``, ``(n,)``, rounded up."""
+    """``c(S -> complement) / D(S -> complement)`` of the vertices S of the mask ``side``, ``(n,)``, rounded up."""
     topology = data.topology
     capacity = outward.sum_up(topology.capacity[side[topology.tail] & ~side[topology.head]])
     selected = side[topology.terminals]
@@ -260,9 +260,10 @@ def cut_value(data: ConcurrentFlow, side: Mask) -> float:
 
 
 def interval_sums(low: I64, high: I64, weight: F64, n: int) -> F64:
-    """For p = 0 .. n - 1 the sum of the weights >= 0 of intervals ``low <= p < high``, ``(n,)``; nothing is subtracted.
+    """Sum of the weights >= 0 of intervals ``low <= p < high`` for p = 0 .. n - 1, ``(n,)``, without subtractions.
 
-    Every interval is split into at most 2 log n nodes of a binary tree over the places; a place adds up its ancestors.
+    Every interval is split into at most 2 log n nodes of a binary tree over the positions; a position adds up its
+    ancestors.
     """
     size = 1 << max(int(n - 1).bit_length(), 0)
     node = np.zeros(2 * size)
@@ -287,7 +288,7 @@ def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
     Parameters
     ----------
     data, rank
-        Place of every vertex in the order, ``(n,)``.
+        Position of every vertex in the order, ``(n,)``.
     inside
         Terminals among the first 1, 2, ... vertices, ``(n-1,)``.
     """
@@ -299,7 +300,7 @@ def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
     wanted = data.traffic[np.ix_(by_place, by_place)]
     results = []
     for matrix in (wanted, wanted.T):
-        # Demand out of the first p ranks is summed as a block of the matrix, so nothing cancels.
+        # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
         beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
         across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
         results.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
@@ -311,7 +312,7 @@ def _sweep_orders(topology: Topology) -> list[I64]:
     from scipy.sparse.csgraph import breadth_first_order
 
     n = topology.n
-    # An even power of two, so square roots of degrees scale without rounding.
+    # An even power of two, so that square roots of degrees scale without rounding.
     capacity = np.maximum(np.ldexp(topology.capacity, -2 * (outward.exponent(topology.capacity) // 2)), 1e-300)
     graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
     both = csr_array(graph + graph.T)

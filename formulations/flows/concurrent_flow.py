@@ -63,7 +63,7 @@ CHECK_ENTRIES = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class ConcurrentFlow:
-    """The data of the model above.
+    """Data of the model.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ConcurrentFlow:
     blocked
         Arcs on which x_ak = 0, shape ``(m, |K|)``.
     equality
-        Whether surplus may not be dropped on the way; then every group is one commodity.
+        Whether surplus must not be dropped on the way; every group is then one commodity.
     flow
         Name of the flow variable in the formulation's docstring.
     """
@@ -98,14 +98,14 @@ class ConcurrentFlow:
 
     @cached_property
     def served(self) -> Mask:
-        """Rows of ``balance``: every vertex but the group's own source, shape ``(n, |K|)``."""
+        """Rows of ``balance``: every vertex except the group's own source, shape ``(n, |K|)``."""
         mask = np.ones((self.topology.n, self.groups), dtype=bool)
         mask[self.sources, np.arange(self.groups)] = False
         return mask
 
     @cached_property
     def traffic(self) -> F64:
-        """Demand between ranks, all groups together: row source, column destination, shape ``(N, N)``."""
+        """Demand between ranks, all groups together: rows are sources, columns destinations, shape ``(N, N)``."""
         ends = self.topology.terminals
         wanted = np.zeros((ends.size, ends.size))
         np.add.at(wanted, np.searchsorted(ends, self.sources), self.demand[ends].T)
@@ -119,12 +119,12 @@ class ConcurrentFlow:
 
 
 def ranks_of(instance: object, formulation: str) -> Topology:
-    """The instance, checked to be a topology of at least two ranks.
+    """Return the instance if it is a topology of at least two ranks.
 
     Raises
     ------
     NotApplicable
-        If it has no arcs of its own, or fewer than two ranks.
+        If it is not a topology or has fewer than two ranks.
     """
     if not isinstance(instance, Topology):
         msg = f"{formulation}: {getattr(instance, 'spec', instance)} is not a topology; name one, e.g. ring:8"
@@ -136,12 +136,12 @@ def ranks_of(instance: object, formulation: str) -> Topology:
 
 
 def all_to_all_topology(instance: object, formulation: str) -> Topology:
-    """The instance, checked to be a topology with a path between all ranks.
+    """Return the instance if it is a topology with a path between all ranks.
 
     Raises
     ------
     NotApplicable
-        If it has no arcs of its own, fewer than two ranks, or some rank cannot reach another.
+        If it is not a topology, has fewer than two ranks, or some rank cannot reach another.
     """
     instance = ranks_of(instance, formulation)
     if not instance.connected:
@@ -161,12 +161,12 @@ def demand_parameter() -> Parameter:
 
 
 def equal_demands(parameters: Settings) -> bool:
-    """Whether all ranks send the same to all others: then isomorphic topologies have the same optimum."""
+    """Whether all ranks send the same amount to all others, so that isomorphic topologies have the same optimum."""
     return bool(parameters.get("demand", UNIFORM) == UNIFORM)
 
 
 def demanded_traffic(instance: object, parameters: Settings | None, formulation: str) -> tuple[Topology, F64 | None]:
-    """The topology of a model, and its demand D ``(N, N)``, None for one shard between all ranks.
+    """Topology of a model, and its demand D ``(N, N)``; None for one shard between all ranks.
 
     Raises
     ------
@@ -185,12 +185,12 @@ def demanded_traffic(instance: object, parameters: Settings | None, formulation:
 
 
 def refuse_unreached(topology: Topology, traffic: F64) -> None:
-    """Refuse traffic ``(N, N)`` between ranks that no path connects.
+    """Refuse traffic ``(N, N)`` between ranks without a connecting path.
 
     Raises
     ------
     NotApplicable
-        The message names the first such pair.
+        Naming the first such pair.
     """
     ends = topology.terminals
     cut_off = np.argwhere((traffic > 0) & ~np.isfinite(topology.hops[:, ends]))
@@ -211,8 +211,8 @@ def by_source(topology: Topology, traffic: F64 | None = None, *, flow: str = "g"
     topology
         Its terminals are the ranks.
     traffic
-        What each rank (row) sends each other one (column) [shards], ``(N, N)``, >= 0, diagonal 0. Ranks that send
-        nothing make no group.
+        Amount that each rank (row) sends to each other rank (column) [shards], ``(N, N)``, >= 0, diagonal 0. Ranks that
+        send nothing have no group.
     flow
         Name of the flow variable.
 
@@ -239,7 +239,7 @@ def by_source(topology: Topology, traffic: F64 | None = None, *, flow: str = "g"
 
 
 def _blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Blocks of rows: an array of all rows may take gigabytes, and a time limit takes effect between two blocks."""
+    """Yield blocks of rows: an array of all rows may take gigabytes, and a time limit takes effect between blocks."""
     step = max(1, CHECK_ENTRIES // max(columns, 1))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
@@ -254,7 +254,7 @@ def by_commodity(
     flow: str = "f",
     block: bool = True,
 ) -> ConcurrentFlow:
-    """Demand between given pairs, 1 or ``amount`` ``(|K|,)``, one group per pair (link MCF and child LPs)."""
+    """One group per given pair, with demand 1 or ``amount`` ``(|K|,)`` (link MCF and child LPs)."""
     demand = np.zeros((topology.n, sources.size))
     demand[targets, np.arange(sources.size)] = 1.0 if amount is None else amount
     blocked = (topology.head[:, None] == sources[None, :]) | (topology.tail[:, None] == targets[None, :])
@@ -263,7 +263,7 @@ def by_commodity(
 
 
 def commodities(topology: Topology) -> tuple[I64, I64]:
-    """All ordered pairs of distinct terminals, sources ascending then targets ascending."""
+    """All ordered pairs of distinct terminals, ascending by source, then target."""
     ends = topology.terminals
     sources, targets = np.repeat(ends, ends.size), np.tile(ends, ends.size)
     distinct = sources != targets
@@ -271,9 +271,9 @@ def commodities(topology: Topology) -> tuple[I64, I64]:
 
 
 def pairs_of(topology: Topology, traffic: F64 | None) -> tuple[I64, I64, F64]:
-    """The commodities of a demand ``(N, N)``, or of the uniform one: sources, targets and amounts, each ``(|K|,)``.
+    """Commodities of a demand ``(N, N)`` or of the uniform demand: sources, targets and amounts, each ``(|K|,)``.
 
-    Pairs without demand are left out; sources ascend, then targets.
+    Pairs without demand are omitted; ascending by source, then target.
     """
     if traffic is None:
         sources, targets = commodities(topology)
@@ -382,7 +382,7 @@ def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, F64, I64]:
 
 
 def build_matrix(data: ConcurrentFlow) -> MatrixModel:
-    """The same problem without a modelling layer, for methods that solve many: vec(x) column-major, then F."""
+    """The same problem without a modelling layer, for methods that solve it many times: vec(x) column-major, then F."""
     import scipy.sparse as sp
 
     m, groups, n = data.topology.arcs, data.groups, data.topology.n
@@ -452,17 +452,17 @@ def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
 
 
 def objective(data: object, values: Mapping[str, F64]) -> float:
-    """The stated F; :func:`residuals` checks that the flow delivers it."""
+    """The given F; :func:`residuals` checks that the flow delivers it."""
     return float(np.asarray(values["F"]))
 
 
 def residuals(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the least
-    positive demand where that is more; ``balance`` to what the vertex must receive, F D_uk, or F times the least
-    positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every number as it is.
-    NaN and infinities count as infinite violations.
+    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the smallest
+    positive demand where that is more; ``balance`` to the amount that the vertex must receive, F D_uk, or F times the
+    smallest positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every number
+    unchanged. NaN and infinities count as infinite violations.
     """
     x, F = np.asarray(values[data.flow], dtype=float), float(np.asarray(values["F"]))
     m, groups, n = data.topology.arcs, data.groups, data.topology.n
@@ -472,7 +472,7 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, floa
     usable, demanded = data.capacity[data.capacity > 0], data.demand[data.demand > 0]
     unit = float(usable.min()) if usable.size else np.finfo(float).tiny
     smallest, mean = (float(demanded.min()), float(demanded.mean())) if demanded.size else (0.0, 0.0)
-    # Against the largest capacity a thin arc beside a thick one could carry many times what it has.
+    # Relative to the largest capacity, a thin arc next to a thick one could carry many times its own.
     size = np.maximum(data.capacity, max(abs(F) * smallest, unit))
     least = most = missing = 0.0
     for batch in _blocks(groups, max(n, m)):
@@ -496,7 +496,7 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, floa
 
 
 def demand_units(demand: F64) -> F64:
-    """Demands by vertex and group, those of 0 replaced by the least positive one of their group (1 without any)."""
+    """Demands by vertex and group, with 0 replaced by the smallest positive demand of the group, or by 1."""
     least = np.where(demand > 0, demand, np.inf).min(axis=0, initial=np.inf)
     return np.where(demand > 0, demand, np.where(np.isfinite(least), least, 1.0)[None, :])
 
@@ -524,13 +524,13 @@ def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
         reach = np.asarray(dijkstra(graph, indices=unique))[inverse].T
         needed = (wanted := demand[:, batch]) > 0
         parts.append(outward.dot_down(wanted[needed], reach[needed]))
-    # A distance is the sum of at most n - 1 lengths, computed too long by no more than their additions lose.
+    # A distance is the sum of at most n - 1 lengths, too long by at most the rounding of their additions.
     cost = float(outward.down(outward.sum_down(parts), data.topology.n))
     return outward.weighted_capacity(data.capacity, lengths, cost, power)
 
 
 def scaled_demand(data: ConcurrentFlow) -> tuple[F64, int]:
-    """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent; D itself where it is of usual size."""
+    """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent; D itself if of normal magnitude."""
     power = outward.exponent(data.demand)
     if abs(power) < 256:
         return data.demand, 0
@@ -538,7 +538,7 @@ def scaled_demand(data: ConcurrentFlow) -> tuple[F64, int]:
 
 
 def certify(data: ConcurrentFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that the duals of ``capacity`` prove, read as arc lengths."""
+    """Bound proven by the duals of ``capacity``, read as arc lengths."""
     if "capacity" not in duals:
         return None
     value = length_bound(data, duals["capacity"])
@@ -548,13 +548,13 @@ def certify(data: ConcurrentFlow, duals: Mapping[str, F64]) -> Bound | None:
 
 
 def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """An exactly feasible flow near an approximate one, with the F that it delivers.
+    """Repair an approximate flow to an exactly feasible one, with the F that it delivers.
 
     Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
-    arcs, and unit demands are sent back along them; the result is scaled to the capacities. What comes out
-    is a flow whatever went in; only its value depends on how good that was.
+    arcs, and unit demands are sent back along them; the result is scaled to the capacities. The result
+    is a flow for any input; only its value depends on the quality of the input.
 
-    Returns None where no flow can be read off at all.
+    Returns None if no flow can be read off at all.
     """
     from opticoll.formulations.flows.single_source import unit_flow
 
@@ -590,7 +590,7 @@ def traffic_metrics(data: ConcurrentFlow, value: float | None) -> dict[str, floa
 
 
 def demand_metrics(data: ConcurrentFlow) -> dict[str, float | int | None]:
-    """Total of a demand and the number of ranks that send; nothing for the uniform demand."""
+    """Total of a demand and the number of ranks that send; empty for the uniform demand."""
     if data.uniform:
         return {}
     return {"shards": float(data.demand.sum()), "sources": int(np.unique(data.sources).size)}

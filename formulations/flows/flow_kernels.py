@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adjacency:
-    """Arcs out of u: ``first_out[u] .. first_out[u+1]`` (sorted by tail); into v: those of ``entering`` there."""
+    """Arcs out of u: ``first_out[u] .. first_out[u+1]`` (sorted by tail); arcs into v: those of ``entering``."""
 
     tail: I64
     head: I64
@@ -33,7 +33,7 @@ class Adjacency:
 
     @classmethod
     def of(cls, topology: Topology) -> Adjacency:
-        """The adjacency of a topology, in arrays of its own."""
+        """Build the adjacency of a topology, in new arrays."""
         bins = np.arange(topology.n + 1)
         entering = np.argsort(topology.head, kind="stable")
         return cls(
@@ -45,13 +45,13 @@ class Adjacency:
         )
 
     def workspace(self) -> tuple[I64, F64]:
-        """Scratch for one thread."""
+        """Return scratch arrays for one thread."""
         return np.empty((5, self.first_out.size), dtype=np.int64), np.empty((2, self.first_out.size))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, cursor: I64, path: I64) -> None:
-    """Subtract circulations, in place, until the support has no cycle, by depth-first search."""
+    """Subtract circulations, in place, until its support has no cycle, by depth-first search."""
     n = first_out.size - 1
     for u in range(n):
         state[u] = 0  # 0 new, 1 on the current path, 2 done
@@ -106,7 +106,7 @@ def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, c
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _topological(flow: F64, head: I64, first_out: I64, waiting: I64, order: I64) -> int:
-    """Vertices in an order in which the support runs forward; how many there are (all, if it is acyclic)."""
+    """Sort the vertices so that the support runs forward; return their number (all vertices if it is acyclic)."""
     n = first_out.size - 1
     waiting[:n] = 0
     for a in range(head.size):
@@ -134,10 +134,10 @@ def _topological(flow: F64, head: I64, first_out: I64, waiting: I64, order: I64)
 def _attach(
     flow: F64, demand: F64, source: int, head: I64, tail: I64, first_out: I64, received: F64, queue: I64, parent: I64
 ) -> int:
-    """Give every vertex with demand but no inflow its breadth-first parent, as far up as needed.
+    """Attach every vertex with demand but no inflow to its breadth-first parent, as far up as needed.
 
-    Returns how many arcs were added, -1 if some demand cannot be reached. Only vertices without inflow get an arc
-    and each exactly one, so the support stays acyclic.
+    Returns the number of arcs added, -1 if some demand cannot be reached. Only vertices without inflow get an arc,
+    each exactly one, so the support stays acyclic.
     """
     n = first_out.size - 1
     missing = False
@@ -189,9 +189,9 @@ def unit_flow(
 ) -> bool:
     r"""Make one group's flow ``(m,)`` deliver exactly ``demand`` ``(n,)`` in the given proportions, in place.
 
-    Noise and cycles go, what comes back to the source goes, what starts nowhere goes, and what lacks gets its
-    breadth-first path. Then, from the last vertex of a topological order to the first, vertex v hands
-    :math:`y_v = D_v + \sum_{a\,out} x_a` to its arcs in the shares in which it receives over them.
+    Noise, cycles, flow back into the source and flow without an origin are removed, and unserved demand gets its
+    breadth-first path. Then, from the last vertex of a topological order to the first, vertex v passes
+    :math:`y_v = D_v + \sum_{a\,out} x_a` to its incoming arcs in the shares in which it receives over them.
     """
     n = first_out.size - 1
     received, through = real[0], real[1]
@@ -280,14 +280,14 @@ def strip(
     Parameters
     ----------
     left
-        The flow, ``(m,)``; what is left of it afterwards.
+        The flow, ``(m,)``; afterwards its remainder.
     targets, amount
-        Vertices, and what each gets, positive.
+        Vertices, and the positive amount that each gets.
     least
-        A demand is served when no more than this share of it is missing.
+        A demand counts as served if at most this share of it is missing.
     per_target, lengths, rates, arcs
-        Become the number of paths of each target, and of every path its arcs' number, its rate and, one behind the
-        other, its arcs from the source on.
+        Filled with the number of paths of each target and, for every path, its number of arcs, its rate and,
+        concatenated, its arcs from the source on.
 
     Returns
     -------
@@ -342,11 +342,11 @@ def strip(
 def count_paths(
     first_out: I64, head: I64, allowed: Mask, end: Mask, source: int, longest: int, most: int
 ) -> tuple[int, int, int]:
-    """Simple paths from ``source`` over ``allowed`` arcs to vertices of ``end``, of at most ``longest`` arcs.
+    """Count simple paths from ``source`` over ``allowed`` arcs to vertices of ``end``, of at most ``longest`` arcs.
 
     Returns
     -------
-    Their number, the sum of their lengths, and the steps the search took; it stops once the steps exceed ``most``.
+    Number of paths, sum of their lengths, and steps of the search, which stops once the steps exceed ``most``.
     """
     n = first_out.size - 1
     on_path = np.zeros(n, dtype=np.bool_)
@@ -381,7 +381,7 @@ def list_paths(
 ) -> None:
     """Write the paths that :func:`count_paths` counts, in depth-first order (lexicographic by arc numbers).
 
-    ``arcs`` takes them one behind the other, ``length`` and ``target`` one entry a path.
+    ``arcs`` receives them concatenated, ``length`` and ``target`` one entry per path.
     """
     n = first_out.size - 1
     on_path = np.zeros(n, dtype=np.bool_)
@@ -413,7 +413,7 @@ def list_paths(
 
 @njit(cache=True, nogil=True)
 def backtracked(parent: I64, tail: I64, source: int, target: int, path: I64) -> int:
-    """Write the arcs from ``source`` to ``target`` by the arc into every vertex, ``parent``; return their number."""
+    """Write the arcs from ``source`` to ``target``, given the arc ``parent`` into every vertex; return their number."""
     count = 0
     v = target
     while v != source:
@@ -430,9 +430,9 @@ def backtracked(parent: I64, tail: I64, source: int, target: int, path: I64) -> 
 def shortest_path(
     first_out: I64, head: I64, tail: I64, barred_arc: Mask, barred_vertex: Mask, source: int, target: int, path: I64
 ) -> int:
-    """Fewest arcs from ``source`` to ``target`` around what is barred, into ``path``; their number, -1 if none.
+    """Write a path with fewest arcs that avoids barred vertices and arcs to ``path``; return its length, -1 if none.
 
-    Breadth-first, arcs in ascending order, so the answer is the same everywhere.
+    Breadth-first with arcs in ascending order, so that the answer is the same on all machines.
     """
     n = first_out.size - 1
     parent = np.full(n, -1, dtype=np.int64)
@@ -456,10 +456,10 @@ def shortest_path(
 
 @njit(cache=True, nogil=True)
 def disjoint_flow(first_out: I64, tail: I64, head: I64, source: int, target: int, used: Mask) -> int:
-    """A largest set of arc-disjoint paths of least total length, as the arcs they use; how many paths.
+    """Find a largest set of arc-disjoint paths of minimum total length as a mask of arcs; return the number of paths.
 
     Successive shortest augmenting paths (Bellman-Ford; an arc in use costs -1 backwards) with unit capacities:
-    a minimum-cost maximum flow, whose support has no cycle because a cycle costs.
+    a minimum-cost maximum flow, whose support has no cycle because cycles have positive cost.
     """
     n, m = first_out.size - 1, head.size
     far = n * m + 1

@@ -34,22 +34,22 @@ from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I64, Mask
 
-#: A transversal of one orbit may have this many entries (8 bytes each, twice).
+#: Maximum number of entries in a transversal of one orbit (8 bytes each, twice).
 MOST_ENTRIES = 150_000_000
-#: Permutations composed at a time.
+#: Number of permutations composed at a time.
 CHUNK_ENTRIES = 2_000_000
-#: Side of the tiles in which an array is transposed.
+#: Side length of the tiles in which an array is transposed.
 TILE = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Orbits:
-    """The reduction above; :func:`find` makes it.
+    """The reduction of the module docstring, made by :func:`find`.
 
     Parameters
     ----------
     data
-        The whole problem, groups being sources.
+        The whole problem, with one group per source.
     arc_images
         Images of the arcs under each generator, ``(k, m)``.
     representative
@@ -59,7 +59,7 @@ class Orbits:
     arc_orbit
         P of every arc, ``(m,)``.
     order, parent, generator
-        How every other group is reached: group ``order[i]`` is the image of group ``parent[i]`` (a representative, or
+        Generation of all other groups: group ``order[i]`` is the image of group ``parent[i]`` (a representative, or
         earlier in the order) under ``generator[i]``.
     orbit
         Number of the representative of every group, ``(|K|,)``.
@@ -81,12 +81,12 @@ class Orbits:
 
     @property
     def trivial(self) -> bool:
-        """Whether nothing is gained."""
+        """Whether the reduction gains nothing."""
         return self.representative.size == self.data.groups
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How far the symmetry reduces the problem: numbers of orbits."""
+        """Sizes of the reduced problem: numbers of orbits."""
         return {"source_orbits": int(self.representative.size), "arc_orbits": int(self.arcs_in_orbit.size)}
 
     @cached_property
@@ -96,7 +96,7 @@ class Orbits:
 
     @cached_property
     def reduced(self) -> ConcurrentFlow:
-        """The representatives alone, each demand times w_r: loads of it, meaned by :meth:`fold`, are those of all."""
+        """Problem of the representatives, demands times w_r; its loads, averaged by :meth:`fold`, are those of all."""
         data, kept = self.data, self.representative
         return ConcurrentFlow(
             data.topology, data.sources[kept], data.demand[:, kept] * self.weight, data.capacity,
@@ -104,33 +104,33 @@ class Orbits:
         )  # fmt: skip
 
     def fold(self, load: F64) -> F64:
-        """Every arc's mean over its orbit, ``(m,)``."""
+        """Average of every arc over its orbit, ``(m,)``."""
         mean = np.bincount(self.arc_orbit, load) / self.arcs_in_orbit
         return np.asarray(mean[self.arc_orbit])
 
     def settle(self, flows: F64) -> F64:
-        """The mean of each representative's flow over its stabiliser, in place; ``(m, |R|)``."""
+        """Average each representative's flow over its stabiliser, in place; ``(m, |R|)``."""
         for r, label in enumerate(self.arc_class):
             if label is not None:
                 flows[:, r] = (np.bincount(label, flows[:, r]) / np.bincount(label))[label]
         return flows
 
     def lift(self, flows: F64) -> F64:
-        """The flows of all groups, ``(m, |K|)``, out of settled ones of the representatives, ``(m, |R|)``."""
+        """Lift settled flows of the representatives, ``(m, |R|)``, to the flows of all groups, ``(m, |K|)``."""
         rows = np.empty((self.data.groups, flows.shape[0]))
         rows[self.representative] = flows.T
         back = np.argsort(self.arc_images, axis=1)
         for group, parent, by in zip(self.order.tolist(), self.parent.tolist(), self.generator.tolist(), strict=True):
             np.take(rows[parent], back[by], out=rows[group])
         lifted = np.empty((flows.shape[0], self.data.groups))
-        for first in range(0, flows.shape[0], TILE):  # square tiles, for locality of cache
+        for first in range(0, flows.shape[0], TILE):  # square tiles, for cache locality
             for left in range(0, self.data.groups, TILE):
                 lifted[first : first + TILE, left : left + TILE] = rows[left : left + TILE, first : first + TILE].T
         return lifted
 
 
 def find(data: ConcurrentFlow) -> Orbits:
-    """Reduce by the automorphisms that can be proposed and verified on ``data``; perhaps by none.
+    """Reduce by the automorphisms (possibly none) that can be proposed and verified on ``data``.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def find(data: ConcurrentFlow) -> Orbits:
 
 
 def source_orbits(data: ConcurrentFlow) -> int:
-    """Number of orbits of sources under the symmetries that name and numbering suggest, for choosing a method.
+    """Number of orbits of sources under the symmetries proposed by family and numbering, to choose a method.
 
     Raises
     ------
@@ -154,10 +154,10 @@ def source_orbits(data: ConcurrentFlow) -> int:
 
 
 def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64, I64]:
-    """Automorphisms that keep ``data``, images of vertices and of arcs; and the group of every vertex, -1 for none."""
+    """Automorphisms that preserve ``data``, as images of vertices and arcs; and the group of every vertex or -1."""
     topology, sources = data.topology, data.sources
     if np.unique(sources).size != sources.size:
-        msg = f"{topology.spec}: the reduction needs one group per source; two groups share one"
+        msg = f"{topology.spec}: the reduction needs one group per source, but two groups share a source"
         raise NotApplicable(msg)
     vertices, arcs = automorphisms(topology, searched=searched)
     place = np.full(topology.n, -1, dtype=np.int64)
@@ -169,10 +169,10 @@ def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64, I64]
 
 
 def _uniform(data: ConcurrentFlow, place: I64) -> bool:
-    """Whether automorphisms of the topology keep the rest as well.
+    """Whether automorphisms of the topology also preserve the rest of the problem.
 
-    They do if capacities are the topology's, sources its terminals, all of them want the same of each other, and what
-    is blocked are the arcs into a source.
+    They do if capacities are the topology's, sources its terminals, all demands between them equal, and the blocked
+    arcs those into a source.
     """
     topology, sources = data.topology, data.sources
     own = place[topology.head]
@@ -188,7 +188,7 @@ def _uniform(data: ConcurrentFlow, place: I64) -> bool:
 
 
 def _keeps(data: ConcurrentFlow, vertices: I64, arcs: I64, place: I64) -> bool:
-    """Whether an automorphism of the topology keeps capacities, sources, demands and blocked arcs of the problem."""
+    """Whether an automorphism of the topology preserves capacities, sources, demands and blocked arcs of ``data``."""
     groups = place[vertices[data.sources]]
     if (groups < 0).any() or not np.array_equal(data.capacity[arcs], data.capacity):
         return False
@@ -255,7 +255,7 @@ def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64, place: I64) -> Orbit
 
 
 def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> I64:
-    """Schreier's generators of the stabiliser of ``members[0]``, without repeats and the identity, ``(k, n)``.
+    """Schreier's generators of the stabiliser of ``members[0]``, without duplicates and the identity, ``(k, n)``.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
     if not vertices.size:
         return np.empty((0, n), dtype=np.int64)
     if count * n > MOST_ENTRIES:
-        msg = f"an orbit of {count} sources on {n} vertices is more than the {MOST_ENTRIES} entries kept"
+        msg = f"an orbit of {count} sources on {n} vertices exceeds the limit of {MOST_ENTRIES} entries"
         raise NotApplicable(msg)
     ahead = np.empty((count, n), dtype=np.int64)
     ahead[0] = np.arange(n)
@@ -287,8 +287,8 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
             moved = np.take(image, ahead[first:last])
             moved += n * where[moves[g, members[first:last]]][:, None]
             moved = np.take(back, moved)
-            # Repeats are found by a random linear form; if two permutations share a value, one generator is lost,
-            # and loads that are checked afterwards would show it.
+            # Duplicates are found by a random linear form; if two permutations share a value, one generator is lost,
+            # which the later check of the loads would reveal.
             value = moved @ mark
             for i in np.unique(value, return_index=True)[1].tolist():
                 if value[i] != identity:
@@ -297,7 +297,7 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
 
 
 def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
-    """The reduced LP; with ``keep``, ``(m, |R|)``, only over those arcs (an orbit p needs its least arc).
+    """The reduced LP; with ``keep``, ``(m, |R|)``, only over those arcs (an orbit p needs its first arc).
 
     Variables: ``y`` by (arc, representative), one column for all arcs of an orbit p, and ``T``; constraints ``balance``
     by (vertex, representative), ``capacity`` by arc orbit.
@@ -373,5 +373,5 @@ def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
 
 
 def lengths(orbits: Orbits, duals: F64) -> F64:
-    """Arc lengths of the whole problem out of the duals of the reduced ``capacity``, ``(m,)``."""
+    """Arc lengths of the whole problem from the duals of the reduced ``capacity``, ``(m,)``."""
     return np.asarray((np.abs(duals) / orbits.arcs_in_orbit)[orbits.arc_orbit])

@@ -1,4 +1,4 @@
-r"""Training iterations over a network: flows of a task graph, a checker of their schedule, lower bounds on its length.
+r"""Training iterations over a network: flows of a task graph, checker of their schedule, lower bounds on its length.
 
 Source  flow-level simulation as in TopoOpt, section 5.1 (FlexNet); max-min fairness: Bertsekas & Gallager, Data
         Networks, section 6.5.2
@@ -7,8 +7,8 @@ Data    a task graph (:mod:`opticoll.instances.task_graph`); arcs a with capacit
 Flows   a transfer of b bytes is one flow of b bytes with those shares. An all-reduce of a buffer of S bytes among k
         servers sends 2 (k-1)/k S bytes over every hop of a one-way ring (``ring_factor`` replaces 2 (k-1)/k). Its rings
         share the buffer. All hops of a ring progress at one rate, since a step starts when the previous one has
-        arrived: the ring is one flow whose share of an arc is the number of hops that use it. Circuits that change
-        give every hop of a ring a flow of its own.
+        arrived: the ring is one flow whose share of an arc is the number of hops that use it. If circuits change,
+        every hop of a ring is a separate flow.
 Rates   r_f(t) >= 0 with sum_f x_fa r_f <= c_a for all a; max-min fair: every flow uses a full arc on which no flow
         has a larger rate
 
@@ -21,11 +21,11 @@ A schedule has the start and end of every task, and optionally rates: rows (from
                2 (k-1) times those of its ring's longest hop
     fairness   rates are max-min fair
 
-Bounds on the length of every valid schedule. With h_t the longest chain of tasks before t, each as fast as if it were
+Bounds on the length of every valid schedule. With h_t the longest chain of tasks before t, each as fast as if it ran
 alone, and q_t the longest chain after it:
     chain      max_t h_t + p_t + q_t, with p_t the time of t alone
     server     min_t h_t + sum_t p_t + min_t q_t over the computing tasks of a server
-    link       min_t h_t + bytes / c_a + min_t q_t over the tasks that use an arc; the same for all arcs out of a server
+    link       min_t h_t + bytes / c_a + min_t q_t over the tasks that use an arc; likewise for all arcs out of a server
                together, and into it (cut)
 """
 
@@ -57,21 +57,21 @@ ROUTINGS = ("single", "even", "k")
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Servers on a topology, its bandwidth, and how traffic is routed.
+    """Servers on a topology, its bandwidth, and the routing of traffic.
 
     Parameters
     ----------
     topology
-        Server s is its s-th terminal.
+        Topology whose s-th terminal is server s.
     bandwidth
-        Of a capacity of 1 [bytes/s].
+        Bandwidth of capacity 1 [bytes/s].
     latency
-        Of a hop [s].
+        Latency of a hop [s].
     routing
         ``single``: one shortest path, ties by a hash. ``even``: all shortest paths, every vertex splits evenly. ``k``:
         the k shortest paths evenly.
     paths
-        k.
+        Number of paths k.
     rings
         Share and order of the rings of a group; the default is one ring in the order of its members.
     forwarding
@@ -119,7 +119,7 @@ class Network:
         return np.where(reached, values, -1).astype(np.int64)
 
     def routes(self, source: I64, target: I64) -> tuple[I64, I64, F64]:
-        """Routes of pairs of servers: start ``(P+1,)``, arcs, shares; and nothing for a pair without a path.
+        """Routes of pairs of servers: start ``(P+1,)``, arcs, shares; empty for a pair without a path.
 
         Parameters
         ----------
@@ -210,11 +210,11 @@ class Flows:
     task, size
         Task and bytes of every flow, ``(F,)``.
     start, arc, share
-        Arcs of flow f and its shares of them: those at ``start[f] .. start[f+1]``. None for a flow without a path.
+        Arcs of flow f, and its share on each, at ``start[f] .. start[f+1]``; empty for a flow without a path.
     hops
         Latency of every flow in hops, ``(F,)``.
     capacity
-        Of the arcs [bytes/s], ``(m,)``.
+        Capacity of the arcs [bytes/s], ``(m,)``.
     leaves, enters
         Server of an arc's tail, and of its head; -1 for a switch, ``(m,)`` each.
     source, target
@@ -248,7 +248,7 @@ class Flows:
 class Hops:
     """The hops of all communication, sorted by task: a transfer has one, a ring one for every member.
 
-    ``flow`` numbers transfers and rings; ``steps`` is how often a hop's latency counts. Shape ``(H,)`` each.
+    ``flow`` numbers transfers and rings; ``steps`` is the number of times that a hop's latency counts. ``(H,)`` each.
     """
 
     task: I64
@@ -260,7 +260,7 @@ class Hops:
 
 
 def hops_of(graph: TaskGraph, network: Network, ring_factor: float | None = None) -> Hops:
-    """Hops of transfers, and of the rings of all-reduces, see :class:`Hops`."""
+    """Hops of transfers and of the rings of all-reduces, see :class:`Hops`."""
     moved = np.flatnonzero(graph.kind == TRANSFER)
     single = np.zeros(moved.size, dtype=np.int64)
     columns: list[list[NDArray[np.generic]]] = [
@@ -284,7 +284,7 @@ def hops_of(graph: TaskGraph, network: Network, ring_factor: float | None = None
 
 
 def flows_of(graph: TaskGraph, network: Network, *, ring_factor: float | None = None, hopwise: bool = False) -> Flows:
-    """The flows of a task graph.
+    """Build the flows of a task graph.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def flows_of(graph: TaskGraph, network: Network, *, ring_factor: float | None = 
     ring_factor
         Bytes over every hop of a ring per byte of the buffer; 2 (k-1)/k if None.
     hopwise
-        A flow for every hop of a ring, instead of one for the ring.
+        Whether every hop of a ring is a flow, instead of the whole ring.
 
     Raises
     ------
@@ -302,7 +302,7 @@ def flows_of(graph: TaskGraph, network: Network, *, ring_factor: float | None = 
     """
     topology = network.topology
     if topology.ranks < graph.servers:
-        msg = f"iteration: {topology.spec} has {topology.ranks} servers, the task graph needs {graph.servers}"
+        msg = f"iteration: {topology.spec} has {topology.ranks} servers, but the task graph needs {graph.servers}"
         raise BadInput(msg)
     hops = hops_of(graph, network, ring_factor)
     pairs, back = np.unique(np.stack([hops.source, hops.target], axis=1), axis=0, return_inverse=True)
@@ -323,7 +323,7 @@ def flows_of(graph: TaskGraph, network: Network, *, ring_factor: float | None = 
 
 
 def _joined(hops: Flows, flow: I64) -> Flows:
-    """Hops of one flow as one: the share of an arc is the sum over them. Without some hop it has no arcs at all."""
+    """Join the hops of each flow by adding their shares of every arc; a flow with an unroutable hop gets no arcs."""
     if not flow.size:
         return hops
     first, arcs, length = np.flatnonzero(np.diff(flow, prepend=-1)), hops.capacity.size, np.diff(hops.start)
@@ -341,16 +341,16 @@ def _joined(hops: Flows, flow: I64) -> Flows:
 
 
 def _within(length: I64) -> I64:
-    """0 .. l-1 for every l."""
+    """Return 0 .. l-1 for every l."""
     ends = np.cumsum(length)
     return np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - length, length)
 
 
 def _fillable(hops: Flows, servers: int) -> Mask:
-    """Arcs that can be full, ``(m,)``; the others have no part in max-min fair rates.
+    """Arcs that can be full, ``(m,)``; the others do not affect max-min fair rates.
 
-    Flows from a server have at most the capacity of the arcs out of it together. An arc between switches that could
-    carry the largest share of it from every server is never full; so with targets.
+    Flows from a server have at most the total capacity of its outgoing arcs. An arc between switches that could
+    carry the largest share of that from every server is never full; likewise for targets.
     """
     inner = (hops.leaves < 0) & (hops.enters < 0)
     if not inner.any():
@@ -365,7 +365,7 @@ def _fillable(hops: Flows, servers: int) -> Mask:
 
 
 def _with_arcs(flows: Flows, kept: Mask) -> Flows:
-    """The flows without the arcs that are not kept."""
+    """Remove all arcs that are not kept from the flows."""
     selected = kept[flows.arc]
     count = np.bincount(flows.owner[selected], minlength=flows.count)
     new = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
@@ -382,11 +382,11 @@ class Schedule:
     Parameters
     ----------
     start, end
-        ``(T,)`` each.
+        Start and end of every task [s], ``(T,)`` each.
     rates
         Rows (from, to, flow, rate) [s, s, -, bytes/s], ``(., 4)``; None if they were not recorded.
     events
-        How often a flow began or ended.
+        Number of times that a flow began or ended.
     """
 
     start: F64
@@ -396,7 +396,7 @@ class Schedule:
 
     @property
     def length(self) -> float:
-        """Time of the iteration [s]."""
+        """Length of the iteration [s]."""
         return float(self.end.max(initial=0.0))
 
 
@@ -407,7 +407,7 @@ BLOCKS = ("order", "computing", "bytes", "capacity", "latency", "fairness")
 def residuals(graph: TaskGraph, flows: Flows, schedule: Schedule, latency: float) -> dict[str, float]:
     """Worst violation of every block, relative to the length, bytes or capacity; from numpy alone.
 
-    Blocks of rates are NaN without recorded rates.
+    Blocks that depend on rates are NaN without recorded rates.
     """
     scale = max(schedule.length, 1e-30)
     waits, result = graph.waits, dict.fromkeys(BLOCKS, np.nan)
@@ -443,7 +443,7 @@ def residuals(graph: TaskGraph, flows: Flows, schedule: Schedule, latency: float
 
 
 def _shares(flows: Flows, which: I64, rate: F64) -> tuple[float, float]:
-    """Relative overload of the worst arc, and how far a flow is from a full arc on which it is the fastest."""
+    """Relative overload of the worst arc, and largest distance of a flow from a full arc on which it is the fastest."""
     load = np.zeros(flows.capacity.size)
     fastest = np.zeros(flows.capacity.size)
     for f, r in zip(which.tolist(), rate.tolist(), strict=True):
@@ -463,7 +463,7 @@ def _shares(flows: Flows, which: I64, rate: F64) -> tuple[float, float]:
 
 
 def _alone(graph: TaskGraph, flows: Flows, latency: float) -> F64:
-    """Time of every task as if it were alone [s], ``(T,)``."""
+    """Time of every task if it ran alone [s], ``(T,)``."""
     time = np.where(graph.kind == COMPUTING, graph.amount, 0.0)
     rate = np.full(flows.count, np.inf)
     np.minimum.at(rate, flows.owner, flows.capacity[flows.arc] / flows.share)
@@ -504,7 +504,7 @@ def bounds(graph: TaskGraph, flows: Flows, latency: float) -> list[Bound]:
             cut = max(cut, _one_by_one(at[moved], spent, before[task[moved]], (after[task] + lag[owner])[moved]))
     chain = float((before + time + after).max(initial=0.0))
     return [
-        Bound("chain", chain, "the longest chain of tasks, each as fast as if it were alone", "flows"),
+        Bound("chain", chain, "the longest chain of tasks, each as fast as if it ran alone", "flows"),
         Bound("server", busy, "the computing of the busiest server, with what must precede and follow it", "flows"),
         Bound(
             "link", link, "the bytes of the busiest arc at full capacity, with what must precede and follow", "flows"
@@ -514,7 +514,7 @@ def bounds(graph: TaskGraph, flows: Flows, latency: float) -> list[Bound]:
 
 
 def _one_by_one(resource: I64, seconds: F64, before: F64, after: F64) -> float:
-    """The largest sum over a resource of its work, the least time before any of it, and the least after."""
+    """Largest sum, over all resources, of its work and the shortest times before and after any of it."""
     if not resource.size:
         return 0.0
     count = int(resource.max()) + 1

@@ -1,10 +1,10 @@
 r"""Data and arithmetic of models over path sets.
 
-A solution has one number for every path of the set. Solutions over sets that are too large to list bring their own
+A solution has one number for every path of the set. Solutions over sets that are too large to list contain their own
 paths: ``path_arcs`` (|P|, longest), 1 + arc number and 0 after the end, and ``path_pair`` (|P|,), the number of the
 commodity of every path, ascending.
 
-Equal split over kappa paths: every commodity on kappa different paths, the largest load as small as possible.
+Equal split over kappa paths: every commodity uses kappa different paths, and the largest load is minimized.
 
 Sets    a in A arcs; k in K commodities; p in P_k paths of k, |P_k| >= kappa
 Data    kappa >= 1 paths of a commodity; c_a > 0 capacity, (m,); D_k > 0 amount that commodity k sends, (|K|,); D_p that
@@ -63,10 +63,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PathFlow:
-    """A topology and the rule that defines its path set, which is listed on first use.
+    """A topology and the rule that defines its path set; paths are listed on first use.
 
-    ``name`` is for messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all; ``kappa`` the
-    number of different paths over which a commodity is split equally, where a solution chooses paths.
+    ``name`` is for messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all; ``kappa`` is
+    the number of different paths over which a commodity is split equally, if a solution chooses paths.
     """
 
     topology: Topology
@@ -85,13 +85,13 @@ class PathFlow:
         Raises
         ------
         NotApplicable
-            If it has too many paths, or none for some commodity.
+            If there are too many paths, or none for some commodity.
         """
         return build_path_set(self.topology, self.rule, self.name, self.commodities)
 
     @cached_property
     def commodities(self) -> tuple[I64, I64]:
-        """Sources and targets, vertices, each ``(|K|,)``: all ordered pairs of ranks with demand."""
+        """Source and target vertices of all ordered pairs of ranks with demand, each ``(|K|,)``."""
         sources, targets, _ = concurrent_flow.pairs_of(self.topology, self.traffic)
         return sources, targets
 
@@ -104,7 +104,7 @@ class PathFlow:
 
     @cached_property
     def share(self) -> F64:
-        """D_k / kappa, what each path of a commodity carries, ``(|K|,)``."""
+        """D_k / kappa, the amount on each path of a commodity, ``(|K|,)``."""
         return self.amount / self.kappa
 
     @cached_property
@@ -130,12 +130,12 @@ def label_invariant(parameters: Settings) -> bool:
 
 
 def restriction(data: PathFlow) -> str | None:
-    """The path set, unless it has all simple paths."""
+    """Restriction to the path set; None if it has all simple paths."""
     return None if data.rule.unrestricted else f"over the given paths ({data.rule})"
 
 
 def prepare_paths(instance: object, parameters: Settings, name: str) -> PathFlow:
-    """The data of an all-to-all model called ``name`` over path sets.
+    """Prepare the data of the all-to-all model ``name`` over path sets.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def prepare_paths(instance: object, parameters: Settings, name: str) -> PathFlow
 def path_arrays(
     data: PathFlow, weight: str, scalar: str, names: Collection[str], units: tuple[str, str]
 ) -> dict[str, Array]:
-    """The arrays of a solution with a ``weight`` per path, listed or its own, and a ``scalar``, with their units."""
+    """Arrays of a solution: a ``weight`` per path, listed or its own, and a ``scalar``, with their units."""
     of_path, of_scalar = units
     if "path_arcs" in names and data.rule.kind == "all":
         count, topology = Size("paths"), data.topology
@@ -200,7 +200,7 @@ def path_sets(data: PathFlow, values: Mapping[str, F64]) -> dict[str, Names]:
 def named_paths(
     paths: PathSet,
 ) -> tuple[list[tuple[Hashable, ...]], dict[tuple[Hashable, ...], list[tuple[Hashable, ...]]], dict[str, list[Any]]]:
-    """Indices in Pyomo of commodities and paths.
+    """Pyomo indices of commodities and paths.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def named_paths(
     of
         The paths p = (s,t,i) of every k, i = 1, 2, ....
     over
-        The paths over every arc that some path uses.
+        The paths over every arc on some path.
     """
     K = pair_names(paths.topology, paths.sources, paths.targets)
     of = {k: [(*k, i + 1) for i in range(len(paths.of_pair(j)))] for j, k in enumerate(K)}
@@ -227,9 +227,9 @@ def arc_load(paths: PathSet, weight: F64) -> F64:
 
 
 def serve_alike(paths: PathSet, f: F64) -> F64:
-    """Path shares ``(|P|,)`` in the proportions of ``f``, with sum 1 for every commodity.
+    """Normalise ``f`` to path shares ``(|P|,)`` with sum 1 for every commodity.
 
-    A commodity without flow takes its first path, a shortest one of the set.
+    A commodity without flow uses its first path, a shortest one of the set.
     """
     share = np.maximum(f, 0.0)
     carried = np.bincount(paths.pair, share, paths.pairs)
@@ -255,7 +255,7 @@ def bounded_distances(topology: Topology, lengths: F64, longest: int) -> F64:
     return table
 
 
-#: Capacities that are tried as the width of paths.
+#: Maximum number of capacities tried as path widths.
 WIDTHS = 32
 
 
@@ -266,13 +266,13 @@ def unit_capacities(data: PathFlow) -> bool:
 
 
 def quantum(amount: F64) -> Fraction:
-    """The largest number of which all amounts ``(|K|,)`` are integer multiples, exactly."""
+    """Largest number of which all amounts ``(|K|,)`` are exact integer multiples."""
     parts = [Fraction(one) for one in np.unique(amount).tolist()]
     return Fraction(gcd(*(p.numerator for p in parts)), lcm(*(p.denominator for p in parts)))
 
 
 def round_up(time: float, capacity: F64, unit: Fraction = Fraction(1)) -> float:
-    """The least multiple of some ``unit``/c_a that is at least ``time``, rounded down: a lower bound for single paths.
+    """Smallest multiple of some ``unit``/c_a that is at least ``time``, rounded down: a lower bound for unsplit paths.
 
     Loads are multiples of ``unit``, see :func:`quantum`.
     """
@@ -281,12 +281,12 @@ def round_up(time: float, capacity: F64, unit: Fraction = Fraction(1)) -> float:
 
 
 def largest_load(data: PathFlow) -> float:
-    """An upper bound on Lambda: all paths over the arc of least capacity."""
+    """Upper bound on Lambda: all paths over the arc of smallest capacity."""
     return float(data.kappa * data.amount.sum() / data.topology.capacity.min())
 
 
 def derived(data: PathFlow) -> list[Fraction]:
-    """The amounts; the bound of Lambda, kappa times their sum over the least capacity; and 1/kappa."""
+    """The amounts; the bound on Lambda, kappa times their sum over the smallest capacity; and 1/kappa."""
     total = data.kappa * sum(map(outward.decimal, data.amount.tolist()), Fraction(0))
     least = outward.entered(float(data.topology.capacity.min()))
     return [*outward.decimals(data.amount), total / least, Fraction(1, data.kappa)]
@@ -298,7 +298,7 @@ def carried(data: PathFlow, paths: PathSet, x: F64) -> F64:
 
 
 def unsplit_bounds(data: PathFlow) -> list[Bound]:
-    """A share is not split further: it crosses the narrowest arc of its path. Nothing for demands of 1."""
+    """Bound from an unsplit share, which crosses the narrowest arc of its path; empty for demands of 1."""
     if data.traffic is None:
         return []
     needed = outward.down(data.share / widths(data), 2)
@@ -309,7 +309,7 @@ def unsplit_bounds(data: PathFlow) -> list[Bound]:
 
 
 def widths(data: PathFlow) -> F64:
-    """An upper bound on the width of every commodity's widest path, ``(|K|,)``; exact up to WIDTHS capacities."""
+    """Upper bound on the width of every commodity's widest path, ``(|K|,)``; exact up to WIDTHS capacities."""
     topology = data.topology
     values = np.unique(topology.capacity)
     result = np.full(data.amount.size, values[-1])
@@ -347,7 +347,7 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
 
 
 def build_cvxpy(data: PathFlow) -> CvxpyModel:
-    """The model in matrix form: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs that no path uses have no row)."""
+    """The model in matrix form: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs not on any path have no row)."""
     import cvxpy as cp
     import scipy.sparse as sp
 
@@ -379,7 +379,7 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
-    """The choice x and Lambda, and the paths where the solution brings its own."""
+    """The choice x and Lambda, and the paths if the solution contains its own."""
     unit = data.load_unit if data.kappa == 1 else f"{data.load_unit} / {data.kappa}"
     return path_arrays(data, "x", "Lambda", names, ("", unit))
 
@@ -394,7 +394,7 @@ def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
 
     ``paths`` is 0 if every path is a simple path of allowed length from its source to its target, and no path occurs
     twice where kappa > 1, else infinite; ``binary`` and ``choose`` are absolute; ``congestion`` compares the recomputed
-    load with the stated Lambda and is relative to Lambda.
+    load with the given Lambda and is relative to Lambda.
     """
     x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
     paths = data.paths_of(values)
@@ -415,7 +415,7 @@ def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def repeats(paths: PathSet) -> bool:
-    """Whether some commodity has a path twice."""
+    """Whether some commodity has the same path twice."""
     table = to_arrays(paths)["path_arcs"]
     return bool(np.unique(np.column_stack([paths.pair, table]), axis=0).shape[0] < paths.paths)
 
@@ -429,7 +429,7 @@ def objective(data: PathFlow, values: Mapping[str, F64]) -> float:
 
 
 def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Each commodity on its kappa paths of largest x, and the resulting Lambda; None if the paths are malformed."""
+    """Put each commodity on its kappa paths of largest x and update Lambda; None if the paths are malformed."""
     x, paths = np.asarray(values["x"], dtype=float), data.paths_of(values)
     if paths is None or x.shape != (paths.paths,) or not np.isfinite(x).all():
         return None
@@ -449,12 +449,12 @@ def largest(paths: PathSet, weight: F64, count: int) -> I64:
 
 
 def chosen_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
-    """The paths taken, kappa per commodity, as a path set.
+    """Selected paths, kappa per commodity, as a path set.
 
     Raises
     ------
     NotApplicable
-        If the values do not take exactly kappa paths for every pair.
+        If the values do not select exactly kappa paths for every pair.
     """
     paths, x = data.paths_of(values), np.asarray(values["x"], dtype=float)
     if paths is not None and x.shape == (paths.paths,):
@@ -462,5 +462,5 @@ def chosen_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
         if np.array_equal(routes.pair, np.repeat(np.arange(paths.pairs), data.kappa)):
             return routes
     many = "one path" if data.kappa == 1 else f"{data.kappa} paths"
-    msg = f"{data.name}: the values do not take exactly {many} for every pair"
+    msg = f"{data.name}: the values do not select exactly {many} for every pair"
     raise NotApplicable(msg)

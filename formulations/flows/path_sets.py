@@ -7,7 +7,7 @@ Sets    k = (s_k, t_k) in K pairs of distinct vertices, by default all ordered p
 all         every simple path, of at most ``lmax`` arcs if given
 shortest    every path with the fewest arcs
 k           the k shortest by number of arcs (Yen, Management Science 17, 1971), or all if there are fewer
-disjoint    a largest set of arc-disjoint paths, among these one of least total length (unit capacities,
+disjoint    a largest set of arc-disjoint paths, among these one of minimum total length (unit capacities,
             successive shortest augmenting paths; Suurballe, Networks 4, 1974)
 
 A path is a sequence of *arcs*, so parallel arcs give different paths. The paths of a pair are sorted by length,
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 Kind = Literal["all", "shortest", "k", "disjoint"]
 KINDS: tuple[Kind, ...] = ("all", "shortest", "k", "disjoint")
-#: Largest number of paths that are listed.
+#: Maximum number of paths that are listed.
 MOST_PATHS = 200_000
-#: Counting stops here; error messages then say "more than".
+#: Counting stops here; error messages then read "more than".
 MOST_COUNTED = 20_000_000
 
 
 @dataclass(frozen=True)
 class PathRule:
-    """A rule for a path set: its kind, k for ``"k"``, and the longest path (None for any)."""
+    """A rule for a path set: its kind, k for ``"k"``, and the maximum path length (None for any)."""
 
     kind: Kind
     k: int = 4
@@ -70,12 +70,12 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     return (
         Parameter("paths", str, default=default, help="which paths each pair may use", choices=KINDS),
         Parameter("k", int, default=4, help="paths per pair, for paths=k"),
-        Parameter("lmax", int, default=0, help="longest path allowed [arcs]; 0 for any"),
+        Parameter("lmax", int, default=0, help="maximum path length [arcs]; 0 for no limit"),
     )
 
 
 def read_rule(parameters: Settings, default: Kind, where: str) -> PathRule:
-    """The rule given by parameters.
+    """Read the rule given by parameters.
 
     Raises
     ------
@@ -103,11 +103,11 @@ class PathSet:
     sources, targets
         s_k and t_k, shape ``(|K|,)``.
     arcs
-        Arc numbers of all paths one behind the other, shape ``(total length,)``.
+        Concatenated arc numbers of all paths, shape ``(total length,)``.
     start
         Path p is ``arcs[start[p]:start[p + 1]]``, shape ``(|P| + 1,)``.
     pair
-        The commodity of each path, ascending, shape ``(|P|,)``.
+        Commodity of each path, ascending, shape ``(|P|,)``.
     """
 
     topology: Topology
@@ -129,7 +129,7 @@ class PathSet:
 
     @cached_property
     def length(self) -> I64:
-        """Arcs of each path, shape ``(|P|,)``."""
+        """Number of arcs of each path, shape ``(|P|,)``."""
         return np.diff(self.start)
 
     @cached_property
@@ -153,7 +153,7 @@ class PathSet:
         return sp.csr_array(rows, shape=(self.pairs, self.paths))
 
     def over(self) -> list[list[int]]:
-        """The paths over every arc, in the order of their numbers."""
+        """The paths over every arc, in ascending order."""
         results: list[list[int]] = [[] for _ in range(self.topology.arcs)]
         for p in range(self.paths):
             for a in self.path(p):
@@ -184,9 +184,9 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
     Parameters
     ----------
     topology, rule, where
-        The graph, the paths allowed, and the name of the caller (for messages).
+        Graph, rule for the allowed paths, and name of the caller (for messages).
     pairs
-        Sources and targets of the commodities, vertices, each ``(|K|,)``, a pair as often as it is wanted; all ordered
+        Source and target vertices of the commodities, each ``(|K|,)``, in which pairs may be repeated; all ordered
         pairs of distinct ranks if None.
 
     Raises
@@ -212,12 +212,12 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
 
 
 def check_reach(topology: Topology, rule: PathRule, where: str, pairs: Pairs | None = None) -> None:
-    """Refuse a longest path that is shorter than some commodity's distance.
+    """Refuse a length limit below some commodity's distance.
 
     Raises
     ------
     NotApplicable
-        The message names the first pair left without a path.
+        Naming the first pair left without a path.
     """
     if rule.lmax is None:
         return
@@ -240,7 +240,7 @@ def check_nonempty(path_set: PathSet, rule: PathRule, where: str) -> None:
     Raises
     ------
     NotApplicable
-        The message names the first such pair.
+        Naming the first such pair.
     """
     count = np.bincount(path_set.pair, minlength=path_set.pairs)
     if count.size and not count.min() > 0:
@@ -260,8 +260,8 @@ def count_all(
 
     Returns
     -------
-    Their number, their total length, and whether these are complete: counting stops after ``most`` steps. A pair that
-    is wanted several times counts once.
+    Number of paths, their total length, and whether both are complete: counting stops after ``most`` steps. A pair that
+    occurs several times counts once.
     """
     from opticoll.formulations.flows.flow_kernels import count_paths
 
@@ -280,7 +280,7 @@ def _arcs(topology: Topology) -> tuple[I64, I64]:
 
 
 def _searches(topology: Topology, rule: PathRule, pairs: Pairs) -> Iterator[tuple[int, Mask, Mask, int]]:
-    """By source: the arcs its paths may use, where they may end, and how long they may be."""
+    """Yield by source the arcs that its paths may use, the vertices where they may end, and their maximum length."""
     longest = min(rule.lmax or topology.n, topology.n)
     every = np.ones(topology.arcs, dtype=bool)
     sources, targets = pairs
@@ -301,7 +301,7 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
     if not complete or paths > MOST_PATHS:
         many = f"{paths:,}" if complete else f"more than {paths - 1:,}"
         msg = (
-            f"{where}: {topology.spec} has {many} paths ({rule}) and at most {MOST_PATHS:,} are listed; give a "
+            f"{where}: {topology.spec} has {many} paths ({rule}), but at most {MOST_PATHS:,} are listed; give a "
             "smaller lmax, another set (paths=disjoint, k or shortest), or --method column-generation for the LP"
         )
         raise NotApplicable(msg)
@@ -323,10 +323,10 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
 
 
 def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet:
-    """The set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
+    """Build the set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
     count = np.diff(listed.first)[number]
     if count.sum() > MOST_PATHS:
-        msg = f"{where}: {int(count.sum()):,} paths are too many, at most {MOST_PATHS:,} are listed; use another set"
+        msg = f"{where}: {int(count.sum()):,} paths exceed the limit of {MOST_PATHS:,}; use another set"
         raise NotApplicable(msg)
     before = np.concatenate([[0], np.cumsum(count)])
     order = np.arange(before[-1]) - np.repeat(before[:-1] - listed.first[number], count)
@@ -342,7 +342,7 @@ def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs
 
 
 def path_order(paths: PathSet) -> I64:
-    """The order of every set, ``(|P|,)``: by commodity, then length, then arc numbers."""
+    """Canonical order of the paths, ``(|P|,)``: by commodity, then length, then arc numbers."""
     keys = [
         (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
     ]
@@ -350,7 +350,7 @@ def path_order(paths: PathSet) -> I64:
 
 
 def reordered(paths: PathSet, order: I64) -> PathSet:
-    """The same paths in another order."""
+    """Put the paths in another order."""
     length = paths.length[order]
     begin = np.concatenate([[0], np.cumsum(length)])
     position = np.arange(begin[-1]) - np.repeat(begin[:-1] - paths.start[:-1][order], length)
@@ -360,7 +360,7 @@ def reordered(paths: PathSet, order: I64) -> PathSet:
 def path_set_of(
     topology: Topology, paths: Sequence[Sequence[int]], pair: Sequence[int] | I64, pairs: Pairs | None = None
 ) -> PathSet:
-    """A set of given paths (arc numbers), each with its commodity (of ``pairs``); sorted in the order of every set."""
+    """Build a set of given paths (arc numbers), each with its commodity (of ``pairs``), in canonical order."""
     sorted_paths = sorted(zip(pair, paths, strict=True), key=lambda one: (int(one[0]), len(one[1]), tuple(one[1])))
     flat = np.array([a for _, path in sorted_paths for a in path], dtype=np.int64)
     length = np.array([len(path) for _, path in sorted_paths], dtype=np.int64)
@@ -384,7 +384,7 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
 
 
 def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> list[list[int]]:
-    """The k simple paths with the fewest arcs (Yen, with Lawler's rule where to branch), shortest first."""
+    """Find the k simple paths with the fewest arcs (Yen, with Lawler's branching rule), shortest first."""
     from opticoll.formulations.flows.flow_kernels import shortest_path
 
     first_out, head = _arcs(topology)
@@ -416,7 +416,7 @@ def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> li
 
 
 def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0) -> list[list[int]]:
-    """A largest set of arc-disjoint paths, of least total length among such sets."""
+    """Find a largest set of arc-disjoint paths, of minimum total length among such sets."""
     from opticoll.formulations.flows.flow_kernels import disjoint_flow
 
     first_out, head = _arcs(topology)
@@ -437,10 +437,10 @@ def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0
 
 
 def path_violations(paths: PathSet, rule: PathRule) -> float:
-    """0 if every path is a simple chain of arcs from its source to its target within the rule's length, else inf.
+    """Return 0 if every path is a simple chain from source to target within the length limit of the rule, else inf.
 
-    Computed with numpy alone, for sets from outside. Membership in a set of kind k, shortest or disjoint is not
-    checked.
+    Computed with numpy alone, for sets from external sources. Membership in a set of kind k, shortest or disjoint is
+    not checked.
     """
     topology, length = paths.topology, paths.length
     outside = paths.arcs.size and (paths.arcs.min() < 0 or paths.arcs.max() >= topology.arcs)
@@ -462,9 +462,10 @@ def path_violations(paths: PathSet, rule: PathRule) -> float:
 
 
 def to_arrays(paths: PathSet) -> dict[str, F64]:
-    """The set as arrays that travel with values.
+    """Convert the set to arrays stored with the values.
 
-    ``path_arcs`` ``(|P|, longest)`` holds 1 + arc number and 0 behind the end, ``path_pair`` ``(|P|,)`` commodities.
+    ``path_arcs`` ``(|P|, longest)`` holds 1 + arc number, and 0 after the end; ``path_pair`` ``(|P|,)`` holds
+    commodities.
     """
     longest = int(paths.length.max(initial=0))
     table = np.zeros((paths.paths, longest))
@@ -474,7 +475,7 @@ def to_arrays(paths: PathSet) -> dict[str, F64]:
 
 
 def from_arrays(topology: Topology, arrays: Mapping[str, F64], pairs: Pairs | None = None) -> PathSet | None:
-    """The set of the arrays of :func:`to_arrays`; None if they are malformed (the paths are not checked)."""
+    """Read the set from the arrays of :func:`to_arrays`; None if malformed (the paths are not checked)."""
     table, pair = np.asarray(arrays["path_arcs"], dtype=float), np.asarray(arrays["path_pair"], dtype=float)
     whole = table.ndim == 2 and pair.shape == (table.shape[0],) and np.isfinite(table).all() and np.isfinite(pair).all()
     if not whole or (table != np.round(table)).any() or (pair != np.round(pair)).any():
@@ -491,7 +492,7 @@ def from_arrays(topology: Topology, arrays: Mapping[str, F64], pairs: Pairs | No
 
 
 def subset(paths: PathSet, keep: Mask) -> PathSet:
-    """The paths where ``keep`` ``(|P|,)``."""
+    """Select the paths of the mask ``keep`` ``(|P|,)``."""
     stay = np.repeat(keep, paths.length)
     start = np.concatenate([[0], np.cumsum(paths.length[keep])])
     return replace(paths, arcs=paths.arcs[stay], start=start, pair=paths.pair[keep])

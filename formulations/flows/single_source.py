@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I64, Topology
 
 
-#: Arcs with less than this share of the inflow of a vertex are treated as noise of the solver.
+#: Arcs with less than this share of the inflow of a vertex are treated as solver noise.
 NOISE = 1e-7
-#: Groups are solved in batches of dense systems of about this many entries.
+#: Approximate number of entries in a batch of dense systems.
 BATCH_ENTRIES = 8_000_000
-#: Above this many vertices each system is solved as a sparse one.
+#: Number of vertices above which each system is solved as a sparse one.
 DENSE_VERTICES = 512
-#: The compiled code is loaded for at least this many flow variables.
+#: Number of flow variables from which on the compiled code is used.
 COMPILED_ENTRIES = 300_000
 
 
 def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
-    r"""Flows that deliver exactly ``demand``, in the proportions of approximate ones.
+    r"""Compute flows that deliver exactly ``demand``, in the proportions of approximate flows.
 
-    For every group: with phi_a the share of arc a in what its head receives, the throughflow y solves
+    For every group: with phi_a the share of arc a in the inflow of its head, the throughflow y solves
 
         y_u = D_u + sum_{a out of u} phi_a y_head(a)        (u != s),
 
-    and the flow is phi_a y_head(a). On an acyclic support this system is triangular up to order, so it
-    always has a non-negative solution. A vertex that receives nothing but is needed takes its shortest path.
+    and the flow is phi_a y_head(a). On an acyclic support this system is triangular up to ordering, so it
+    always has a non-negative solution. A vertex without inflow that is needed is connected by its shortest path.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 |
 
 
 def _compiled_unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
-    """:func:`unit_flow` by :mod:`opticoll.formulations.flows.flow_kernels`, some groups at a time."""
+    """:func:`unit_flow` by :mod:`opticoll.formulations.flows.flow_kernels`, several groups at a time."""
     from opticoll.formulations.flows.flow_kernels import Adjacency, unit_flows
 
     graph = Adjacency.of(topology)
@@ -108,9 +108,9 @@ def _throughflow(topology: Topology, shares: F64, demand: F64) -> F64:
 
 
 def in_fractions(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
-    """Share of each arc in what its head receives, on an acyclic support that comes from the source.
+    """Share of each arc in the inflow of its head, on an acyclic support rooted at the source.
 
-    Shape ``(m, K)``; the shares into every vertex that is reached add up to 1, those into a source to 0.
+    Shape ``(m, K)``; the shares into every reached vertex add up to 1, those into a source to 0.
     None if a vertex with demand cannot be reached at all.
     """
     n, groups = topology.n, sources.size
@@ -153,7 +153,7 @@ def _arcs_out(topology: Topology, u: int) -> slice:
 
 
 def _topological(topology: Topology, flow: F64) -> list[int]:
-    """Vertices in an order in which the (acyclic) support of the flow runs forward."""
+    """Sort the vertices so that the (acyclic) support of the flow runs forward."""
     active = np.flatnonzero(flow > 0)
     waiting = np.bincount(topology.head[active], minlength=topology.n).tolist()
     heads = topology.head.tolist()
@@ -171,7 +171,7 @@ def _topological(topology: Topology, flow: F64) -> list[int]:
 
 
 def _attach(topology: Topology, source: int, flow: F64, received: F64, missing: I64) -> bool:
-    """Give vertices that receive nothing their parent in a shortest-path tree, as far up as needed, in place.
+    """Attach vertices without inflow to their parents in a shortest-path tree, as far up as needed, in place.
 
     A parent chain is followed until it meets a vertex that already receives; since only vertices without any
     inflow get a new arc, and each exactly one, the support stays acyclic.
@@ -198,7 +198,7 @@ def cancel_cycles(topology: Topology, flow: F64) -> None:
     """Subtract circulations from a non-negative flow, in place, until its support has no cycle.
 
     Depth-first search; each cycle found loses its smallest arc, so at most m cycles are cancelled. Net
-    inflow of every vertex, and so what is delivered, does not change.
+    inflow of every vertex, and thus the amount delivered, does not change.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -209,7 +209,7 @@ def cancel_cycles(topology: Topology, flow: F64) -> None:
     count, component = connected_components(support, directed=True, connection="strong")
     if count == n:
         return
-    # Only arcs within a strong component lie on cycles.
+    # Only arcs within a strongly connected component lie on cycles.
     inner = active[component[topology.tail[active]] == component[topology.head[active]]]
     out: list[list[int]] = [[] for _ in range(n)]
     heads = topology.head.tolist()
@@ -275,21 +275,21 @@ class WeightedPath:
 def strip_paths(
     topology: Topology, source: int, flow: F64, targets: I64, amount: float | F64
 ) -> list[list[WeightedPath]]:
-    """Split a flow that brings ``amount`` (of its own, if there are several) to every target into paths.
+    """Split a flow that delivers ``amount`` (one value, or one per target) to every target into paths.
 
-    Walks back from each target along the in-arc with most flow left; every walk empties an arc or ends a demand,
-    so that there are at most ``m + len(targets)`` paths.
+    Walks back from each target along the incoming arc with most remaining flow; every walk empties an arc or a demand,
+    so there are at most ``m + len(targets)`` paths.
 
     Parameters
     ----------
     topology, source
-        The graph and the vertex all flow comes from.
+        The graph, and the vertex from which all flow comes.
     flow
         Shape ``(m,)``; net inflow of every target must be at least ``amount``.
     targets
         Distinct vertices other than the source.
     amount
-        What every target gets, positive; or for each its own, shape of ``targets``.
+        Positive amount for every target, or one per target, shape of ``targets``.
 
     Returns
     -------
@@ -298,7 +298,7 @@ def strip_paths(
     Raises
     ------
     BadInput
-        If the flow does not bring that much to some target (by more than round-off).
+        If the flow delivers too little to some target (by more than round-off).
     """
     left = np.maximum(flow, 0.0)
     cancel_cycles(topology, left)

@@ -2,21 +2,21 @@
 
 Source  Edmonds, Edge-disjoint branchings, 1973; Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995
         (vertices that are not ranks); Berczi & Frank, 2010 (capacitated packing); ForestColl (Zhao et al., 2024), which
-        states all-gather as this packing
-Data    w_v >= 0 shards that start at rank v, W = sum_v w_v; c_a > 0 capacities, whole numbers in proportion
+        formulates all-gather as this packing
+Data    w_v >= 0 shards that start at rank v, W = sum_v w_v; c_a > 0 capacities, scaled to whole numbers
 
-The least time T* = max over S of w(S) / c(S -> V - S), S leaving out some rank, is a fraction p/q found by Newton's
+The minimum time T* = max of w(S) / c(S -> V - S) over S without some rank is a fraction p/q found by Newton's
 method on max-flows. With U = p / gcd(q, capacities) and k = U / T*, every c_a U is whole, and by the theorems there are
 k trees of capacity 1 per shard, each from its rank to all ranks, that use an arc a at most c_a U times: the time is T*
-exactly. It needs no copies at switches, provided that the capacity into every switch is at least that out of it, or
-can be made so by leaving capacity unused; if not, U is raised until it can.
+exactly. No copies at switches are needed, provided that the capacity into every switch is at least that out of it, or
+can be made so by leaving capacity unused; if not, U is increased until it can.
 
-For a smaller number k of trees per shard the least U with such a packing of capacities floor(c_a U) is found by
+For a smaller number k of trees per shard the smallest U with such a packing of capacities floor(c_a U) is found by
 bisection; the time is then at most U / k.
 
 Switches are removed first: an arc u -> w into a switch and an arc w -> t out of it are replaced by u -> t, as long as
 every rank can still receive W k. Trees then grow arc by arc; how much capacity of an arc a tree may take without
-preventing the other trees is a max-flow (Berczi & Frank). All of the trees with equal arcs stay one tree with a count.
+preventing the other trees is a max-flow (Berczi & Frank). Trees with equal arcs are kept as one tree with a count.
 Results are checked by independent code (:func:`violations`, and the simulation of schedules).
 """
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import I64, Mask, Topology
 
 
-#: Numbers of trees that are tried if they must divide another number.
+#: Maximum number of divisors tried as the number of trees per shard.
 DIVISORS = 6
 
 
@@ -59,8 +59,8 @@ DIVISORS = 6
 class Tree:
     """``count`` equal trees from ``root`` to all ranks.
 
-    ``hops`` are paths from a vertex of the tree to a rank that is not in it yet, over switches in between, in an order
-    in which the first vertex is reached before; a path has the number of trees that take it.
+    ``hops`` are paths from a vertex of the tree through switches to a rank that is not in it yet, in an order
+    in which the first vertex has been reached before; each path has the number of trees that take it.
     """
 
     root: int
@@ -70,7 +70,7 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """``chunks`` trees per shard; ``time`` is the busiest arc's [shards / link bandwidth], ``bound`` is T*."""
+    """``chunks`` trees per shard; ``time`` is that of the busiest arc [shards / link bandwidth], ``bound`` is T*."""
 
     topology: Topology
     weight: tuple[int, ...]
@@ -89,23 +89,23 @@ class Packing:
 
 
 def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | None = None) -> Packing:
-    """Trees from every root to all ranks that take the least time.
+    """Pack trees from every root to all ranks in minimum time.
 
     Parameters
     ----------
     topology
-        Its terminals are the ranks; other vertices are switches, which forward and hold nothing.
+        Its terminals are the ranks; other vertices are switches, which forward without storing.
     weight
-        Shards that start at every rank, in their order; 1 at each if None.
+        Number of shards that start at each rank, in rank order; 1 if None.
     most
-        Most trees per shard; None for as many as the optimum takes.
+        Maximum number of trees per shard; None for as many as the optimum needs.
 
     Raises
     ------
     BadInput
         If some rank cannot be reached from a root.
     NotApplicable
-        If the capacities are too large as whole numbers in proportion.
+        If the capacities, scaled to whole numbers, are too large.
     """
     return _pack(topology, tuple(weight) if weight is not None else (1,) * topology.ranks, most)
 
@@ -153,7 +153,7 @@ def pack_dividing(topology: Topology, weight: Sequence[int] | None, chunks: int,
 
 
 def _fewest(network: Network, time: Fraction, k: int) -> list[int]:
-    """Capacities floor(c U) for the least U that admits k trees per shard."""
+    """Capacities floor(c U) for the smallest U that admits k trees per shard."""
     least = time * k
 
     def tried(U: Fraction) -> list[int] | None:
@@ -187,7 +187,7 @@ def _serves(network: Network, arcs: Mapping[tuple[int, int], int], k: int) -> bo
 
 
 def _without_copies(network: Network, capacity: list[int], k: int) -> list[int] | None:
-    """Capacities of which no more leaves a switch than enters it, still enough for k trees; None if there are none."""
+    """Reduce capacities so that no more leaves a switch than enters it, but enough for k trees; None if impossible."""
     arcs = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), capacity, strict=True))
     if not _serves(network, arcs, k):
         return None
@@ -209,7 +209,7 @@ def _without_copies(network: Network, capacity: list[int], k: int) -> list[int] 
 
 
 def _unused(network: Network, arcs: Mapping[tuple[int, int], int], arc: tuple[int, int], excess: int, k: int) -> int:
-    """How much of an arc's capacity, at most ``excess``, no rank needs."""
+    """Amount of an arc's capacity, at most ``excess``, that no rank needs."""
 
     def allowed(less: int) -> bool:
         return _serves(network, {**arcs, arc: arcs[arc] - less}, k)
@@ -218,7 +218,7 @@ def _unused(network: Network, arcs: Mapping[tuple[int, int], int], arc: tuple[in
 
 
 def _largest(allowed: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` that is allowed, by bisection; 0 always is."""
+    """Largest allowed number up to ``most``, by bisection; 0 is always allowed."""
     if most <= 0 or allowed(most):
         return max(most, 0)
     low = 0
@@ -242,7 +242,7 @@ def _packed(topology: Topology, network: Network, capacity: list[int], k: int, t
 
 
 class _Splitting:
-    """Arcs between ranks that stand for paths over switches: ways[u, t] is a list of [amount, path]."""
+    """Arcs between ranks that stand for paths through switches: ways[u, t] is a list of [amount, path]."""
 
     def __init__(self, network: Network, capacity: list[int], k: int) -> None:
         self.network, self.k = network, k
@@ -254,7 +254,7 @@ class _Splitting:
         self.capacity = {arc: ways[0][0] for arc, ways in self.ways.items()}
 
     def without_switches(self) -> dict[tuple[int, int], list[tuple[int, tuple[int, ...]]]]:
-        """Remove every switch, those with fewest neighbours first."""
+        """Remove all switches, those with fewest neighbours first."""
         ranks = set(self.network.ranks.tolist())
         switches = [v for v in range(self.network.n) if v not in ranks]
         degree = {w: sum(1 for arc in self.capacity if w in arc) for w in switches}
@@ -282,7 +282,7 @@ class _Splitting:
     def _plans(self, w: int, sources: list[int], targets: list[int]) -> Iterator[dict[tuple[int, int], int]]:
         """Complete splittings to try before the search: neighbour i to i + d, in equal parts for several shifts d.
 
-        All shifts first, which makes trees shallow; then the multiples of a stride, which leave out near neighbours.
+        All shifts first, which makes trees shallow; then the multiples of a stride, which skip near neighbours.
         """
         p = len(sources)
         sizes = {self.capacity[u, w] for u in sources} | {self.capacity[w, t] for t in targets}
@@ -306,7 +306,7 @@ class _Splitting:
         return capacity
 
     def _most(self, u: int, w: int, t: int) -> int:
-        """The largest amount of u -> w -> t that may become u -> t, by bisection on the check of all ranks."""
+        """Largest amount of u -> w -> t that may become u -> t, by bisection with a check of all ranks."""
 
         def allowed(amount: int) -> bool:
             capacity = dict(self.capacity)
@@ -348,7 +348,7 @@ class _Splitting:
 
 
 def _simple(path: tuple[int, ...]) -> tuple[int, ...]:
-    """The walk without its cycles."""
+    """Remove the cycles of a walk."""
     kept: list[int] = []
     for v in path:
         if v in kept:
@@ -362,10 +362,10 @@ def _grow(
     n: int, tail: I64, head: I64, capacity: I64, first_out: I64, sorted_arcs: I64,
     arcs: int, reached: Mask, blocked: Mask, order: I64, size: int, count: int, others: int, into: I64,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Add arcs that all ``count`` trees can take, breadth first; ``order`` lists what is reached.
+    """Add arcs that all ``count`` trees can take, breadth first; ``order`` lists the reached vertices.
 
     Arcs from ``arcs`` on belong to the auxiliary network, whose source is vertex n - 1. Returns the number of vertices
-    reached and, if they are not all and no arc serves all trees, the arc that serves most of them, and how many.
+    reached and, if some are missing and no arc serves all trees, the arc that serves most of them, and their number.
     """
     first, listed = adjacency(n, tail, head)
     residual = np.zeros(2 * tail.size, dtype=np.int64)
@@ -415,7 +415,7 @@ class _Partial:
 
 
 class _Growth:
-    """Grow the trees, one root after the other."""
+    """Grow the trees, root by root."""
 
     def __init__(
         self, network: Network, ways: dict[tuple[int, int], list[tuple[int, tuple[int, ...]]]], k: int
@@ -432,7 +432,7 @@ class _Growth:
         self.stack: list[_Partial] = []
 
     def trees(self) -> list[Tree]:
-        """All trees."""
+        """Return all trees."""
         done: list[Tree] = []
         for root, count in enumerate(self.waiting):
             self.waiting[root] = 0
@@ -443,7 +443,7 @@ class _Growth:
         return done
 
     def _finished(self, partial: _Partial) -> list[Tree]:
-        """Grow a tree to its end; trees that part from it are put on the stack."""
+        """Complete a tree; trees that branch off from it are put on the stack."""
         N = len(self.ranks)
         reached, blocked = np.zeros(N, dtype=bool), np.zeros(self.tail.size, dtype=bool)
         order, into = np.zeros(N, dtype=np.int64), np.full(N, -1, dtype=np.int64)
@@ -461,7 +461,7 @@ class _Growth:
             self.capacity = capacity[: self.tail.size]
             if size < N:
                 if arc < 0:
-                    msg = "tree packing: no arc extends the tree, although the cuts admit it"
+                    msg = "tree packing: no arc extends the tree, although the cuts admit one"
                     raise ArithmeticError(msg)
                 placed = order[:size].tolist()
                 rest = _Partial(
@@ -472,7 +472,7 @@ class _Growth:
         return self._routed(partial.root, partial.count, order.tolist(), into.tolist())
 
     def _auxiliary(self) -> tuple[I64, I64, I64, int]:
-        """The arcs, and a source with an arc to every waiting root and to every partial tree on the stack."""
+        """Auxiliary network: the arcs, and a source with arcs to waiting roots and to partial trees on the stack."""
         N = len(self.ranks)
         source = N + len(self.stack)
         ends = [(source, v, count) for v, count in enumerate(self.waiting) if count]
@@ -486,7 +486,7 @@ class _Growth:
         return tail, head, capacity, others
 
     def _routed(self, root: int, count: int, order: list[int], into: list[int]) -> list[Tree]:
-        """The trees with the paths that their arcs stand for."""
+        """Replace the arcs of the trees by the paths that they stand for."""
         hops = []
         for v in order[1:]:
             need, ways = count, self.ways[into[v]]
@@ -503,8 +503,8 @@ class _Growth:
 def violations(packing: Packing) -> dict[str, float]:
     """Worst violation of every property of a packing, from its trees alone.
 
-    ``spanning``: every tree reaches every rank exactly once, over arcs of the topology, and switches only in between;
-    ``roots``: trees per shard of every root; ``time``: the load of an arc beyond the stated time, relative.
+    ``spanning``: every tree reaches every rank exactly once, over arcs of the topology, with only switches in between;
+    ``roots``: trees per shard of every root; ``time``: the relative load of an arc beyond the given time.
     """
     topology = packing.topology
     capacity: dict[tuple[int, int], float] = {}

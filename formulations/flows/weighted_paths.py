@@ -1,20 +1,20 @@
-"""Weighted paths for every commodity from a master solution, and the file that holds them.
+"""Weighted paths for every commodity from a master solution, and their file format.
 
 The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962), each
-found from a target back to the source along the fullest arcs. At N = 1000, d = 4 these are some million paths. They are
+found from a target back to the source along the fullest arcs. At N = 1000, d = 4 these are millions of paths. They are
 stored in flat arrays and checked in that form: every path is a chain of arcs from its source to its target, rates add
 up to F D_sv for each commodity, and loads are within the capacities. MCF-extP (all-to-all paper, 3.2.1) takes the paths
 of a single commodity's flow, widest first.
 
 File (``.npz``, no pickles)
-    ``instance_hash``           of the topology, as text
+    ``instance_hash``           of the topology, as a string
     ``F``                       served fraction: the rate of commodity (s, v) is F D_sv
-    ``demand``                  D as text, as in ``--set demand=``; ``uniform`` if it is missing
-    ``sources``, ``targets``    of the commodities, ascending by (source, target), those with D_sv > 0, ``(K,)``
+    ``demand``                  D as a string, as in ``--set demand=``; ``uniform`` if missing
+    ``sources``, ``targets``    of the commodities with D_sv > 0, ascending by (source, target), ``(K,)``
     ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
     ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
     ``arcs``, ``rate``          arc numbers in order from the source; flow of each path, ``(P,)``
-    ``tail``, ``head``          of the arcs, so the file can be read on its own, ``(m,)``
+    ``tail``, ``head``          of the arcs, so that the file can be read on its own, ``(m,)``
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I32, I64, Topology
 
 
-#: A commodity is served when no more than this share is missing; the paths then take it on.
+#: Maximum missing share of a commodity that counts as served; the paths then carry it too.
 ROUND_OFF = 1e-9
-#: Largest relative violation (:func:`violations`) of paths that are written.
+#: Maximum relative violation (:func:`violations`) of paths that are written.
 EXACT = 1e-7
-#: Largest file that is read [bytes] and largest array in it [entries].
+#: Size limits of a file [bytes] and of an array in it [entries].
 MAX_BYTES, MAX_ENTRIES = 1 << 32, 400_000_000
-#: Longest header of an array [characters], and largest text in it [bytes].
+#: Maximum length of an array header [characters], and of a string in the file [bytes].
 MAX_HEADER, MAX_TEXT = 1000, 1 << 16
-#: Most paths per byte of a file: the ascending numbers of ``first_arc`` take more than a byte each, measured
+#: Maximum paths per byte of a file: the ascending numbers of ``first_arc`` take more than a byte each, measured
 #: with the best compression.
 LEAST_COMPRESSION = 4
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedPaths:
-    """The arrays of the file, see above."""
+    """The arrays of the file (see the module docstring)."""
 
     F: float
     sources: I64
@@ -75,7 +75,7 @@ class WeightedPaths:
 
     @property
     def summary(self) -> dict[str, float | int]:
-        """Numbers of paths, and how long they are."""
+        """Numbers of paths and their lengths."""
         length = np.diff(self.first_arc)
         return {
             "paths": int(self.rate.size),
@@ -91,11 +91,11 @@ def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> Weighte
     Parameters
     ----------
     data
-        The master's.
+        Data of the master.
     flow
-        ``g`` of ``alltoall.master``, ``(m, |S|)``; need not be exact or acyclic.
+        ``g`` of ``alltoall.master``, ``(m, |S|)``; it need not be exact or acyclic.
     demand
-        The demand of ``data`` in words.
+        The demand of ``data`` as a string.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> Weighte
             room *= 2
         if paths < 0:
             target = topology.labels[targets[used]]
-            msg = f"weighted paths: too little of the flow of {topology.labels[source]} comes to {target}"
+            msg = f"weighted paths: too little of the flow of {topology.labels[source]} reaches {target}"
             raise BadInput(msg)
         counts.append(per_target)
         lengths.append(one[:paths].copy())
@@ -157,10 +157,10 @@ def _starts(sizes: Sequence[NDArray[Any]]) -> I64:
 
 
 def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
-    """Worst violations, from numpy alone; 0 where all is well, infinite for what is not a path.
+    """Worst violations, from numpy alone; 0 for valid paths, infinite for anything that is not a path.
 
-    ``commodities`` all ordered pairs of ranks with demand, once; ``path`` arcs join and lead from source to target;
-    ``rate`` rates are positive and add up to F D, relative to that; ``capacity`` relative to the arc's.
+    ``commodities``: all ordered pairs of ranks with demand, once; ``path``: arcs connect and lead from source to
+    target; ``rate``: rates are positive and add up to F D, relative to F D; ``capacity``: relative to the arc's.
     """
     topology = data.topology
     result = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
@@ -192,7 +192,7 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
 
 
 def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
-    """Write the file, compressed fast."""
+    """Write the file with fast compression."""
     named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)}
     named |= {"instance_hash": np.array(topology.hash), "tail": topology.tail, "head": topology.head}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -202,7 +202,7 @@ def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
 
 
 def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
-    """Shapes and ranges of the arrays of the file, with at most so many paths (:mod:`opticoll.formulations.arrays`)."""
+    """Shapes and ranges of the arrays of the file, with at most ``most`` paths."""
     topology = data.topology
     count, paths, arcs = demanded(data)[0].size, Size("paths", most=most), Size("arcs")
     return {
@@ -217,7 +217,7 @@ def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
 
 
 def read_demand_of(path: Path) -> str:
-    """The demand that a file states.
+    """Read the demand recorded in a file.
 
     Raises
     ------
@@ -229,15 +229,15 @@ def read_demand_of(path: Path) -> str:
 
 
 def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
-    """Read a file of paths for the data of the master; :func:`violations` says whether they hold.
+    """Read a file of paths for the data of the master; :func:`violations` checks them.
 
-    Shapes are compared with those that the data ask for before anything is allocated, and numbers with their ranges
+    Shapes are compared with those that the data require before anything is allocated, and numbers with their ranges
     before anything uses them.
 
     Raises
     ------
     BadFile
-        If it is not a file of paths, too large, or of another topology or number of commodities.
+        If it is not a file of paths, is too large, or is for another topology or number of commodities.
     """
     topology = data.topology
     with _opened(path) as archive:
@@ -257,7 +257,7 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
             shapes[name] = shape
         sizes = check_shapes(wanted, shapes, str(path))
         if sizes["arcs"] > sizes["paths"] * topology.n:
-            msg = f"{path}: arcs are {sizes['arcs']}, more than {sizes['paths']} paths without cycles have"
+            msg = f"{path}: {sizes['arcs']} arcs are more than {sizes['paths']} paths without cycles can have"
             raise BadFile(msg)
         result: dict[str, NDArray[Any]] = {}
         for name in wanted:
@@ -270,7 +270,7 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open the archive; errors while it is read become messages of one line."""
+    """Open the archive; errors while reading become one-line messages."""
     readers.check_file(path, MAX_BYTES, "name a file of paths")
     try:
         with zipfile.ZipFile(path) as archive:
@@ -312,20 +312,20 @@ def _text(archive: zipfile.ZipFile, name: str, path: Path) -> str:
         return str(np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER))
 
 
-#: Relative amount of a commodity that may remain: round-off of a flow that is feasible up to 1e-9.
+#: Relative amount of a commodity that may remain: round-off of a flow feasible to within 1e-9.
 EXTRACTION_ROUND_OFF = 1e-7
 
 
 def widest_path(
     tails: list[int], heads: list[int], width: list[float], source: int, target: int
 ) -> tuple[list[int], float]:
-    """The path whose narrowest arc is widest, and that width; among equals one of fewest arcs.
+    """Find the path whose narrowest arc is widest, and its width; among equals one with fewest arcs.
 
-    Dijkstra with (max-min width, arcs) in place of length. Arcs are given by position; those of width 0 do not count.
+    Dijkstra with (max-min width, arcs) in place of length. Arcs are given by position; those of width 0 are ignored.
 
     Returns
     -------
-    Positions of its arcs from ``source`` on and its width; an empty list and 0 if no path is left.
+    Positions of its arcs from ``source`` on, and its width; an empty list and 0 if there is no path.
     """
     leaving: dict[int, list[int]] = {}
     for i, tail in enumerate(tails):
@@ -354,19 +354,19 @@ def widest_path(
 
 
 def extract_paths(topology: Topology, source: int, target: int, flow: F64, amount: float) -> list[WeightedPath]:
-    """Split a commodity's flow that brings ``amount`` to ``target`` into widest paths.
+    """Split a commodity's flow that delivers ``amount`` to ``target`` into widest paths.
 
-    Every path empties an arc or the rest of the demand, so there are at most ``m`` of them, in the order of
-    falling rates; what is left of the flow are circulations.
+    Every path empties an arc or the rest of the demand, so there are at most ``m`` of them, in order of
+    decreasing rate; the rest of the flow consists of circulations.
 
     Parameters
     ----------
     topology, source, target
         The graph and the commodity.
     flow
-        Its flow, ``(m,)``.
+        Flow of the commodity, ``(m,)``.
     amount
-        What it carries; amounts of the paths add up to it exactly.
+        Amount that it carries; the amounts of the paths add up to it exactly.
 
     Raises
     ------

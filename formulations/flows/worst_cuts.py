@@ -1,6 +1,6 @@
-"""Least time of a collective that copies, by max-flows in whole numbers: the worst cut, exactly.
+"""Minimum time of a collective that copies: the exact worst cut, by max-flows in whole numbers.
 
-The least time T* = max over S of w(S) / c(S -> V - S), S leaving out some rank, is found by Newton's method on
+The minimum time T* = max of w(S) / c(S -> V - S) over S without some rank is found by Newton's method on
 max-flows (:mod:`opticoll.formulations.flows.tree_packing` attains it by trees).
 """
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
     from opticoll.instances.digraph import I64, Mask, Topology
 
-#: Largest sum of capacities in the kernels.
+#: Maximum sum of capacities in the kernels.
 MOST_FLOW = 1 << 60
 TOO_LARGE = (
-    "tree packing: the capacities are too large as whole numbers in proportion; round them, such as to multiples of "
+    "tree packing: the capacities, scaled to whole numbers, are too large; round them, for example to multiples of "
     "the smallest"
 )
 
 
 @njit(cache=True, nogil=True)
 def adjacency(n: int, tail: I64, head: I64) -> tuple[I64, I64]:
-    """Arcs 2a from tail to head and 2a + 1 back, listed by the vertex that they leave."""
+    """List arcs 2a from tail to head and 2a + 1 back by the vertex that they leave."""
     first = np.zeros(n + 1, dtype=np.int64)
     for a in range(tail.size):
         first[tail[a] + 1] += 1
@@ -53,7 +53,7 @@ def adjacency(n: int, tail: I64, head: I64) -> tuple[I64, I64]:
 def max_flow(
     first: I64, listed: I64, tail: I64, head: I64, residual: I64, source: int, other: int, sink: int, limit: int
 ) -> int:
-    """A flow from two sources (may be equal) to the sink, at most ``limit``; ``residual`` is changed (Dinic)."""
+    """Maximum flow from two sources (possibly equal) to the sink, up to ``limit``; changes ``residual`` (Dinic)."""
     n = first.size - 1
     level = np.empty(n, dtype=np.int64)
     cursor = np.empty(n, dtype=np.int64)
@@ -134,7 +134,7 @@ def max_flow(
 def least_flow(
     n: int, tail: I64, head: I64, capacity: I64, ranks: I64, source: int, need: int, begin: int
 ) -> tuple[int, int]:
-    """The first rank, from index ``begin`` on, to which fewer than ``need`` units flow, and how many; -1 if none."""
+    """First rank, from index ``begin`` on, that receives fewer than ``need`` units, and the units; -1 if none."""
     first, listed = adjacency(n, tail, head)
     residual = np.zeros(2 * tail.size, dtype=np.int64)
     for j in range(ranks.size):
@@ -149,7 +149,7 @@ def least_flow(
 
 @njit(cache=True, nogil=True)
 def _sink_side(n: int, tail: I64, head: I64, capacity: I64, source: int, sink: int) -> Mask:
-    """Vertices from which the sink can be reached when a maximum flow is sent."""
+    """Vertices from which the sink is reachable in the residual graph of a maximum flow."""
     first, listed = adjacency(n, tail, head)
     residual = np.zeros(2 * tail.size, dtype=np.int64)
     residual[0::2] = capacity
@@ -194,7 +194,7 @@ class Network:
 
 
 def network_of(topology: Topology, weight: Sequence[int]) -> Network:
-    """The topology with capacities as whole numbers in proportion, parallel arcs joined."""
+    """Network of a topology, with capacities scaled to whole numbers and parallel arcs joined."""
     joint: dict[tuple[int, int], Fraction] = {}
     for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
         if u != v:
@@ -212,7 +212,7 @@ def network_of(topology: Topology, weight: Sequence[int]) -> Network:
 def sink_side(
     n: int, arcs: Sequence[tuple[int, int, int]], supply: Sequence[tuple[int, int]], sink: int, need: int
 ) -> frozenset[int] | None:
-    """The side of the sink in the smallest minimum cut, if less than ``need`` units reach it; else None.
+    """Sink side of the smallest minimum cut, if fewer than ``need`` units reach the sink; else None.
 
     Parameters
     ----------
@@ -221,9 +221,9 @@ def sink_side(
     arcs
         (tail, head, capacity), whole numbers of any size.
     supply
-        (vertex, amount) that starts there.
+        (vertex, amount) pairs of flow that starts at a vertex.
     sink, need
-        Where the flow ends, and how much of it is asked for.
+        Vertex where the flow ends, and the amount required there.
     """
     joined = [*arcs, *((n, v, amount) for v, amount in supply)]
     if sum(c for _, _, c in joined) <= MOST_FLOW:
@@ -243,21 +243,21 @@ def sink_side(
 
 
 def least_time(topology: Topology, weight: Sequence[int]) -> tuple[Fraction, frozenset[int]]:
-    """T*, and a set S that attains it.
+    """Compute T* and a set S that attains it.
 
     Parameters
     ----------
     topology
         Its terminals are the ranks.
     weight
-        Shards that start at every rank, in their order.
+        Number of shards that start at each rank, in rank order.
 
     Raises
     ------
     BadInput
         If some rank cannot be reached from a root.
     NotApplicable
-        If the capacities are too large as whole numbers in proportion.
+        If the capacities, scaled to whole numbers, are too large.
     """
     network = network_of(topology, weight)
     time, inside = least_time_of(network)
@@ -298,14 +298,14 @@ def least_time_of(network: Network) -> tuple[Fraction, frozenset[int]]:
 
 
 def reversed_arcs(topology: Topology) -> Topology:
-    """The topology with every arc the other way; arcs are numbered again."""
+    """Reverse every arc of a topology and renumber the arcs."""
     return topology.with_arcs(topology.head, topology.tail, topology.capacity)
 
 
 def tight_partition(topology: Topology, weight: Sequence[int]) -> list[frozenset[int]] | None:
-    """For every rank the smallest set with it whose entering arcs are full at T*, if these sets are disjoint.
+    """For every rank, find the smallest set containing it whose entering arcs are full at T*, if these are disjoint.
 
-    Each such set X receives w(V - X) over c(V - X -> X) = w(V - X) / T*. None if some rank has no such set but V.
+    Each such set X receives w(V - X) over c(V - X -> X) = w(V - X) / T*. None if some rank has no such set except V.
     """
     network = network_of(topology, weight)
     time, _ = least_time_of(network)

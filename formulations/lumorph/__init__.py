@@ -12,7 +12,7 @@ recursive-doubling:STEP     partners differ in binary digit STEP of their rank, 
 recursive-quadrupling:STEP  partners differ in one digit in base 4: three peers each
 recursive:RADIX:STEP        the same in base RADIX: RADIX - 1 peers each, in one of ceil(log_RADIX N) steps. N must be
                             RADIX^m q with 1 <= q < RADIX; the groups of the last step have q members
-permutation                 every rank to its image under a random permutation (``seed``), fixed points left out
+permutation                 every rank to its image under a random permutation (``seed``), without fixed points
 all                         all ordered pairs
 file:PATH                   a CSV of lines ``source,destination`` or a JSON list of such pairs, by label or number
 
@@ -34,10 +34,10 @@ Closed form. On an intact R x C mesh with row-major ranks, where the groups of a
 
     max( sigma_c g_r floor(g_c^2 / 4),  sigma_r g_c floor(g_r^2 / 4) )
 
-circuits: a group spans g_c places sigma_c apart in a row and g_r rows sigma_r apart. The straight cut through the
+circuits: a group spans g_c positions sigma_c apart in a row and g_r rows sigma_r apart. The straight cut through the
 middle of a group gives the bound, and row-first (XY) routes attain it.
 
-Costs of an all-reduce and of transfers between layers as the authors of LuMorph have them, by variant.
+Costs of an all-reduce and of transfers between layers according to LuMorph's authors, by variant.
 
 Source  LuMorph, sections 4 and 6.1, appendix B, figures 7, 8a, 8b; the published simulator (commit 53cbbf7), as
         described by its readers
@@ -47,7 +47,7 @@ N GPUs, buffer B: T = rounds (alpha + r) + volume B / rate, see :func:`formula`.
     printed  sections 4 and 6.1, appendix B: alpha 0.7 us, r 3.7 us, 300 GB/s; the paper prints no formula for tree, D&C
     plotted  figures 7, 8a and 8b: 300 GiB/s, LUMORPH-4 with 4/3 of the volume, the tree without r and with 4 B, D&C
              with log2 N - 1 rounds of the whole buffer
-    coded    the published simulator: as plotted, but LUMORPH-4 has r = 5 us, and the tree pays r; none of D&C
+    coded    the published simulator: as plotted, but LUMORPH-4 has r = 5 us, and the tree pays r; D&C is not coded
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ PAPER = "LuMorph: programmable optical interconnects for server-scale multi-GPU 
 
 
 FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:STEP, permutation, all or file:PATH"
-#: Largest circuit file [bytes] and longest list that are read.
+#: Maximum size of a circuit file [bytes], and maximum length of a list.
 MAX_BYTES = 32 << 20
 MAX_CIRCUITS = 1_000_000
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
-#: Histograms of all rectangles have at most this many entries; on larger grids only straight cuts are evaluated.
+#: Maximum entries of the histogram of all rectangles; on larger grids only straight cuts are evaluated.
 MOST_RECTANGLES = 4_000_000
 
 
 class CircuitSpec(str):
-    """The text of a circuit list; ``file:`` texts are pinned to the contents of the file.
+    """Specification of a circuit list; ``file:`` strings are pinned to the contents of the file.
 
     See :mod:`opticoll.instances.readers`.
     """
@@ -102,7 +102,7 @@ class Circuits:
     Parameters
     ----------
     sources, targets
-        s_k and d_k, vertices, each ``(|L|,)``.
+        Vertices s_k and d_k, each ``(|L|,)``.
     name
         Description of the list.
     exchange
@@ -175,7 +175,7 @@ def _of_ranks(topology: Topology, s: I64, d: I64, name: str, where: str, of: tup
 
 
 def exchange_steps(ranks: int, radix: int, where: str = "recursive exchange") -> list[tuple[int, int]]:
-    """``(stride, group)`` of every step of a recursive exchange: strides 1, RADIX, RADIX^2, ...; ``group`` ranks each.
+    """``(stride, group)`` of every step of a recursive exchange: strides 1, RADIX, RADIX^2, ..., ``group`` ranks each.
 
     Raises
     ------
@@ -278,9 +278,9 @@ def _of_rows(rows: list[tuple[str, Any]], path: Path, topology: Topology, where:
 
 
 def grid_shape(topology: Topology) -> tuple[int, int] | None:
-    """Rows and columns if the vertices have row-major grid positions, else None; further dimensions count as rows.
+    """Rows and columns if the vertices have row-major grid positions, else None; extra dimensions count as rows.
 
-    The shape says where the vertices lie, not which arcs exist.
+    The shape describes the positions of the vertices, not which arcs exist.
     """
     shape = getattr(topology, "shape", None) or dict(topology.parameters).get("shape")
     if not shape or not all(isinstance(size, int) and size > 0 for size in shape):
@@ -305,12 +305,12 @@ def is_mesh(topology: Topology, shape: tuple[int, int]) -> bool:
 
 
 def _per_arc(crossing: I64, arcs: I64) -> I64:
-    """Circuits divided by arcs, rounded up; 0 where no circuit crosses."""
+    """Number of circuits divided by arcs, rounded up; 0 where no circuit crosses."""
     return np.where(crossing > 0, -(-crossing // np.maximum(arcs, 1)), 0)
 
 
 def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64]:
-    """Pairs, tails and heads in every rectangle ``[r1, r2] x [c1, c2]``, each ``(R, R, C, C)`` by r1, r2, c1, c2."""
+    """Numbers of pairs, tails and heads in rectangles ``[r1, r2] x [c1, c2]``, ``(R, R, C, C)`` by r1, r2, c1, c2."""
     rows, columns = shape
     boxes = []
     for first, second in ((tail, head), (tail, tail), (head, head)):
@@ -324,7 +324,7 @@ def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64
 
 
 def rectangle_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, int]) -> Bound:
-    """The best bound of all rectangles in both directions; ``detail`` gives rows and columns, ends included."""
+    """Best bound of all rectangles, in both directions; ``detail`` gives rows and columns, both ends included."""
     inside, sources, targets = _inside(*pairs, shape)
     arcs, tails, heads = _inside(topology.tail, topology.head, shape)
     value = np.maximum(_per_arc(sources - inside, tails - arcs), _per_arc(targets - inside, heads - arcs))
@@ -334,7 +334,7 @@ def rectangle_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int,
 
 
 def straight_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, int]) -> Bound:
-    """The best bound of all straight lines across the grid, both directions."""
+    """Best bound of all straight lines across the grid, in both directions."""
     columns = shape[1]
     best, line = 0, "none"
     for axis, size in enumerate(shape):
@@ -355,14 +355,14 @@ def straight_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, 
 
 
 def vertex_cuts(topology: Topology, pairs: tuple[I64, I64]) -> Bound:
-    """The best bound of single vertices: circuits out of or into a vertex over its arcs in that direction."""
+    """Best bound of single vertices: circuits out of or into a vertex over its arcs in that direction."""
     ends = ((pairs[0], topology.out_degree), (pairs[1], topology.in_degree))
     value = max(int(_per_arc(np.bincount(v, minlength=topology.n), degree).max()) for v, degree in ends)
     return Bound("vertex-cut", float(value), "circuits that one GPU sends or receives, over its arcs in that direction")
 
 
 def exchange_overlap(circuits: Circuits, shape: tuple[int, int]) -> int | None:
-    """The closed form for an intact mesh; None where the groups do not align with its rows."""
+    """Closed form for an intact mesh; None if the groups do not align with its rows."""
     if circuits.exchange is None:
         return None
     (stride, group), (_, columns) = circuits.exchange, shape
@@ -392,9 +392,9 @@ def cut_bounds(topology: Topology, pairs: tuple[I64, I64]) -> list[Bound]:
 
 Variant = Literal["printed", "plotted", "coded"]
 RING, TREE, LUMORPH_2, LUMORPH_4, SQUARES = ("Ideal switch+Ring", "Ideal switch+Tree", "Lumorph-2", "Lumorph-4", "D&C")
-#: Algorithms by the names of the figures.
+#: Algorithms, named as in the figures.
 ALGORITHMS = (RING, TREE, LUMORPH_2, LUMORPH_4, SQUARES)
-#: Bytes per microsecond of a GPU: 300 GB/s in the text, 300 GiB/s in figures and code.
+#: Bandwidth of a GPU [bytes/us]: 300 GB/s in the text, 300 GiB/s in figures and code.
 RATES = {"printed": 300e3, "plotted": 300 * 2**30 / 1e6, "coded": 300 * 2**30 / 1e6}
 
 
@@ -405,9 +405,9 @@ class Formula:
     Parameters
     ----------
     rounds, paid
-        Rounds, and those that pay the reconfiguration delay.
+        Number of rounds, and of those that pay the reconfiguration delay.
     volume
-        Bytes that bind, as a multiple of the buffer.
+        Bytes that determine the time, as a multiple of the buffer.
     reconfigure_us
         Reconfiguration delay r [us].
     rate
@@ -428,14 +428,14 @@ class Formula:
 def formula(
     algorithm: str, n: int, variant: Variant, *, reconfigure_us: float | None = None, rate: float | None = None
 ) -> Formula:
-    """The authors' cost of an all-reduce on n GPUs (a power of two), as printed, plotted or coded; see the module.
+    """Authors' cost of an all-reduce on n GPUs (a power of two), as printed, plotted or coded.
 
     ``reconfigure_us`` and ``rate`` replace those of the variant (figures 8a and 8b).
 
     Raises
     ------
     BadInput
-        For an unknown algorithm, a number of GPUs that is not a power of two, or a variant that has no such formula.
+        For an unknown algorithm, a number of GPUs that is not a power of two, or a variant without such a formula.
     """
     if algorithm not in ALGORITHMS or n < 2 or n & (n - 1):
         msg = f"all-reduce by {algorithm!r} on {n} GPUs: use one of {', '.join(ALGORITHMS)}, and a power of two"
@@ -460,12 +460,12 @@ def formula(
 
 
 def layer_time(sources: Sequence[int], targets: Sequence[int], size: float) -> float:
-    """Time of one transfer between layers, one way, as the authors' code prices it [us].
+    """Time of one transfer between layers, one way, according to the authors' code [us].
 
-    Equal pairs count once, and pairs of a GPU with itself not at all. Where every sender sends to exactly all other
-    senders, log2 of their number rounds of ``size`` bytes at full bandwidth; else greedy rounds of an eighth of the
-    bandwidth, a quarter of the most peers of a GPU, senders and receivers counted together. Each round costs
-    0.7 + 3.7 us.
+    Equal pairs count once, and pairs of a GPU with itself are ignored. If every sender sends to exactly all other
+    senders, there are log2(senders) rounds of ``size`` bytes at full bandwidth; else greedy rounds of an eighth of the
+    bandwidth, a quarter of the largest number of peers of a GPU, senders and receivers counted together. Each round
+    costs 0.7 + 3.7 us.
     """
     send, receive = set(sources), set(targets)
     everyone, rate = send | receive, RATES["coded"]

@@ -2,21 +2,22 @@ r"""Batches of all-reduces that run at the same time because they share no GPU.
 
 Source  LuMorph, appendix C (conflict graph, independent sets); Guan & Zhu 1997 (max-coloring)
 Sets    k, j in 0..K-1 calls of more than one GPU, longest first; g GPUs
-Data    G_k the GPUs of call k; t_k its time [us], to 0.001 us, by the authors' costs with ``algorithm`` and ``variant``
+Data    G_k the GPUs of call k; t_k its time [us], to 0.001 us, from the authors' costs with ``algorithm`` and
+``variant``
         (:mod:`opticoll.formulations.lumorph`; a group takes the time of the next power of two)
 Vars    x[j,k] in {0,1} call k runs in the batch whose first (longest) call is j; for j = k, and for j < k where G_j and
-        G_k are disjoint. In files, x is listed flat by k, then j
+        G_k are disjoint. In files, x is a flat list ordered by k, then j
 
 min sum_j t_j x[j,j]  s.t.
     once[k]      sum_j x[j,k] = 1
     apart[g,j]   sum_{k > j: g in G_k} x[j,k] - x[j,j] <= 0      for g not in G_j that some such k uses
 
 A batch is an independent set of the conflict graph, whose edges are the pairs of calls with a common GPU, and takes as
-long as its longest call. Calls of one GPU send nothing and are left out; all are ready at the same time, as at the
+long as its longest call. Calls of one GPU send nothing and are omitted; all are ready at the same time, as at the
 end of an iteration.
 
 Bound: the calls of one GPU take turns, sum_{k: g in G_k} t_k for every g. Where all calls use all GPUs, as in the
-authors' logs, it equals the time of one call after the other, sum_k t_k: co-scheduling gains nothing.
+authors' logs, it equals the sequential time, sum_k t_k: co-scheduling gains nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from opticoll.instances.readers import Json, Settings
 
 NAME = "lumorph.co-scheduling"
-#: Most calls: their pairs are listed.
+#: Maximum number of calls: their pairs are listed.
 MOST_CALLS = 2000
 _ALGORITHMS = {"lumorph-4": LUMORPH_4, "lumorph-2": LUMORPH_2, "ring": RING}
 
@@ -51,7 +52,7 @@ _ALGORITHMS = {"lumorph-4": LUMORPH_4, "lumorph-2": LUMORPH_2, "ring": RING}
 class CallBatches:
     """Data of the model: GPUs and times of the calls, longest first.
 
-    ``member[k, g]`` says whether GPU g takes part in call k, ``(K, n)``; ``time`` [us], ``(K,)``; ``call[k]`` is the
+    ``member[k, g]`` is whether GPU g takes part in call k, ``(K, n)``; ``time`` [us], ``(K,)``; ``call[k]`` is the
     number of the call in the instance.
     """
 
@@ -74,7 +75,7 @@ class CallBatches:
 
     @property
     def sequential(self) -> float:
-        """Time of one call after the other [us]."""
+        """Time of all calls run sequentially [us]."""
         return float(self.time.sum())
 
 
@@ -84,7 +85,7 @@ def prepare(instance: object, parameters: Settings) -> CallBatches:
     Raises
     ------
     NotApplicable
-        For anything but a training iteration, or one with no call of more than one GPU, or too many.
+        For anything but a training iteration, or one without calls of more than one GPU, or with too many.
     """
     if not isinstance(instance, TrainingIteration):
         msg = f"{NAME}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
@@ -173,13 +174,13 @@ def arrays(data: CallBatches, names: Collection[str]) -> dict[str, Array]:
 
 
 def index_sets(data: CallBatches, values: Mapping[str, F64]) -> dict[str, Names]:
-    """The first call of the batch and the call of every variable, by their numbers in the instance."""
+    """First call of the batch and call of every variable, by their numbers in the instance."""
     j, k = data.pairs
     return {"pair": {"first": data.call[j].tolist(), "call": data.call[k].tolist()}}
 
 
 def residuals(data: CallBatches, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone, absolute."""
+    """Worst violation of every block, absolute, from numpy alone."""
     (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
     if x.shape != j.shape or not np.isfinite(x).all():
         return dict.fromkeys(("binary", "once", "apart"), np.inf)
@@ -194,13 +195,13 @@ def residuals(data: CallBatches, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def objective(data: CallBatches, values: Mapping[str, F64]) -> float:
-    """Total time of the batches [us]; infinite for values of another shape."""
+    """Total time of the batches [us]; infinite for values of the wrong shape."""
     (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
     return float(data.time @ x[j == k]) if x.shape == j.shape else np.inf
 
 
 def values_of(data: CallBatches, batches: list[list[int]]) -> dict[str, F64]:
-    """The values x of batches, lists of calls by their numbers in the model."""
+    """The values x of batches, given as lists of calls by their numbers in the model."""
     j, k = data.pairs
     first = np.full(data.time.size, -1)
     for batch in batches:
@@ -209,14 +210,14 @@ def values_of(data: CallBatches, batches: list[list[int]]) -> dict[str, F64]:
 
 
 def decode(data: CallBatches, values: Mapping[str, F64]) -> list[list[int]]:
-    """The batches, each a list of calls by their numbers in the instance, in the order of their first calls."""
+    """Return the batches, each a list of call numbers in the instance, in the order of their first calls."""
     (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
     taken = x > 0.5
     return [data.call[k[taken & (j == first)]].tolist() for first in np.unique(j[taken]).tolist()]
 
 
 def bounds(data: CallBatches) -> list[Bound]:
-    """The calls of the busiest GPU, one after the other."""
+    """Bound from the calls of the busiest GPU, which run sequentially."""
     busy = data.time @ data.member
     worst = int(busy.argmax())
     value = float(outward.down(busy[worst], data.time.size + 1))
@@ -226,7 +227,7 @@ def bounds(data: CallBatches) -> list[Bound]:
 
 
 def metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
-    """Time of one call after the other, the share of it that is saved, and whether all calls conflict."""
+    """Sequential time, the share of it that is saved, and whether all calls conflict."""
     whole = data.sequential
     return {
         "sequential_us": whole,
@@ -245,7 +246,7 @@ FORMULATION = Formulation(
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("algorithm", str, default="lumorph-4", help="algorithm that gives the times",
+        Parameter("algorithm", str, default="lumorph-4", help="algorithm that determines the times",
                   choices=tuple(_ALGORITHMS)),
         Parameter("variant", str, default="plotted", help="the authors' costs as printed, plotted or coded",
                   choices=("printed", "plotted", "coded")),

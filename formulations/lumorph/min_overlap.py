@@ -1,4 +1,4 @@
-r"""Routes of least overlap: one path per circuit, fewest circuits on the busiest arc.
+r"""Routes of minimum overlap: one path per circuit, with fewest circuits on the busiest arc.
 
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
@@ -19,7 +19,7 @@ Arc form (``model=arc``), as printed:  min Lambda  s.t.
 
 Corrections: (16) is printed with right-hand side 0, which makes the model infeasible; the appendix prints (14) and (15)
 a second time with in(v) at d; the sums of (13)-(16) are over the arcs at s or d, not at every v; circuits are indexed
-by their position in the list, so pairs may repeat. Cycles disjoint from the path satisfy the model; they never help,
+by their position in the list, so pairs may repeat. Cycles disjoint from the path satisfy the model; they never help
 and are dropped when the routes are traced.
 
 Path form (``model=path``), over a route set (``paths``, ``k``, ``lmax``; k is the paper's k shortest paths by Yen):
@@ -28,15 +28,15 @@ min Lambda  s.t.
     congestion[a]     (A x)_a <= Lambda
     choose[k]         (B x)_k = 1
 
-Its optimum is one *of the route set*.
+Its optimum holds *for the route set*.
 
 Overlap counts circuits and ignores wavelengths and capacities, as in the paper; parallel arcs count separately. Any
-topology is allowed, also with missing links, if every circuit has a path.
+topology is allowed, including one with missing links, if every circuit has a path.
 
 Bounds: cuts (:mod:`opticoll.formulations.lumorph`), a closed form for recursive exchanges on intact meshes,
 and
 for any lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ) by LP duality; lengths are rounded to
-integers first, so the rounding up is exact.
+integers first, so that rounding up is exact.
 
 Methods may return the routes of the arc form as paths: x has one entry per circuit, with ``path_arcs`` and
 ``path_pair`` as in :mod:`opticoll.formulations.flows.path_flow`, instead of m entries per circuit.
@@ -87,13 +87,13 @@ if TYPE_CHECKING:
     from opticoll.instances.readers import Json, Settings
 
 NAME = "lumorph.min-overlap"
-#: The arc form is built for at most this many x.
+#: Maximum number of variables x for which the arc form is built.
 MOST_VARIABLES = 4_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Overlap(PathFlow):
-    """Data of the model: topology with every capacity 1, route rule, circuits, and form (``arc`` or ``path``)."""
+    """Data of the model: topology with unit capacities, route rule, circuits, and form (``arc`` or ``path``)."""
 
     circuits: Circuits
     model: str
@@ -108,7 +108,7 @@ class Overlap(PathFlow):
 
     @cached_property
     def cuts(self) -> list[Bound]:
-        """The cut bounds and the closed form, best first."""
+        """Cut bounds and the closed form, best first."""
         result = cut_bounds(self.topology, self.commodities)
         shape = grid_shape(self.topology)
         if shape is not None and is_mesh(self.topology, shape):
@@ -123,7 +123,7 @@ class Overlap(PathFlow):
 
     @cached_property
     def hop_bound(self) -> Bound:
-        """The bound of unit lengths: every circuit loads at least as many arcs as the distance of its ends."""
+        """Bound of unit lengths: every circuit loads at least as many arcs as the distance between its ends."""
         value = length_bound(self, np.ones(self.topology.arcs))
         return Bound("hop-lengths", float(value), "hops of all circuits over the number of arcs, rounded up")
 
@@ -184,7 +184,7 @@ def _refuse_large(data: Overlap) -> None:
 
 
 def _arcs_at(data: Overlap) -> tuple[sp.csr_array, sp.csr_array]:
-    """Which arcs enter and which leave every vertex, each ``(n, m)``."""
+    """Incidence of entering arcs and of leaving arcs, each ``(n, m)``."""
     import scipy.sparse as sp
 
     topology, m = data.topology, data.topology.arcs
@@ -300,17 +300,17 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
 
 
 def build_cvxpy(data: Overlap) -> CvxpyModel:
-    """The chosen form in CVXPY."""
+    """Build the chosen form in CVXPY."""
     return _arc_cvxpy(data) if data.model == "arc" else path_flow.build_cvxpy(data)
 
 
 def build_pyomo(data: Overlap) -> PyomoModel:
-    """The chosen form in Pyomo."""
+    """Build the chosen form in Pyomo."""
     return _arc_pyomo(data) if data.model == "arc" else path_flow.build_pyomo(data)
 
 
 def estimate(data: Overlap) -> dict[str, int]:
-    """Size of the model; in path form the route set is listed for this, as the model needs it anyway."""
+    """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
     if data.model == "path":
         return path_flow.estimate(data)
     topology, count = data.topology, data.circuits.count
@@ -357,7 +357,7 @@ def index_sets(data: Overlap, values: Mapping[str, F64]) -> dict[str, Names]:
 
 
 def links(data: Overlap, values: Mapping[str, F64]) -> Links:
-    """Circuits over every arc, relative to those on the busiest."""
+    """Number of circuits over every arc, relative to the busiest arc."""
     x = np.asarray(values["x"], dtype=float)
     load = x.sum(axis=1) if _on_arcs(data, values) else arc_load(known_paths(data, values), x)
     return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "circuits", "arcs")
@@ -366,7 +366,7 @@ def links(data: Overlap, values: Mapping[str, F64]) -> Links:
 def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    For x on arcs all of (10)-(16), absolute. For x on paths ``paths`` (0 if every path is a simple chain of arcs
+    For x on arcs, all of (10)-(16), absolute. For x on paths, ``paths`` (0 if every path is a simple chain of arcs
     between the ends of its circuit, else infinite), ``binary`` and ``choose``. ``congestion`` is relative to Lambda.
     """
     if not _on_arcs(data, values):
@@ -422,12 +422,12 @@ def traced(data: Overlap, x: F64) -> PathSet | None:
 
 
 def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
-    """The path of every circuit, in list order.
+    """Return the path of every circuit, in list order.
 
     Raises
     ------
     NotApplicable
-        If the values do not hold exactly one path per circuit.
+        If the values do not contain exactly one path per circuit.
     """
     if not _on_arcs(data, values):
         return path_flow.chosen_paths(data, values)
@@ -444,7 +444,7 @@ def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, lis
     Raises
     ------
     NotApplicable
-        If the values do not hold exactly one path per circuit.
+        If the values do not contain exactly one path per circuit.
     """
     result = routes(data, values)
     ends = zip(*(v.tolist() for v in data.commodities), strict=True)
@@ -452,12 +452,12 @@ def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, lis
 
 
 def overlap(paths: PathSet) -> int:
-    """Number of circuits on the busiest arc, one path per circuit."""
+    """Number of circuits on the busiest arc, given one path per circuit."""
     return int(np.bincount(paths.arcs, minlength=1).max())
 
 
 def objective(data: Overlap, values: Mapping[str, F64]) -> float:
-    """The overlap of the routes, recomputed; infinite if the values hold no routes."""
+    """Recomputed overlap of the routes; infinite if the values contain no routes."""
     if not _on_arcs(data, values):
         return path_flow.objective(data, values)
     routes = traced(data, np.asarray(values["x"], dtype=float))
@@ -465,7 +465,7 @@ def objective(data: Overlap, values: Mapping[str, F64]) -> float:
 
 
 def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Integral routes traced in x, without cycles, and their overlap as Lambda; None if x holds no routes."""
+    """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
     if not _on_arcs(data, values):
         return path_flow.repair(data, values)
     routes = traced(data, np.asarray(values["x"], dtype=float))
@@ -480,9 +480,9 @@ def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
 
 
 def length_bound(data: Overlap, lengths: F64) -> int:
-    """``ceil( sum_k dist_l(s_k, d_k) / sum_a l_a )`` over the routes allowed, for any lengths, ``(m,)``; 0 if empty.
+    """``ceil( sum_k dist_l(s_k, d_k) / sum_a l_a )`` over the allowed routes, for any lengths, ``(m,)``; 0 if empty.
 
-    Exact: lengths are scaled to whole numbers small enough that every sum of them is one in double precision.
+    Exact: lengths are scaled to integers small enough that every sum of them is exact in double precision.
     """
     topology, (s, d) = data.topology, data.commodities
     lengths = np.asarray(lengths, dtype=float)
@@ -509,7 +509,7 @@ def length_bound(data: Overlap, lengths: F64) -> int:
 
 
 def certify(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that the duals of ``congestion`` (or ``capacity``) prove, read as arc lengths."""
+    """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
     name = "congestion" if "congestion" in duals else "capacity"
     if name not in duals:
         return None
@@ -520,12 +520,12 @@ def certify(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
 
 
 def bounds(data: Overlap) -> list[Bound]:
-    """Cuts, the closed form where it applies, and unit lengths."""
+    """Bounds from cuts, the closed form where it applies, and unit lengths."""
     return sorted([*data.cuts, data.hop_bound], key=lambda bound: -bound.value)
 
 
 def metrics(data: Overlap, value: float | None) -> dict[str, Json]:
-    """The overlap, the circuit list and form, and every analytic bound by name; they hold for all routes."""
+    """The overlap, the circuit list and form, and every analytic bound by name; the bounds hold for all routes."""
     return {
         "max_load": value,
         "circuits": data.circuits.count,
@@ -539,7 +539,7 @@ def metrics(data: Overlap, value: float | None) -> dict[str, Json]:
 
 
 def restriction(data: Overlap) -> str | None:
-    """The route set of the path form, unless it has all simple paths."""
+    """Restriction to the route set of the path form; None if it has all simple paths."""
     return None if data.model == "arc" or data.rule.unrestricted else f"over the given paths ({data.rule})"
 
 
@@ -554,7 +554,7 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="Algorithm 2, (10)-(16)",
-    title="Routes of least circuit overlap",
+    title="Routes of minimum circuit overlap",
     sense="min",
     problem="MILP",
     parameters=(

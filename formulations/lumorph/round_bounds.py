@@ -6,7 +6,8 @@ In one round a vertex v sends at most o_v = L min(P, W outdeg v) circuits and re
 (L wavelengths, W waveguides, P ports per wavelength), each with at most ``load`` chunks; an arc holds at most L W
 circuits.
 
-Copies (:func:`round_bounds`). Only vertices of Post receive a chunk. D_v, D_c are the deliveries to v and of chunk c.
+Copies (:func:`round_bounds`). Only vertices of Post receive a chunk. D_v and D_c count the deliveries to v and of chunk
+c.
 
     receptions   v receives all its deliveries:             R >= D_v / (load i_v)
     sole holder  chunks that only s holds leave s at least once, and those that need q rounds to spread leave it q - 1
@@ -18,20 +19,20 @@ Copies (:func:`round_bounds`). Only vertices of Post receive a chunk. D_v, D_c a
     arc use      a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; for
                  any arc prices p >= 0:                     R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
 
-The last holds for the duals of any relaxation, however inexact (:func:`priced_bound`).
+The last bound holds for the duals of any relaxation, however inexact (:func:`priced_bound`).
 
-Sums (:func:`sum_bounds`) that several vertices require, for every composition: reduce-scatter and all-gather, exchange
-of whole buffers, two trees, and so on. P_c are the contributors and T_c the targets of chunk c.
+Sums (:func:`sum_bounds`) required by several vertices, for any composition: reduce-scatter and all-gather, exchange
+of whole buffers, two trees, etc. P_c are the contributors and T_c the targets of chunk c.
 
     transfers    before the first vertex has the complete sum, |P_c| - 1 transfers combine it, each from a different
-                 contributor; every further target completes by a reception of its own, later than all of these:
+                 contributor; every further target completes by another reception, later than all of these:
                                                        R >= sum_c (|P_c| - 1 + |T_c| - 1) / (load min(sum o, sum i))
     receptions   v receives every chunk that it requires and others contribute to
     sends        v sends every chunk that it contributes to and others require
     spread       the contributions in a vertex grow by a factor of at most 1 + max i per round, the vertices that have
                  a given contribution by 1 + max o
-    one round    nothing is summed on the way if there is only one: then every contribution comes from its own vertex,
-                 sum_{c: v in T_c} |P_c - v| receptions at v, and as many sends; R >= 2 where they exceed the room
+    one round    nothing is summed on the way if there is only one: every contribution then comes from its own vertex,
+                 sum_{c: v in T_c} |P_c - v| receptions at v, and as many sends; R >= 2 if they exceed the room
     cut          every chunk contributed to outside S and required inside enters S at least once
 """
 
@@ -55,16 +56,16 @@ if TYPE_CHECKING:
 
 
 PAPER = "lumorph"
-#: Most multiplications in the search for a tight cut.
+#: Maximum number of multiplications in the search for a tight cut.
 MOST_WORK = 250_000_000
-#: Tables of chunks by vertices are dense up to this size.
+#: Size up to which tables of chunks by vertices are dense.
 FEW_ENTRIES = 100_000
 #: Number of best cuts that are improved vertex by vertex.
 MOST_IMPROVED = 6
 
 
 def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """The bounds for copies on one copying collective, each at least 0, rounded up.
+    """Bounds for one copying collective, each at least 0, rounded up.
 
     Raises
     ------
@@ -87,17 +88,17 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
 
 
 def _many(count: float, noun: str) -> str:
-    """``1 vertex``, ``2 vertices``."""
+    """Count with noun: ``1 vertex``, ``2 vertices``."""
     return f"{int(count)} {noun if count == 1 else {'vertex': 'vertices'}.get(noun, noun + 's')}"
 
 
 def rounded_up(value: float) -> float:
-    """``ceil(value)`` for a quotient of whole numbers below 2^53 computed with at most three roundings, at least 0."""
+    """``ceil(value)`` for a quotient of integers below 2^53 computed with at most three roundings, at least 0."""
     return float(max(np.ceil(outward.down(value, 3)), 0.0))
 
 
 def circuits(degree: I64, limits: Limits) -> F64:
-    """Most circuits in one round at vertices with ``degree`` arcs in that direction."""
+    """Maximum number of circuits per round at vertices with ``degree`` arcs in that direction."""
     most = limits.waveguides * degree.astype(np.float64)
     if limits.ports is not None:
         most = np.minimum(most, limits.ports)
@@ -105,7 +106,7 @@ def circuits(degree: I64, limits: Limits) -> F64:
 
 
 def per_circuit(limits: Limits) -> float:
-    """Chunks that a circuit carries in a round."""
+    """Number of chunks that a circuit carries in a round."""
     return np.inf if limits.load is None else float(limits.load)
 
 
@@ -116,7 +117,7 @@ def _over(count: NDArray[np.generic], room: F64) -> F64:
 
 
 def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Bound by the deliveries to one vertex."""
+    """Bound from the deliveries to one vertex."""
     wanted = np.bincount(collective.deliveries[:, 1], minlength=topology.n)
     need = _over(wanted, circuits(topology.in_degree, limits)) / per_circuit(limits)
     worst = int(need.argmax())
@@ -142,7 +143,7 @@ def _most_sent(topology: Topology, limits: Limits) -> float:
 
 
 def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Bound by the holders of one chunk, which grow by at most ``1 + max o`` per round."""
+    """Bound from the holders of one chunk, which grow by at most ``1 + max o`` per round."""
     most = _most_sent(topology, limits)
     rounds = _rounds_to_spread(collective, most)
     worst = int(rounds.argmax())
@@ -154,7 +155,7 @@ def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 
 def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Bound by chunks with one holder, which must leave it early enough to be spread."""
+    """Bound from chunks with one holder, which must leave it early enough to be spread."""
     rounds = _rounds_to_spread(collective, _most_sent(topology, limits))
     holder = _sole_holder(collective)
     sole = np.flatnonzero((collective.holders == 1) & (rounds > 0))
@@ -173,7 +174,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
 
 
 def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Bound by the vertices that have a chunk to send, which grow by at most ``1 + max o`` per round."""
+    """Bound from the vertices that have a chunk to send, which grow by at most ``1 + max o`` per round."""
     most, load = _most_sent(topology, limits), per_circuit(limits)
     chunks = np.flatnonzero(collective.spread)
     able = np.unique(collective.pre[np.isin(collective.pre[:, 0], chunks), 1]).size
@@ -192,7 +193,7 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """The best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
+    """Best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
     best, size, many, arcs = 0.0, 0, 0, 0
     members: list[int] = []
     load = per_circuit(limits)
@@ -235,7 +236,7 @@ def _arc_counts(topology: Topology) -> F64:
 def crossings(inside: Mask, pairs: F64) -> F64:
     """Sum of ``pairs[u, v]`` over u outside and v inside of each set, ``(B,)``; ``inside`` is ``(B, n)``.
 
-    Exact for whole numbers below 2^24 a set, as products of single precision are summed.
+    Exact for whole numbers below 2^24 per set, since single-precision products are summed.
     """
     single = np.float32 if pairs.sum() < 2**24 else np.float64
     dense = inside.astype(single)
@@ -264,7 +265,7 @@ def _improved(inside: Mask, joined: F64, demand: F64) -> Mask:
 
 
 def _sole_holder(collective: Collective) -> I64:
-    """The holder of each chunk with only one, ``(chunks,)``; other entries are arbitrary."""
+    """Holder of each chunk that has only one, ``(chunks,)``; other entries are arbitrary."""
     holder = np.zeros(collective.chunks, dtype=np.int64)
     holder[collective.pre[:, 0]] = collective.pre[:, 1]
     return holder
@@ -284,7 +285,7 @@ def single_demand(collective: Collective) -> tuple[F64, I64]:
 
 
 def _copies_inside(collective: Collective, chunks: I64, inside: Mask) -> I64:
-    """Number of ``chunks`` that each set requires and does not hold, ``(B,)``."""
+    """Number of ``chunks`` that each set requires but does not hold, ``(B,)``."""
     place = np.full(collective.chunks, -1)
     place[chunks] = np.arange(chunks.size)
 
@@ -308,7 +309,7 @@ def _copies_inside(collective: Collective, chunks: I64, inside: Mask) -> I64:
 
 
 def candidate_sets(topology: Topology, collective: Collective) -> Iterator[Mask]:
-    """Vertex sets to evaluate as cuts, in blocks ``(B, n)``: all on a small topology, else likely ones."""
+    """Vertex sets to evaluate as cuts, in blocks ``(B, n)``: all sets of a small topology, else promising ones."""
     n = topology.n
     if n <= 10:
         codes = np.arange(1, 2**n - 1)
@@ -373,7 +374,7 @@ def _sweeps(topology: Topology) -> Mask:
 
 
 def priced_bound(topology: Topology, collective: Collective, limits: Limits, prices: F64) -> Bound:
-    """The arc-use bound with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
+    """Arc-use bound with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
 
     Distances are shortened by their rounding error, so the bound holds for any prices.
     """
@@ -394,13 +395,13 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     value = max(outward.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
     return Bound(
-        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} per round", PAPER,
+        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, with {room:.6g} per round", PAPER,
         detail={"needed": total, "room": room},
     )  # fmt: skip
 
 
 def _least_distances(collective: Collective, distance: F64) -> F64:
-    """For every delivery the least distance from another vertex that may hold its chunk, ``(D,)``; 0 if cut off."""
+    """Shortest distance of every delivery from another vertex that may hold its chunk, ``(D,)``; 0 if unreachable."""
     n = collective.n
     single = _one_to_one(collective)
     deliveries = collective.deliveries
@@ -416,7 +417,7 @@ def _least_distances(collective: Collective, distance: F64) -> F64:
         start = np.searchsorted(which, np.unique(which))
         for c, part in zip(np.unique(which).tolist(), np.split(several, start[1:]), strict=True):
             members = vertex[first[c] : first[c + 1]]
-            # In most collectives many chunks share one set of members: one minimum per distinct set.
+            # In most collectives many chunks share a set of members, so one minimum per distinct set suffices.
             code = members.tobytes()
             if code not in groups:
                 groups[code] = between[members].min(axis=0)
@@ -425,7 +426,7 @@ def _least_distances(collective: Collective, distance: F64) -> F64:
 
 
 def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """The bounds for sums, rounded up.
+    """Bounds for sums, rounded up.
 
     Raises
     ------
@@ -456,9 +457,9 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
 
 
 def _one_round(P: Mask, T: Mask, multiplicity: I64, out: F64, into: F64) -> Bound:
-    """Two rounds, where one is too short: in it nothing is summed on the way, so every contribution comes alone.
+    """Bound of two rounds if one is too short: in a single round nothing is summed on the way.
 
-    A vertex of T then receives one contribution of every other vertex of P, and a vertex of P sends to all of T.
+    A vertex of T then receives a contribution from every other vertex of P, and a vertex of P sends to all of T.
     """
     for members, others, room, verb in ((T, P, into, "receives"), (P, T, out, "sends")):
         count = ((members * (others.sum(axis=1)[:, None] - others)) * multiplicity[:, None]).sum(axis=0)
@@ -481,7 +482,7 @@ def _transfers(P: Mask, T: Mask, multiplicity: I64, out: F64, into: F64) -> Boun
 
 
 def _ends(P: Mask, T: Mask, multiplicity: I64, room: F64, name: str, verb: str) -> Bound:
-    """Bound by the chunks of each vertex in T with another vertex in P."""
+    """Bound from the chunks of each vertex in T with another vertex in P."""
     others = P.sum(axis=1)[:, None] - P > 0
     count = ((T & others) * multiplicity[:, None]).sum(axis=0)
     need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
@@ -492,7 +493,7 @@ def _ends(P: Mask, T: Mask, multiplicity: I64, room: F64, name: str, verb: str) 
 
 def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:
     best, reason = 0, "no chunk is spread"
-    for members, most, what in ((P, into, "contributions come together"), (T, out, "sums are spread")):
+    for members, most, what in ((P, into, "contributions are combined"), (T, out, "sums are spread")):
         wide, fan = int(members.sum(axis=1).max(initial=0)), float(most.max(initial=0.0))
         rounds, reached = 0, 1.0
         while reached < wide and fan > 0:

@@ -1,11 +1,11 @@
-"""Builds of ``program=corrected``, whose mathematics is that of :mod:`opticoll.formulations.lumorph.rounds`.
+"""Builds of ``program=corrected``, with the mathematics of :mod:`opticoll.formulations.lumorph.rounds`.
 
 The Pyomo build lists the index sets from Pre, Post and P_sd and states one constraint at a time; the CVXPY build
 multiplies incidence matrices, made from the columns of :class:`~opticoll.formulations.lumorph.round_sets.RoundProgram`.
 They share no rows. Rounds are numbered through all phases.
 
-Those of ``lumorph.sum-rounds`` have the mathematics of :mod:`opticoll.formulations.lumorph.sum_rounds`. The Pyomo build
-states one constraint at a time over index sets of its own; the CVXPY build multiplies incidence matrices of rows and
+The builds of ``lumorph.sum-rounds`` have the mathematics of :mod:`opticoll.formulations.lumorph.sum_rounds`. The Pyomo
+build states one constraint at a time over its own index sets; the CVXPY build multiplies incidence matrices of rows and
 columns. They share no rows.
 """
 
@@ -104,7 +104,7 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
 
 
 def _members(pairs: I64) -> dict[int, set[int]]:
-    """The vertices of every chunk of (chunk, vertex) pairs."""
+    """Group the vertices of (chunk, vertex) pairs by chunk."""
     result: dict[int, set[int]] = defaultdict(set)
     for c, v in pairs.tolist():
         result[c].add(v)
@@ -112,7 +112,7 @@ def _members(pairs: I64) -> dict[int, set[int]]:
 
 
 def _grouped(index: Iterable[Index], keys: Any) -> dict[Index, list[Index]]:
-    """The indices that have each key."""
+    """Group the indices by key."""
     result: dict[Index, list[Index]] = defaultdict(list)
     for j in index:
         for key in keys(*j):
@@ -123,7 +123,7 @@ def _grouped(index: Iterable[Index], keys: Any) -> dict[Index, list[Index]]:
 def _transfers(
     program: RoundProgram, pre: Mapping[int, set[int]], wanted: Mapping[int, set[int]], *, first: bool
 ) -> list[Index]:
-    """The (s, d, c, i, w) of one round, in order."""
+    """List the (s, d, c, i, w) of one round, in order."""
     L = program.limits.wavelengths
     received = Counter(d for vertices in wanted.values() for d in vertices)
     busiest = min(received, key=lambda d: (-received[d], d)) if program.symmetry and not program.fixed else None
@@ -176,7 +176,7 @@ def build_cvxpy(programs: Sequence[RoundProgram], least: Sequence[int]) -> Cvxpy
 
 
 def incidence(row: I64, column: I64, shape: tuple[int, int], value: F64 | float = 1.0) -> sp.csr_array:
-    """The matrix with ``value`` at each (row, column)."""
+    """Sparse matrix with ``value`` at each (row, column)."""
     import scipy.sparse as sp
 
     entries = np.broadcast_to(np.asarray(value, dtype=float), row.shape)
@@ -184,7 +184,7 @@ def incidence(row: I64, column: I64, shape: tuple[int, int], value: F64 | float 
 
 
 def numbered(*keys: I64) -> tuple[I64, list[I64]]:
-    """Number the distinct tuples of ``keys`` in their order: the row of every entry, and the keys of every row."""
+    """Number the distinct tuples of ``keys`` in order: the row of every entry, and the keys of every row."""
     distinct, row = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     return row.ravel().astype(np.int64), list(distinct.T)
 
@@ -192,7 +192,7 @@ def numbered(*keys: I64) -> tuple[I64, list[I64]]:
 def _phase_rows(
     program: RoundProgram, at: tuple[int, int, int], width: tuple[int, int, int]
 ) -> Iterator[tuple[str, sp.csr_array, sp.csr_array, sp.csr_array]]:
-    """Name and coefficients of C, H and R for the rows of one phase, whose columns begin ``at`` and are ``width``."""
+    """Name and coefficients of C, H and R for the rows of one phase, whose ``width`` columns begin at ``at``."""
     columns, ends, T, W = program.columns, program.ends, program.rounds, program.limits.waveguides
     r, w, delivery = columns["round"], columns["wavelength"], program.delivery
     every, K = np.arange(r.size), len(program.collective.deliveries)
@@ -247,7 +247,7 @@ def _phase_rows(
 
 
 def build_sums_pyomo(data: SumModel) -> PyomoModel:
-    """The model in Pyomo, constraint by constraint as in the module."""
+    """The model in Pyomo, constraint by constraint as in the module docstring."""
     import pyomo.environ as pyo
 
     T, L, W = data.rounds, data.limits.wavelengths, data.limits.waveguides

@@ -1,4 +1,4 @@
-r"""Algorithm 1 as printed and as coded by its authors, beside the corrected program of ``lumorph.rounds``.
+r"""Algorithm 1 as printed and as coded by its authors, in addition to the corrected program of ``lumorph.rounds``.
 
 Source  LuMorph, Algorithm 1, (1)-(9); the authors' published code (commit 53cbbf7), as described by its readers
 
@@ -23,12 +23,12 @@ min z  s.t.
     span[r]                 r R[r] - z <= 0       for R_min < r < R_max
 
 No instance has a solution: in round 1, S is an empty sum, so (2) forbids every transfer, and by induction none
-takes place in any round; but (3) requires one of every chunk, and (4) and (5) require every laser in every round.
+takes place in any round; but (3) requires one for every chunk, and (4) and (5) require every laser in every round.
 
 ``program=coded``: r in 0..R_max-1; d in Post[c] without Pre[c], s in Post[c] without d. By default four wavelengths, 20
 circuits of one wavelength on an undirected edge, one route per pair, R_min = 1 and R_max = 5, which are constants and
 arguments of that code. Its one route per pair comes from the authors' multi-commodity flow (MCF) of least overlap and
-is offered on every wavelength; here it is the first of P_sd, which overlaps as little on intact meshes.
+is offered on every wavelength; here it is the first of P_sd, whose overlap is equally small on intact meshes.
 
 min z  s.t.
     possess[r,s,d,c,i,w]    C[r,s,d,c,i,w] - sum_(l<r) sum_oiw C[l,o,s,c,i,w] <= 0      for s not in Pre[c]      (2)
@@ -44,7 +44,7 @@ min z  s.t.
 
 A chunk whose holders are not in Post[c] cannot be sent, so gather, scatter and all-to-all have no solution.
 Every solution is a schedule of z + 1 rounds under ``Limits(L, W)`` for each direction of an edge, so bounds on rounds
-less 1 bound z.
+minus 1 bound z.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
     Index = tuple[int, ...]
 
-#: Constants and arguments of the authors' code: wavelengths, circuits on an edge, routes of a pair, R_min, R_max.
+#: Constants and arguments of the authors' code: wavelengths, circuits per edge, routes per pair, R_min, R_max.
 CODED_LASERS, CODED_WAVEGUIDES, CODED_PATHS, CODED_RMIN, CODED_RMAX = 4, 20, 1, 1, 5
 
 
@@ -79,7 +79,7 @@ def first_round(program: RoundProgram) -> int:
 
 
 def contradiction(version: Version, collective: Collective) -> str | None:
-    """Why the program has no solution whatever the limits; None if that is not so."""
+    """Reason why the program is infeasible for all limits; None if there is no such reason."""
     if version == "printed":
         return (
             "as printed, (2) lets a vertex send only what it received in an earlier round, so nothing is ever sent, "
@@ -97,7 +97,7 @@ def contradiction(version: Version, collective: Collective) -> str | None:
 
 
 def build_pyomo(program: RoundProgram, rmin: int) -> PyomoModel:
-    """The program in Pyomo: ``C[r,s,d,c,i,w]``, ``R[r]``, ``z``."""
+    """Build the program in Pyomo: ``C[r,s,d,c,i,w]``, ``R[r]``, ``z``."""
     import pyomo.environ as pyo
 
     printed = program.version == "printed"
@@ -188,7 +188,7 @@ def build_pyomo(program: RoundProgram, rmin: int) -> PyomoModel:
 
 
 def build_cvxpy(program: RoundProgram, rmin: int) -> CvxpyModel:
-    """The program in matrix form: incidence matrices of rows and columns times the vectors C and R."""
+    """Build the program in matrix form: incidence matrices of rows and columns times the vectors C and R."""
     import cvxpy as cp
 
     printed, collective = program.version == "printed", program.collective
@@ -203,7 +203,7 @@ def build_cvxpy(program: RoundProgram, rmin: int) -> CvxpyModel:
     R = cp.Variable(T, name="R", boolean=True)
     z = cp.Variable(name="z", integer=True, bounds=[0, T - 1 + printed])
     required = np.isin(c * collective.n + d, collective.key(collective.post))
-    # Row j of S sums what column j's sender received of its chunk before.
+    # Row j of S sums the earlier receptions of column j's chunk by its sender.
     S = _received(program, np.isin(c * collective.n + s, collective.key(collective.post)))
     need = every if printed else np.flatnonzero(~program.holds[program.columns["move"]])
     result: dict[str, Any] = {"possess": C[need] - S[need] @ C <= 0}
@@ -247,7 +247,7 @@ def build_cvxpy(program: RoundProgram, rmin: int) -> CvxpyModel:
 
 
 def _sums(column: I64, size: int, *keys: I64) -> sp.csr_array:
-    """A row for every distinct tuple of ``keys``, with the columns that have it; ``(rows, size)``."""
+    """Matrix with a row per distinct tuple of ``keys`` and 1 at the columns with that tuple; ``(rows, size)``."""
     row, (first, *_) = numbered(*keys)
     return incidence(row, column, (first.size, size))
 
@@ -270,7 +270,7 @@ def _received(program: RoundProgram, counted: Mask) -> sp.csr_array:
 
 
 def residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, float]:
-    """Worst violation of (1)-(9) by C ``(N,)`` and R ``(T,)``, from numpy alone, by the names of the module.
+    """Worst violation of (1)-(9) by C ``(N,)`` and R ``(T,)``, from numpy alone, named as in the module docstring.
 
     ``binary`` is the distance of C and R from 0 and 1.
     """
@@ -348,7 +348,7 @@ def bounds(version: Version, rmin: int, on_rounds: Sequence[Bound]) -> list[Boun
 
 
 def estimate(program: RoundProgram) -> dict[str, int]:
-    """Size of the matrix, from above, without listing columns."""
+    """Upper bound on the size of the matrix, without listing columns."""
     N, T, n, L = program.size, program.rounds, program.topology.n, program.limits.wavelengths
     per_vertex = (n - 1) * program.paths * L * (T - 1) / 2
     hops = program.topology.hops

@@ -10,8 +10,8 @@ Moves by program, with s != d always:
     coded       d in Post[c] without Pre[c], s in Post[c]
     printed     all s, d and c
 
-Sufficient rounds. On k = L wavelengths (k = 1 where those of routes are fixed) no more rounds are needed than the least
-of these, which depend on the instance alone:
+Sufficient rounds. With k = L wavelengths (k = 1 if the routes' wavelengths are fixed) no more rounds are needed than
+the minimum of these, which depend only on the instance:
 
     conflicts   every delivery directly from its first holder on its first route: a transfer t conflicts with N_t others
                 that share its sender, its receiver, or an arc with more than W transfers. They block at most
@@ -20,11 +20,12 @@ of these, which depend on the instance alone:
     shifts      intact r x c mesh, first routes along the row: pairs that are a rows and b columns apart (modulo r, c)
                 form a permutation, whose rows and columns are interval graphs of load min(b, c - b), min(a, r - a):
                         R = ceil(1/k sum_ab m_ab ceil(min(a, r - a) / W)+ ceil(min(b, c - b) / W)+),  ceil(x)+ >= 1,
-                m_ab the most chunks of one such pair; where few chunks have such a pair, their number replaces the term
+                m_ab the maximum number of chunks of such a pair; if few chunks have such a pair, their number replaces
+                the term
     ring        every chunk is held or required by the same u vertices, at most q chunks by one holder: around a cycle
                 of these vertices whose hops, on first routes, need b = 1 + max_t B_t pairs of round and wavelength:
                         R = (u - 1) ceil(q b / k),   both ways   R = ceil((u - 1) / 2) ceil(q b / k),
-                b then the sum of both ways; with one holder and b <= k, chunks follow each other:
+                b then the sum over both ways; with one holder and b <= k, chunks are pipelined:
                         R = u - 1 + ceil(q / floor(k / b)) - 1, or ceil((u - 1) / 2) in place of u - 1.
                 The cycles are the order of a depth-first search and, on an intact mesh of an even number of
                 tiles, a Hamiltonian cycle of the tiles (b = 1)
@@ -58,9 +59,9 @@ if TYPE_CHECKING:
 
 #: Versions of Algorithm 1.
 Version = Literal["corrected", "coded", "printed"]
-#: Most columns of a program; methods that do not list columns can go further.
+#: Maximum number of columns of a program; methods that do not list columns can go further.
 MOST_COLUMNS = 20_000_000
-#: Most direct transfers whose conflicts are counted one by one; above, the sum alone bounds B_t.
+#: Maximum number of direct transfers whose conflicts are counted one by one; above, only the sum bounds B_t.
 MOST_TRANSFERS = 3000
 
 
@@ -117,7 +118,7 @@ class RoundProgram:
 
     @cached_property
     def pairs(self) -> I64:
-        """Pairs of vertices of the moves as ``source n + target``, sorted."""
+        """Vertex pairs of the moves as ``source n + target``, sorted."""
         _, source, target = self.moves
         return np.unique(source * self.topology.n + target)
 
@@ -181,7 +182,7 @@ class RoundProgram:
 
     @cached_property
     def columns(self) -> dict[str, I64]:
-        """``round``, ``move``, ``path``, ``wavelength`` of every column, ``(N,)`` each, in the order of the indices.
+        """``round``, ``move``, ``path``, ``wavelength`` of every column, ``(N,)`` each, in index order.
 
         Raises
         ------
@@ -239,13 +240,13 @@ class RoundProgram:
 
     @cached_property
     def arcs(self) -> tuple[I64, I64]:
-        """Column and arc of every arc that a column occupies."""
+        """Every (column, arc) pair in which the column occupies the arc."""
         column, position = positions(self.routes.start, self.columns["path"])
         return column, self.routes.arcs[position]
 
     @cached_property
     def mirrors(self) -> list[tuple[int, int]]:
-        """The images (chunk, vertex) of the first delivery under the symmetries of the mesh, without itself."""
+        """Images (chunk, vertex) of the first delivery under the symmetries of the mesh, without itself."""
         if not self.symmetry or self.rounds < 2:
             return []
         images = {int(image[0]) for image in delivery_symmetries(self)} - {0}
@@ -256,7 +257,7 @@ class RoundProgram:
 
 
 def sufficient_rounds(program: RoundProgram) -> int:
-    """The least of the numbers of rounds of the module: the optimum of the program is at most this."""
+    """Minimum over the sufficient rounds of the module docstring, an upper bound on the optimum of the program."""
     if not len(program.collective.deliveries):
         return 1
     k = 1 if program.fixed else program.limits.wavelengths
@@ -268,14 +269,14 @@ def sufficient_rounds(program: RoundProgram) -> int:
         shape = (int(mesh.shape[0]), int(mesh.shape[1]))
         if program.routes_kind == "straight":
             results.append(-(-_by_shifts(program, shape, source, target) // k))
-        if _members(program).size == mesh.n and program.routes_kind != "algorithm-2":  # neighbours in line go straight
+        if _members(program).size == mesh.n and program.routes_kind != "algorithm-2":  # routes in a line are straight
             moved = int(np.count_nonzero(program.collective.spread))
             results.append(-(-moved // k) * sum((size - 1).bit_length() for size in shape))
     return max(min(results), 1)
 
 
 def _slots(program: RoundProgram, source: I64, target: I64) -> int:
-    """1 + max_t B_t of these transfers on their first routes: pairs of round and wavelength that suffice for them."""
+    """1 + max_t B_t of these transfers on their first routes: a sufficient number of (round, wavelength) pairs."""
     routes, n, m, count = program.routes, program.topology.n, program.topology.arcs, source.size
     path = routes.first[np.searchsorted(program.pairs, source * n + target)]
     on, position = positions(routes.start, path)
@@ -303,7 +304,7 @@ def _slots(program: RoundProgram, source: I64, target: I64) -> int:
 
 
 def _by_shifts(program: RoundProgram, shape: tuple[int, int], source: I64, target: I64) -> int:
-    """Pairs of round and wavelength that suffice for the shifts of a mesh; rounds where wavelengths are fixed."""
+    """Sufficient number of (round, wavelength) pairs for the shifts of a mesh; rounds if wavelengths are fixed."""
     rows, columns = shape
     W = program.limits.waveguides
     down, right = (target // columns - source // columns) % rows, (target - source) % columns
@@ -323,7 +324,7 @@ def _by_shifts(program: RoundProgram, shape: tuple[int, int], source: I64, targe
 
 
 def _members(program: RoundProgram) -> I64:
-    """The vertices that hold or require each chunk with deliveries, if they are the same for all; else none."""
+    """Vertices that hold or require each chunk with deliveries, if they are the same for all chunks; else empty."""
     collective = program.collective
     keys = np.unique(np.concatenate([collective.key(collective.pre), collective.key(collective.post)]))
     keys = keys[collective.spread[keys // collective.n] > 0]
@@ -333,7 +334,7 @@ def _members(program: RoundProgram) -> I64:
 
 
 def _around(program: RoundProgram, k: int) -> list[int]:
-    """Rounds in which the chunks go around cycles of the vertices."""
+    """Numbers of rounds in which the chunks go around cycles of the vertices."""
     collective, members, n = program.collective, _members(program), program.topology.n
     if not members.size:
         return []
@@ -353,7 +354,7 @@ def _around(program: RoundProgram, k: int) -> list[int]:
 
 
 def _cycles(topology: Topology, members: I64) -> Iterator[I64]:
-    """Orders of the members: of a depth-first search, and of a Hamiltonian cycle of an intact even mesh."""
+    """Yield orders of the members: by depth-first search, and along a Hamiltonian cycle of an intact even mesh."""
     from scipy.sparse.csgraph import depth_first_order
 
     order = depth_first_order(topology.length_matrix(np.ones(topology.arcs)), int(members[0]), directed=False)[0]
@@ -362,7 +363,7 @@ def _cycles(topology: Topology, members: I64) -> Iterator[I64]:
         grid = np.arange(topology.n).reshape(topology.shape[0], topology.shape[1])
         grid = grid if grid.shape[0] % 2 == 0 else grid.T
         if grid.shape[0] % 2 == 0 and grid.shape[1] > 1:
-            # Down the first column last: the other columns row by row, every second row backwards.
+            # The first column comes last; the other columns are visited row by row, every second row backwards.
             snake = grid[:, 1:].copy()
             snake[1::2] = snake[1::2, ::-1]
             yield np.concatenate([snake.ravel(), grid[::-1, 0]])
@@ -397,7 +398,7 @@ def _mesh_maps(mesh: LightpathMesh) -> Iterator[I64]:
 
 
 def _of_deliveries(collective: Collective, tiles: I64) -> I64 | None:
-    """The image of every delivery under a renaming of tiles; None if it does not preserve the collective."""
+    """Image of every delivery under a renaming of tiles; None if it does not preserve the collective."""
     renamed = collective.relabelled(tiles)
     kinds: dict[bytes, list[int]] = {}
     for chunk, kind in enumerate(_kinds(collective)):

@@ -2,13 +2,13 @@ r"""Collectives in the fewest rounds of circuits (LuMorph, Algorithm 1).
 
 Source  LuMorph, Algorithm 1, (1)-(9)
 Sets    r in 0..R_max-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs;
-        p phases, whose rounds follow each other; g images (c, d) of the first delivery under the symmetries of the mesh
+        p consecutive phases; g images (c, d) of the first delivery under the symmetries of the mesh
 Data    Pre, Post collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of a tile;
         W waveguides of an arc; P_sd, by default the two routes of one bend; R_min, R_max
 Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, for d in Post[c]
         without Pre[c] and s in Pre[c] or Post[c], in the first round s in Pre[c]; R[r] in {0,1} round r is used;
-        H[c,d,r] in {0,1} c is delivered to d in round r or before, r not the last of its phase; only in phases where
-        chunks are forwarded. In files, C and H are listed flat in the order of their indices (H by phase first).
+        H[c,d,r] in {0,1} c is delivered to d by round r, r not the last of its phase; only in phases where
+        chunks are forwarded. In files, C and H are flat lists in index order (H by phase first).
         As printed and as coded: C, R, and z for the last round
 
 min sum_r R[r]  s.t.
@@ -21,7 +21,7 @@ min sum_r R[r]  s.t.
     order[r]             R[r] - R[r-1] <= 0               within a phase                                         (9)
     R[r] = 1 for the first R_min rounds of a phase                                                               (8)
 
-Rows of ``waveguide`` with at most W terms cannot bind and are left out. Both builds
+Rows of ``waveguide`` with at most W terms cannot bind and are omitted. Both builds
 (:mod:`opticoll.formulations.lumorph.round_builds`) follow these lines and share no rows.
 
 Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it holds at the start) and sums over Post;
@@ -30,28 +30,29 @@ Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it h
 max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4)-(6) carry R_r on the right-hand side,
 (7) row by row, so the linear relaxation respects the limits on receptions, sends and cuts.
 
-``program=printed`` is Algorithm 1 as printed, ``program=coded`` the program in the authors' code; both are stated
-below (:mod:`opticoll.formulations.lumorph.round_programs`). All else is about ``program=corrected``, the default.
+``program=printed`` is Algorithm 1 as printed, ``program=coded`` the program in the authors' code; both are given
+below (:mod:`opticoll.formulations.lumorph.round_programs`). Everything else refers to ``program=corrected``, the
+default.
 
-P_sd with ``routes=algorithm-2`` is one optimum of Algorithm 2, all pairs of the moves being its circuits, as in the
-authors' code (with (16) as in the text, 1: as printed, 0, it bars every route from its destination).
+P_sd with ``routes=algorithm-2`` is one optimum of Algorithm 2, with all pairs of the moves as circuits, as in the
+authors' code (with (16) as in the text, 1; as printed, 0, it bars every route from its destination).
 
 R_min "from a smaller interconnect" is not a bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16). R_min
 here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; an
-``rmin`` above that is refused, since nothing proves it. R_max is ``rmax``, or by default the least of the closed forms
+``rmin`` above that is refused, since it is not proven. R_max is ``rmax``, or by default the minimum of the closed forms
 of :mod:`opticoll.formulations.lumorph.round_sets`, which suffice on every instance. Possession of chunks cannot express
 sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.phases`), each phase p in its own rounds.
 
 The program's optimum is over its routes P_sd and, for an all-reduce, over such compositions. The check accepts any
 schedule over any routes, where two vertices may exchange whole buffers in one round. The analytic bounds hold for all:
-``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition,
-``composition_proven`` whether each phase on its own is proven, over any routes.
+``metrics.unrestricted_proven`` is whether they prove the value for any routes and any composition,
+``composition_proven`` is whether each phase by itself is proven, over any routes.
 
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~opticoll.formulations.lumorph.round_sets.RoundProgram.wave`.
 
-Symmetry (``symmetry=true``) is broken twice. Wavelengths are numbered by the busiest receiver v (the lowest one of
+Symmetry (``symmetry=true``) is broken twice. Wavelengths are numbered by the busiest receiver v (the lowest of
 several): C[r,s,v,c,i,w] exists for w <= q only, where c is the q-th chunk, from 0, that v must receive. And
 
     mirror[g]            sum r C over the first delivery - sum r C over its image g <= 0,
@@ -112,13 +113,13 @@ PARAMETERS = (
     Parameter("program", str, "corrected", "Algorithm 1 corrected, as in the authors' code, or as printed",
               ("corrected", "coded", "printed")),
     Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (coded, algorithm-2: 1)"),
-    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap a pair",
+    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap per pair",
               ("straight", "yen", "algorithm-2")),
     Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
     Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)"),
     Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)"),
-    Parameter("rmin", int, 0, "number of rounds that are always used; 0 for the best bound (coded, printed: 1)"),
-    Parameter("rmax", int, 0, "most rounds of a phase; 0 for a number that suffices (coded: 5)"),
+    Parameter("rmin", int, 0, "minimum number of rounds; 0 for the best bound (coded, printed: 1)"),
+    Parameter("rmax", int, 0, "maximum number of rounds per phase; 0 for a sufficient number (coded: 5)"),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
     Parameter("symmetry", bool, True, "break the symmetries of wavelengths and of the mesh (corrected)"),
 )  # fmt: skip
@@ -128,9 +129,9 @@ PARAMETERS = (
 class RoundModel:
     """Data of the model.
 
-    ``collective`` is composed of ``phases``; ``limits`` are those of one round; ``given`` programs replace the default
-    ones; ``version`` is the parameter ``program``; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``,
-    ``use_bounds``, ``symmetry`` are the others.
+    ``collective`` is composed of ``phases``; ``limits`` hold per round; ``given`` programs replace the default
+    programs; ``version`` is the parameter ``program``; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``,
+    ``use_bounds``, ``symmetry`` are the other parameters.
     """
 
     topology: Topology
@@ -148,7 +149,7 @@ class RoundModel:
     version: Version = "corrected"
 
     def arena(self, phase: Phase) -> Topology:
-        """The topology on which a phase is scheduled: reversed if the phase runs backwards."""
+        """Topology on which a phase is scheduled: reversed if the phase runs backwards."""
         t = self.topology
         return t.with_arcs(t.head, t.tail, t.capacity) if phase.backwards else t
 
@@ -162,29 +163,29 @@ class RoundModel:
 
     @cached_property
     def phase_bounds(self) -> list[list[Bound]]:
-        """The analytic bounds of every phase."""
+        """Analytic bounds of every phase."""
         return [round_bounds(self.arena(phase), phase.copying, self.limits) for phase in self.phases]
 
     @cached_property
     def any_bounds(self) -> list[Bound]:
-        """The analytic bounds on the rounds, for any routes and composition."""
+        """Analytic bounds on the number of rounds, for any routes and composition."""
         if len(self.phases) == 1:
             return self.phase_bounds[0]
         return sum_bounds(self.topology, self.collective, self.limits)
 
     @cached_property
     def least(self) -> list[int]:
-        """The best analytic bound of every phase [rounds]."""
+        """Best analytic bound of every phase [rounds]."""
         return [max((int(bound.value) for bound in result), default=0) for result in self.phase_bounds]
 
     @cached_property
     def programs(self) -> tuple[RoundProgram, ...]:
-        """The integer program of every phase.
+        """Integer program of every phase.
 
         Raises
         ------
         NotApplicable
-            If it is too large to list, or ``rmin`` is above the default R_max.
+            If a program is too large to list, or ``rmin`` is above the default R_max.
         """
         if self.given is not None:
             return self.given
@@ -196,7 +197,7 @@ class RoundModel:
 
     @cached_property
     def floors(self) -> list[int]:
-        """R_min of every phase (8): ``rmin``, and the best bound where bounds are used."""
+        """R_min of every phase (8): ``rmin``, or the best bound if larger and bounds are used."""
         return [max(self.rmin, least if self.use_bounds else 0) for least in self.least]
 
     def _default_rounds(self, phase: Phase) -> int:
@@ -204,11 +205,11 @@ class RoundModel:
         return sufficient_rounds(replace(self.program_of_one(phase), version="corrected"))
 
     def program_of_one(self, phase: Phase) -> RoundProgram:
-        """The program of a phase in a single round: its moves and routes."""
+        """Program of a phase in a single round, for its moves and routes."""
         return self.program(phase, 1)
 
     def program(self, phase: Phase, rounds: int) -> RoundProgram:
-        """The program of a phase with R_max = ``rounds``."""
+        """Program of a phase with R_max = ``rounds``."""
         return RoundProgram(
             self.arena(phase), phase.copying, self.limits, rounds, self.paths, self.routes_kind, self.fixed,
             self.symmetry, version=self.version,
@@ -246,7 +247,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> RoundModel:
         msg = f"{NAME}: paths={paths} is not between 1 and 64, nor 0 for the default"
         raise NotApplicable(msg)
     if routes == "algorithm-2" and paths > 1:
-        msg = f"{NAME}: routes=algorithm-2 has one route per pair; leave out paths={paths}"
+        msg = f"{NAME}: routes=algorithm-2 has one route per pair; omit paths={paths}"
         raise NotApplicable(msg)
     version = cast("Version", given["program"])
     coded = version == "coded"
@@ -284,9 +285,9 @@ def prepare(instance: object, parameters: Settings | None = None) -> RoundModel:
 
 
 def _refuse_published(version: str, wanted: Collective, *, fixed: bool) -> None:
-    """Refuse what Algorithm 1 as printed or coded does not state."""
+    """Refuse cases that Algorithm 1 as printed or coded does not cover."""
     if wanted.summing:
-        msg = f"{NAME}: program={version} states copies and {wanted.name!r} sums; use program=corrected"
+        msg = f"{NAME}: program={version} supports only copies, but {wanted.name!r} sums; use program=corrected"
         raise NotApplicable(msg)
     if fixed:
         msg = f"{NAME}: program={version} offers every route on every wavelength; remove wavelengths=fixed"
@@ -331,12 +332,12 @@ def build_cvxpy(data: RoundModel) -> CvxpyModel:
 
 
 def program_only(data: RoundModel) -> str | None:
-    """The reason why special methods do not take the data: they solve the corrected program alone."""
+    """Reason why special methods do not apply: they solve only the corrected program."""
     return None if data.version == "corrected" else f"solves program=corrected only, not program={data.version}"
 
 
 def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """The schedule in the values: its named arrays, or else C of the program; None if neither is valid."""
+    """Read the schedule in the values, from its named arrays or else from C; None if neither is valid."""
     if data.version == "corrected" and ("transfer_round" in values or "C" not in values):
         return from_values(values)
     return _of_columns(data, np.asarray(values["C"], dtype=float))
@@ -393,10 +394,10 @@ def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
 
-    ``wave`` counts circuits that are not on their fixed wavelength, ``rmax`` rounds beyond R_max of all phases.
+    ``wave`` counts circuits that are not on their fixed wavelength, ``rmax`` rounds beyond the R_max of all phases.
     If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
     As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.round_programs`; ``replay`` is the
-    worst of the schedule as coded.
+    worst violation of the schedule as coded.
     """
     schedule = schedule_of(data, values)
     if data.version != "corrected":
@@ -444,7 +445,7 @@ def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
 
 
 def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
-    """Rounds of the schedule, infinite if the values hold none; as printed and coded, max r R[r]."""
+    """Rounds of the schedule, infinite if the values contain none; as printed and coded, max r R[r]."""
     if data.version != "corrected":
         return round_programs.objective(data.programs[0], data.rmin, np.asarray(values["R"], dtype=float))
     schedule = schedule_of(data, values)
@@ -480,7 +481,7 @@ def made_by(data: RoundModel, C: F64) -> F64:
 
 
 def bounds(data: RoundModel) -> list[Bound]:
-    """The analytic bounds for any routes and composition; none with ``bounds=false``."""
+    """Analytic bounds for any routes and composition; none with ``bounds=false``."""
     if not data.use_bounds or data.version == "corrected":
         return data.any_bounds if data.use_bounds else []
     return round_programs.bounds(data.version, data.rmin, data.any_bounds)
@@ -506,7 +507,7 @@ def refute(data: RoundModel) -> Bound | None:
 
 
 def metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
-    """Rounds, size of the collective, limits, and the scope of the proof (see the module)."""
+    """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
     composed = sum(data.least)
     if value is not None and data.version != "corrected":
         value += 1.0 - (data.version == "printed")  # as coded, the first round is round 0
@@ -532,12 +533,12 @@ def restriction(data: RoundModel) -> str:
 
 
 def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-    """The schedule; an error if the values hold none."""
+    """Return the schedule; an error if the values contain none."""
     return stated(schedule_of(data, values), NAME)
 
 
 def estimate(data: RoundModel) -> dict[str, int]:
-    """Size with ``rmax`` rounds, or with as few as the bounds allow, counted without listing columns."""
+    """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
     if data.version != "corrected":
         return round_programs.estimate(data.program(data.phases[0], data.rmax or max(data.least[0], 1)))
     variables = constraints = nonzeros = integers = 0

@@ -1,4 +1,4 @@
-r"""Candidate routes of circuits: straight ones of a mesh, Yen's k shortest, and those of Algorithm 2.
+r"""Candidate routes of circuits: straight routes of a mesh, Yen's k shortest, and those of Algorithm 2.
 
 Source  LuMorph, section 3.1, Algorithm 2; Yen 1970 (k shortest simple paths)
 
@@ -21,15 +21,15 @@ from opticoll.instances.servers import LightpathMesh
 if TYPE_CHECKING:
     from opticoll.instances.digraph import I64, Mask, Topology
 
-#: Most arcs in all routes together.
+#: Maximum total number of arcs in all routes.
 MOST_ARCS = 20_000_000
-#: Most passes of rerouting over all circuits.
+#: Maximum number of rerouting passes over all circuits.
 MOST_SWEEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class RouteSet:
-    """Candidate routes, see the module: ``source`` and ``target`` ``(K,)``, ``pair`` ``(P,)``, ``start``, ``arcs``."""
+    """Candidate routes (module docstring): ``source``, ``target`` ``(K,)``, ``pair`` ``(P,)``, ``start``, ``arcs``."""
 
     source: I64
     target: I64
@@ -39,7 +39,7 @@ class RouteSet:
 
     @classmethod
     def of_paths(cls, source: I64, target: I64, paths: list[list[list[int]]]) -> RouteSet:
-        """A route set from the paths of every pair, each a list of arcs."""
+        """Build a route set from the paths of every pair, each a list of arcs."""
         pair = np.repeat(np.arange(len(paths)), [len(each) for each in paths])
         flat = [path for each in paths for path in each]
         arcs = np.array([arc for path in flat for arc in path], dtype=np.int64)
@@ -63,10 +63,11 @@ class RouteSet:
 def straight_routes(
     mesh: Topology, sources: I64, targets: I64, first: Literal["columns", "rows"], *, columns: int | None = None
 ) -> tuple[I64, I64, Mask]:
-    """Routes with one bend: ``columns`` moves along the row to the target's column first (XY), ``rows`` the other way.
+    """Routes with one bend: ``columns`` goes along the row to the target's column first (XY), ``rows`` vice versa.
 
-    Returns ``start`` ``(K + 1,)``, ``arcs``, and whether each pair has the route, ``(K,)``: failed arcs break some,
-    which then have no arcs. ``columns`` is the width of the vertices' grid, by default that of the LIGHTPATH mesh.
+    Returns ``start`` ``(K + 1,)``, ``arcs``, and whether each pair has the route, ``(K,)``: failed arcs break some
+    routes, which then have no arcs. ``columns`` is the width of the vertices' grid, by default that of the LIGHTPATH
+    mesh.
     """
     if columns is None:
         assert isinstance(mesh, LightpathMesh)
@@ -98,7 +99,7 @@ def straight_routes(
 
 
 def _steps(mesh: Topology, columns: int) -> I64:
-    """The arc from every tile to the next right, left, down, up, ``(n, 4)``; -1 where there is none."""
+    """Arc from every tile to its right, left, lower and upper neighbour, ``(n, 4)``; -1 if there is none."""
     step = np.full((mesh.n, 4), -1, dtype=np.int64)
     for direction, move in enumerate((1, -1, columns, -columns)):
         mask = mesh.head - mesh.tail == move
@@ -109,16 +110,16 @@ def _steps(mesh: Topology, columns: int) -> I64:
 
 
 def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, k: int) -> RouteSet:
-    """At most k routes per pair.
+    """List at most k routes per pair.
 
-    ``straight``: the unbroken routes with one bend (one where they coincide), then Yen's shortest up to k; ``yen``: the
+    ``straight``: the intact routes with one bend (one if they coincide), then Yen's shortest up to k; ``yen``: the
     k shortest only; ``algorithm-2``: one route per pair, see :func:`least_overlap_routes`. Routes of a pair are
     distinct, best first.
 
     Raises
     ------
     NotApplicable
-        If a pair has no route, there are too many routes, or Algorithm 2's are not known.
+        If a pair has no route, there are too many routes, or those of Algorithm 2 are unknown.
     """
     from opticoll.formulations.flows.path_sets import k_shortest_paths
 
@@ -151,9 +152,9 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
 
 
 def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> RouteSet:
-    """An optimum of Algorithm 2 for these circuits together: one route each, so the busiest arc has the fewest.
+    """Solve Algorithm 2 for these circuits: one route each, with as few circuits as possible on the busiest arc.
 
-    Straight or shortest routes, then circuits on the busiest arcs are rerouted one after the other over the least
+    From straight or shortest routes, circuits on the busiest arcs are rerouted one by one over the least
     loaded arcs, until the overlap meets a bound of :mod:`opticoll.formulations.lumorph.min_overlap`.
 
     Raises
@@ -179,14 +180,14 @@ def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> Rout
         if np.array_equal(load, before):
             break
     msg = (
-        f"{topology.spec}: routes of {int(load.max())} circuits on the busiest arc are not proven to overlap least, "
-        f"the bound is {least}; use routes=straight"
+        f"{topology.spec}: routes with {int(load.max())} circuits on the busiest arc are not proven optimal, "
+        f"since the bound is {least}; use routes=straight"
     )
     raise NotApplicable(msg)
 
 
 def _lightest(topology: Topology, s: int, d: int, load: I64) -> list[int]:
-    """A simple path whose busiest arcs are fewest, then second-busiest, and so on; a shortest one of these."""
+    """Find a shortest simple path among those with the fewest busiest arcs, then second-busiest arcs, and so on."""
     import heapq
 
     levels = [-int(value) for value in np.unique(load)[::-1]]  # busiest first
@@ -212,7 +213,7 @@ def _lightest(topology: Topology, s: int, d: int, load: I64) -> list[int]:
 
 
 def _in_line(mesh: Topology, s: int, d: int) -> bool:
-    """Whether two tiles share a row or column, so their straight routes coincide."""
+    """Whether two tiles share a row or column, so that their straight routes coincide."""
     assert isinstance(mesh, LightpathMesh)
     columns = mesh.shape[1]
     return s // columns == d // columns or s % columns == d % columns

@@ -7,10 +7,10 @@ Sets    r in 0..T-1 rounds, T = ``rmax``; c chunks; V_c = Pre[c] or Post[c]; s !
 Data    Pre, Post of a summing collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of
         a tile; W waveguides of an arc; P_sd, by default the two routes of one bend; R_min
 Vars    C[r,s,d,c,i,w] in {0,1} s sends its partial sum of c to d on route i and wavelength w in round r;
-        F[r,d,c] in {0,1} d replaces its partial sum in round r by what it receives, instead of adding to it;
+        F[r,d,c] in {0,1} d replaces its partial sum in round r by the received one, instead of adding to it;
         R[r] in {0,1} round r is used; B[r,c,v,u] in {0,1} the partial sum of c at v has contribution u before round r,
-        r in 0..T; X[r,s,d,c,u], Y[r,d,c,u], G[r,d,c,u] in {0,1} u is sent from s to d, is given up by d, is new to d.
-        In files, all are listed flat in the order of their indices; B, X, Y, G and R follow from C and F
+        r in 0..T; X[r,s,d,c,u], Y[r,d,c,u], G[r,d,c,u] in {0,1} u is sent from s to d, is dropped by d, is new to d.
+        In files, all are flat lists in index order; B, X, Y, G and R follow from C and F
 
 min sum_r R[r]  s.t.
     start[c,v,u]         B[0,c,v,u] = [u = v]
@@ -33,9 +33,9 @@ min sum_r R[r]  s.t.
     order[r]             R[r] - R[r-1] <= 0                                                                      (9)
     R[r] = 1 for r < R_min                                                                                       (8)
 
-Rows of ``waveguide`` with at most W terms cannot bind and are left out. ``state`` with binary B counts every
-contribution once. X, Y are products of binaries. A vertex has one partial sum of a chunk, which it sends as it was
-before the round; ``gain`` says that a replaced sum is not a part of the one that replaces it, or the same.
+Rows of ``waveguide`` with at most W terms cannot bind and are omitted. ``state`` with binary B counts every
+contribution once. X, Y are products of binaries. A vertex has one partial sum per chunk, which it sends as it was
+before the round; ``gain`` requires that the new sum adds a contribution to the one it replaces.
 
 R_min is the best of :func:`opticoll.formulations.lumorph.round_bounds.sum_bounds`, unless ``bounds=false``. By default
 T = R_1 + R_2 of a reduce-scatter and an all-gather (:func:`~opticoll.formulations.lumorph.round_sets.sufficient_rounds`
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from opticoll.instances.readers import Json, Settings
 
 NAME = "lumorph.sum-rounds"
-#: Variables that a build lists.
+#: Maximum number of variables that a build lists.
 MOST_VARIABLES = 3_000_000
 PARAMETERS = (
     Parameter("collective", CollectiveSpec, CollectiveSpec("all-reduce"), "reduce, reduce-scatter, all-reduce, or "
@@ -91,11 +91,11 @@ PARAMETERS = (
     Parameter("root", int, 0, "root of reduce"),
     Parameter("pieces", int, 1, "chunks per shard"),
     Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (algorithm-2: 1)"),
-    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap a pair",
+    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap per pair",
               ("straight", "yen", "algorithm-2")),
     Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
     Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
-    Parameter("rmax", int, 0, "most rounds; 0 for a number that suffices"),
+    Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number"),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
 )  # fmt: skip
 
@@ -104,7 +104,7 @@ PARAMETERS = (
 class SumModel:
     """Data of the model.
 
-    ``phased`` is the same collective as :mod:`opticoll.formulations.lumorph.rounds` takes it, in phases; ``rmax`` and
+    ``phased`` is the same collective in phases, as in :mod:`opticoll.formulations.lumorph.rounds`; ``rmax`` and
     ``use_bounds`` are the parameters.
     """
 
@@ -129,8 +129,8 @@ class SumModel:
 
     @cached_property
     def bounds(self) -> list[Bound]:
-        """The analytic bounds on the rounds, for any routes and composition."""
-        if all(phase.backwards for phase in self.phased.phases):  # one target per chunk: also copies run backwards
+        """Analytic bounds on the number of rounds, for any routes and composition."""
+        if all(phase.backwards for phase in self.phased.phases):  # one target per chunk: copies run backwards, too
             phase = self.phased.phases[0]
             own = round_bounds(self.phased.arena(phase), phase.copying, self.limits)
             return [*sum_bounds(self.topology, self.collective, self.limits), *own]
@@ -138,7 +138,7 @@ class SumModel:
 
     @cached_property
     def least(self) -> int:
-        """The best analytic bound [rounds]."""
+        """Best analytic bound [rounds]."""
         return int(max((bound.value for bound in self.bounds), default=0.0))
 
     @cached_property
@@ -148,7 +148,7 @@ class SumModel:
 
     @cached_property
     def rounds(self) -> int:
-        """T: ``rmax``, or rounds that suffice.
+        """T: ``rmax``, or a sufficient number of rounds.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class SumModel:
 
     @cached_property
     def program(self) -> RoundProgram:
-        """Routes, and the transfers between all vertices."""
+        """Program with the routes and the transfers between all vertices."""
         return RoundProgram(
             self.topology, self.collective, self.limits, self.rounds, self.phased.paths, self.phased.routes_kind,
             fixed=False, symmetry=False, version="printed",
@@ -204,7 +204,7 @@ class SumModel:
 
     @cached_property
     def moves(self) -> tuple[I64, I64, I64, I64]:
-        """r, s, d, c of every pair of a transfer and a round, in order."""
+        """r, s, d, c of every transfer in every round, in order."""
         r, s, d, c = _product(self.rounds, *self._pairs)
         return r, s, d, c
 
@@ -224,7 +224,7 @@ class SumModel:
 
 
 def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
-    """The keys in every round."""
+    """Repeat the keys for every round."""
     return np.repeat(np.arange(rounds), keys[0].size), *(np.tile(key, rounds) for key in keys)
 
 
@@ -234,7 +234,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> SumModel:
     Raises
     ------
     NotApplicable
-        For what :func:`opticoll.formulations.lumorph.rounds.prepare` refuses, and for collectives that copy.
+        As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that copy.
     """
     from opticoll.formulations.model import read_parameters
 
@@ -255,7 +255,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> SumModel:
 
 
 def schedule_of(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """The schedule in the values: its named arrays, or else C and F of the program; None if neither is valid."""
+    """Read the schedule in the values, from its named arrays or else from C and F; None if neither is valid."""
     if "transfer_round" in values or "C" not in values or "F" not in values:
         return from_values(values)
     return _of_program(data, values)
@@ -304,7 +304,7 @@ def _initial(data: SumModel) -> I64:
 def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
     """B, X, Y, G and R that follow from C and F, flat in the order of their indices.
 
-    Contributions that are counted more than once stay so, and violate the bounds of B.
+    Contributions that are counted more than once remain so, and violate the bounds on B.
     """
     n, T = data.collective.n, data.rounds
     (mr, ms, md, mc), (fr, fd, fc) = data.moves, data.drops
@@ -387,18 +387,18 @@ def residuals(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, f
 
 
 def objective(data: SumModel, values: Mapping[str, NDArray[Any]]) -> float:
-    """Rounds of the schedule, infinite if the values hold none."""
+    """Rounds of the schedule, infinite if the values contain none."""
     schedule = schedule_of(data, values)
     return np.inf if schedule is None else float(schedule.rounds)
 
 
 def decode(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-    """The schedule; an error if the values hold none."""
+    """Return the schedule; an error if the values contain none."""
     return stated(schedule_of(data, values), NAME)
 
 
 def bounds(data: SumModel) -> list[Bound]:
-    """The analytic bounds for any routes and composition; none with ``bounds=false``."""
+    """Analytic bounds for any routes and composition; none with ``bounds=false``."""
     return data.bounds if data.use_bounds else []
 
 
@@ -425,12 +425,12 @@ def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
 
 
 def restriction(data: SumModel) -> str:
-    """The candidate routes."""
+    """Restriction to the candidate routes."""
     return f"over the candidate routes ({data.phased.paths} {data.phased.routes_kind} per pair)"
 
 
 def estimate(data: SumModel) -> dict[str, int]:
-    """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; all pairs with K routes."""
+    """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; K routes for all pairs."""
     member, given = data.member.sum(axis=1), data.given.sum(axis=1)
     pairs, T = int((member * (member - 1)).sum()), data.rmax or max(data.least, 1)
     C = T * pairs * data.phased.paths * data.limits.wavelengths

@@ -1,6 +1,6 @@
 """All-gather by m-ary trees on optical lines and rings (paper: OpTree).
 
-Steps of OpTree's all-gather trees: closed forms for real radices, and the best tree of integer radices.
+Steps of OpTree's all-gather trees: closed forms for real radices, and the best tree with integer radices.
 
 Source  OpTree, section III-D.1, Theorems 1-3 with proofs, Table I, (1)-(3)
 
@@ -16,14 +16,14 @@ the O/E/O conversion of one cycle per flit, which the paper does not state (:cla
 
     T / S = 128 q / B + r + h / f,    h = 4 (pipelined: the last packet is converted alone), or 4 q (serial)
 
-T / S depends on d alone, so ratios of times are ratios of steps whatever the clock.
+T / S depends only on d, so ratios of times are ratios of steps for any clock.
 dS/dk = 0 is 2k^2 - (2k-1) ln n = 0; its larger root is the minimum. It is real for ln n >= 2, n >= 8.
 
 Table I, steps for n = 1024, w = 64 in parentheses: ring n - 1 (1023), neighbour exchange n/2 (512), WRHT with
 p = 2w + 1: p ceil(log_p n) + 1 (259), one stage ceil(n^2/8)/w (2048; the table prints 128), OpTree min_k S(k) (70). The
 available scan lacks the formulas; WRHT's is reconstructed from 259 and the text's ranking at w = 96 and 128.
 
-Integer radices. A tree on n nodes is its radices m_1 .. m_k >= 2. After j stages a node has at most
+Integer radices. A tree on n nodes is given by its radices m_1 .. m_k >= 2. After j stages a node has at most
 P_j = m_1 ... m_j chunks and its group has at most s_j = ceil(n / P_j) nodes; P_k >= n. The stage from P = P_{j-1} with
 radix m = m_j takes, by ``count``,
 
@@ -34,7 +34,7 @@ radix m = m_j takes, by ``count``,
     printed   Theorem 1's term, rounded up: ceil(n m / (8w)) on the ring, ceil(n m / (4w)) on a segment
 
 steps: s_j subsets in a group (groups use disjoint segments and share wavelengths), P chunks per node, one chunk per
-wavelength and step. On ``wdm-line`` stage 1 is on a segment too. The cost depends on (P, m) alone, because
+wavelength and step. On ``wdm-line`` stage 1 is on a segment too. The cost depends only on (P, m), because
 ceil(ceil(n/a)/b) = ceil(n/(ab)). So trees are walks 1 -> P_1 -> P_2 -> ... -> n over products, where n stands for all
 products of at least n, and the best tree is a shortest walk. The last radix is at most ceil(n/P).
 """
@@ -61,14 +61,14 @@ PAPER = "OpTree: an efficient algorithm for all-gather operation in optical inte
 
 
 #: Bandwidth of a wavelength [bytes/s] and reconfiguration delay [s] of the paper's simulations. The delay of O/E/O
-#: conversion is left out of (3): it is one cycle per flit, of a clock that the paper does not state.
+#: conversion is missing in (3): it is one cycle per flit, of a clock that the paper does not state.
 BANDWIDTH, RECONFIGURATION = 40e9 / 8, 25e-6
 #: Packet and flit [bytes].
 PACKET, FLIT = 128, 32
-#: Whether the conversion of flits overlaps with the transmission of the packets behind them.
+#: Whether the conversion of flits overlaps with the transmission of the following packets.
 CONVERSIONS = ("pipelined", "serial")
 COUNTS = ("lemma", "exact", "printed")
-#: Largest number of nodes whose trees are searched: the graph of products has about n ln n arcs.
+#: Maximum number of nodes for the search of trees: the graph of products has about n ln n arcs.
 MOST_NODES = 200_000
 _NEVER = np.iinfo(np.int64).max // 2
 
@@ -80,7 +80,7 @@ def _check(n: int, wavelengths: int) -> None:
 
 
 def leaves_bound(radix: int, depth: int) -> int:
-    """Most leaves of an m-ary tree of a depth (Lemma 2): m^k."""
+    """Maximum number of leaves of an m-ary tree of a given depth (Lemma 2): m^k."""
     return int(radix) ** int(depth)
 
 
@@ -94,13 +94,13 @@ def theorem_1(n: int, wavelengths: int, depth: float) -> float:
     """
     _check(n, wavelengths)
     if depth < 1:
-        msg = f"optree: a tree has at least depth 1, not {depth}"
+        msg = f"optree: the depth of a tree must be at least 1, not {depth}"
         raise BadInput(msg)
     return float(n * n ** (1.0 / depth) * (2 * depth - 1) / (8 * wavelengths))
 
 
 def theorem_2_root(n: int) -> float:
-    """The real k that minimizes Theorem 1's S(k), (2); 1 for n < 8, where S has no interior minimum."""
+    """Real k that minimizes Theorem 1's S(k), (2); 1 for n < 8, where S has no interior minimum."""
     log = math.log(n)
     if log < 2:
         return 1.0
@@ -108,21 +108,21 @@ def theorem_2_root(n: int) -> float:
 
 
 def theorem_2(n: int) -> int:
-    """The optimal depth by Theorem 2: the root rounded to the nearest integer."""
+    """Optimal depth by Theorem 2: the root rounded to the nearest integer."""
     return max(1, round(theorem_2_root(n)))
 
 
 def best_depth(n: int) -> int:
-    """The integer depth with the least S(k), by enumeration up to the root, beyond which S rises.
+    """Integer depth with minimum S(k), by enumeration up to the root, beyond which S increases.
 
-    The smallest one if several are equal; the number of wavelengths cancels.
+    The smallest if several are equal; the number of wavelengths cancels.
     """
     depths = range(1, max(2, math.ceil(math.log2(n)) + 2))
     return min(depths, key=lambda k: theorem_1(n, 1, k))
 
 
 def uniform_radix(n: int, depth: int) -> int:
-    """The least integer m with m^depth >= n: the m-ary tree of that depth."""
+    """Smallest integer m with m^depth >= n: the m-ary tree of that depth."""
     m = max(2, round(n ** (1.0 / depth)) - 1)
     while m**depth < n:
         m += 1
@@ -135,7 +135,7 @@ def optree_steps(n: int, wavelengths: int) -> float:
 
 
 def ring_steps(n: int, wavelengths: int = 1) -> int:
-    """Ring all-gather: every node forwards the chunk it received last, n - 1 steps on one wavelength."""
+    """Ring all-gather: every node forwards the chunk it received last; n - 1 steps on one wavelength."""
     _check(n, wavelengths)
     return n - 1
 
@@ -146,17 +146,17 @@ def neighbour_exchange_steps(n: int, wavelengths: int = 1) -> int:
     Raises
     ------
     BadInput
-        For odd n, where nodes cannot pair up.
+        For odd n, for which nodes cannot be paired.
     """
     _check(n, wavelengths)
     if n % 2:
-        msg = f"neighbour exchange: nodes pair up, so n must be even, not {n}"
+        msg = f"neighbour exchange: nodes work in pairs, so n must be even, not {n}"
         raise BadInput(msg)
     return n // 2
 
 
 def wrht_steps(n: int, wavelengths: int) -> int:
-    """WRHT adapted to all-gather, p = 2w + 1: p ceil(log_p n) + 1 (reconstructed, see the module)."""
+    """WRHT adapted to all-gather, p = 2w + 1: p ceil(log_p n) + 1 (reconstructed, see the module docstring)."""
     _check(n, wavelengths)
     p, levels, reach = 2 * wavelengths + 1, 0, 1
     while reach < n:
@@ -173,7 +173,7 @@ def one_stage_steps(n: int, wavelengths: int) -> int:
 def gather_bound(n: int, wavelengths: int, *, ring: bool = True) -> int:
     """Lower bound on the rounds of any all-gather by one-chunk circuits: every node receives n - 1 chunks.
 
-    Two fibres enter a node of a ring, one the end of a line; a fibre carries at most w chunks in a round.
+    Two fibres enter a node of a ring, one enters an end of a line; a fibre carries at most w chunks in a round.
     """
     _check(n, wavelengths)
     return -(-(n - 1) // (wavelengths * (2 if ring and n > 2 else 1)))
@@ -188,7 +188,7 @@ class Algorithm:
     printed: int
 
 
-#: Table I, in its order.
+#: Rows of Table I, in order.
 TABLE_I = (
     Algorithm("Ring", ring_steps, 1023),
     Algorithm("NE", neighbour_exchange_steps, 512),
@@ -201,7 +201,7 @@ TABLE_I = (
 def step_time(data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
     """Time of one step [s]: ``d/B + a``, d bytes on every wavelength."""
     if data < 0 or bandwidth <= 0 or delay < 0:
-        msg = f"optree: data {data} and delay {delay} must not be negative, bandwidth {bandwidth} must be positive"
+        msg = f"optree: data {data} and delay {delay} must be nonnegative, bandwidth {bandwidth} must be positive"
         raise BadInput(msg)
     return data / bandwidth + delay
 
@@ -213,7 +213,7 @@ def gather_time(steps: float, data: float, *, bandwidth: float = BANDWIDTH, dela
 
 @dataclass(frozen=True)
 class StepCost:
-    """Time of a step in packets and flits, see the module.
+    """Time of a step in packets and flits (see the module docstring).
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class StepCost:
     conversion
         ``pipelined`` or ``serial``.
     bandwidth, delay
-        Of a wavelength [bytes/s]; reconfiguration of a step [s].
+        Bandwidth of a wavelength [bytes/s]; reconfiguration delay of a step [s].
 
     Raises
     ------
@@ -241,13 +241,14 @@ class StepCost:
             raise BadInput(msg)
         if not (self.clock > 0 and self.bandwidth > 0 and self.delay >= 0):
             msg = (
-                f"optree: clock {self.clock}, bandwidth {self.bandwidth} must be positive, delay {self.delay} not less"
+                f"optree: clock {self.clock} and bandwidth {self.bandwidth} must be positive, "
+                f"delay {self.delay} must not be negative"
             )
             raise BadInput(msg)
 
     @staticmethod
     def packets(data: float) -> int:
-        """Packets of ``data`` bytes; the last one is padded."""
+        """Number of packets for ``data`` bytes; the last one is padded."""
         return max(math.ceil(data / PACKET), 0)
 
     def step(self, data: float) -> float:
@@ -278,7 +279,7 @@ class Fabric:
 
     @property
     def deepest(self) -> int:
-        """The largest depth: all radices 2."""
+        """Largest depth, with all radices 2."""
         return (self.n - 1).bit_length()
 
     def demand(self, product: int | I64, radix: int | I64) -> I64:
@@ -303,7 +304,7 @@ class Fabric:
         Raises
         ------
         BadInput
-            Unless the radices are integers of at least 2 whose product reaches n with the last one and not before.
+            If the radices are not integers of at least 2 whose product reaches n with the last one, not before.
         """
         check_radices(self.n, radices)
         products = np.concatenate([[1], np.cumprod(np.asarray(radices[:-1], dtype=np.int64))]).astype(np.int64)
@@ -312,7 +313,7 @@ class Fabric:
 
 
 def check_radices(n: int, radices: Sequence[int]) -> None:
-    """Check that the radices are a tree on n nodes.
+    """Check that the radices define a tree on n nodes.
 
     Raises
     ------
@@ -335,7 +336,7 @@ def check_radices(n: int, radices: Sequence[int]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """The graph of products: arc e goes from ``product[e]`` with ``radix[e]`` to ``reached[e]`` at ``cost[e]`` steps.
+    """Graph of products: arc e goes from ``product[e]`` with ``radix[e]`` to ``reached[e]`` at ``cost[e]`` steps.
 
     Arcs are sorted by product, then radix; nodes are 1 .. n. All arrays are ``(E,)``.
     """
@@ -358,7 +359,7 @@ class Walks:
         return order, heads, first
 
     def layers(self, depth: int) -> list[I64]:
-        """Least steps to every product by exactly j stages, j = 0 .. depth; ``(n + 1,)`` each, huge if unreachable."""
+        """Minimum steps to every product by exactly j stages, j = 0 .. depth; ``(n + 1,)`` each, huge if none."""
         order, heads, first = self._by_head
         reach = np.full(self.n + 1, _NEVER)
         reach[1] = 0
@@ -371,7 +372,7 @@ class Walks:
         return results
 
     def radices(self, layers: list[I64], depth: int) -> list[int]:
-        """The radices of a best tree of exactly that depth, traced back through the layers (smallest radices last)."""
+        """Trace the radices of a best tree of exactly that depth back through the layers (smallest radices last)."""
         order, heads, first = self._by_head
         results: list[int] = []
         at = self.n
@@ -387,7 +388,7 @@ class Walks:
 
 
 def walks(fabric: Fabric) -> Walks:
-    """The graph of products of a fabric.
+    """Build the graph of products of a fabric.
 
     Raises
     ------
@@ -421,7 +422,7 @@ class Tree:
 
 
 def best_by_depth(fabric: Fabric, graph: Walks | None = None) -> dict[int, Tree]:
-    """A best tree of every depth 1 .. ceil(log2 n)."""
+    """Find a best tree of every depth 1 .. ceil(log2 n)."""
     result = walks(fabric) if graph is None else graph
     layers = result.layers(fabric.deepest)
     return {
@@ -432,7 +433,7 @@ def best_by_depth(fabric: Fabric, graph: Walks | None = None) -> dict[int, Tree]
 
 
 def best_tree(fabric: Fabric, depth: int = 0) -> Tree:
-    """A best tree of the given depth, or (0) of all depths, the shallowest if several are equal.
+    """Find a best tree of the given depth, or (0) of all depths; the shallowest if several are equal.
 
     Raises
     ------
@@ -449,7 +450,7 @@ def best_tree(fabric: Fabric, depth: int = 0) -> Tree:
 
 
 def uniform_tree(fabric: Fabric, depth: int) -> Tree:
-    """The m-ary tree of a depth with the least m that has n leaves, without superfluous stages."""
+    """Build the m-ary tree of a depth with the smallest m for n leaves, without superfluous stages."""
     m, product, radices = uniform_radix(fabric.n, depth), 1, []
     while product < fabric.n:
         radices.append(min(m, -(-fabric.n // product)))

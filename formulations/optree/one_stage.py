@@ -13,7 +13,7 @@ min sum_c y_c  s.t.
 
 Bounds and optimum: :mod:`opticoll.formulations.rounds`. The LP relaxation gives the arc-counting bound
 without rounding. An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 for a
-route not taken, so large ones need no x. The checker reads either and tests every arc and wavelength.
+route not taken, so large instances need no x. The checker reads either and tests every arc and wavelength.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
     from opticoll.instances.servers import WdmFibres
 
 NAME = "optree.one-stage"
-#: Largest number of nodes whose pairs are listed and checked.
+#: Maximum number of nodes whose pairs are listed and checked.
 MOST_NODES = 1024
-#: Entries (wavelength, arc) that the checker handles at a time.
+#: Number of (wavelength, arc) entries that the checker handles at a time.
 BLOCK = 4_000_000
-#: Largest matrix that is built.
+#: Maximum size of a matrix that is built.
 MOST_NONZEROS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class AllToAll:
-    """Data of the model: the fibres and the number of wavelengths to choose from."""
+    """Data of the model: fibres and number of available wavelengths."""
 
     fibres: WdmFibres
     colours: int
@@ -78,12 +78,12 @@ class AllToAll:
 
     @property
     def routes(self) -> int:
-        """Routes |R|."""
+        """Number of routes |R|."""
         return self.n * (self.n - 1) * (2 if self.fibres.circular else 1)
 
     @cached_property
     def taken(self) -> tuple[I64, I64]:
-        """Every arc of every route: the arc, and the route, ``(uses,)`` each."""
+        """Arc and route of every use of an arc by a route, ``(uses,)`` each."""
         span, _, owner = arcs_taken(self.n, *self.ends)
         up, down = self.fibres.arcs_onward()
         return np.where(self.ends[2][owner], up[span], down[span]), owner
@@ -95,7 +95,7 @@ class AllToAll:
 
     @property
     def nonzeros(self) -> int:
-        """Entries of the matrix."""
+        """Number of nonzero entries of the matrix."""
         n, count = self.n, self.colours
         hops = n * n * (n - 1) if self.fibres.circular else n * (n * n - 1) // 3
         return count * (self.routes + hops + self.fibres.arcs + 2) - 2
@@ -115,7 +115,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> AllToAll:
         raise NotApplicable(msg)
     colours = int((parameters or {}).get("colours", 0))
     if colours < 0:
-        msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for Lemma 1's"
+        msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for that of Lemma 1"
         raise NotApplicable(msg)
     return AllToAll(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
 
@@ -237,7 +237,7 @@ def index_sets(data: AllToAll, _values: object = None) -> dict[str, Names]:
 
 
 def links(data: AllToAll, values: Mapping[str, F64]) -> Links:
-    """Circuits over every fibre, within the rounds that its wavelengths take."""
+    """Number of circuits over every fibre, within the rounds that its wavelengths need."""
     taken = _matrix_or_colours(data, values)
     used = np.zeros(data.routes) if taken is None else np.bincount(taken[0], minlength=data.routes)
     arc, route = data.taken
@@ -262,11 +262,11 @@ def residuals(data: AllToAll, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
-    """Most circuits of one wavelength on one arc; ``routes`` and ``colours`` are ``(K,)``."""
+    """Maximum number of circuits of one wavelength on an arc; ``routes`` and ``colours`` are ``(K,)``."""
     n = data.n
     source, target, onward = (part[routes] for part in data.ends)
     lower = np.where(onward, source, target)
-    upper = lower + np.where(onward, target - source, source - target) % n  # beyond n: round the end
+    upper = lower + np.where(onward, target - source, source - target) % n  # beyond n: wraps around
     _, row = np.unique(colours * 2 + onward, return_inverse=True)
     order = np.argsort(row, kind="stable")
     row, lower, upper = row[order], lower[order], upper[order]
@@ -285,15 +285,15 @@ def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
 
 
 def objective(data: AllToAll, values: Mapping[str, F64]) -> float:
-    """Wavelengths in use."""
+    """Number of wavelengths in use."""
     read = _matrix_or_colours(data, values)
     return np.inf if read is None else float(np.unique(read[1]).size)
 
 
 def bounds(data: AllToAll) -> list[Bound]:
-    """The arc-counting bound, and the closed form that an assignment attains for every n."""
+    """Arc-counting bound, and the closed form that an assignment attains for every n."""
     n, ring = data.n, data.fibres.circular
-    reason = "shortest paths take more arcs than fewer wavelengths have" if ring else "pairs across the middle arc"
+    reason = "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
     return [
         Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
         Bound("full-circles" if ring else "chains", float(wavelengths_needed(n, ring=ring)),
@@ -302,7 +302,7 @@ def bounds(data: AllToAll) -> list[Bound]:
 
 
 def refute(data: AllToAll) -> Bound | None:
-    """Infeasibility, if ``colours`` is below the number of wavelengths needed."""
+    """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""
     needed = wavelengths_needed(data.n, ring=data.fibres.circular)
     if data.colours >= needed:
         return None
@@ -311,7 +311,7 @@ def refute(data: AllToAll) -> Bound | None:
 
 
 def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
-    """Wavelengths, Lemma 1's number, and rounds on the fibres' wavelengths."""
+    """Wavelengths, Lemma 1's number, and rounds with the fibres' wavelengths."""
     lemma = lemma_1(data.n, ring=data.fibres.circular)
     return {
         "wavelengths": value,
@@ -323,7 +323,7 @@ def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None
 
 
 def values_of(data: AllToAll) -> dict[str, F64]:
-    """The assignment in closed form, as ``route_colour``."""
+    """The closed-form assignment, as ``route_colour``."""
     n, ring = data.n, data.fibres.circular
     pairs = assign(n, ring=ring)
     onward, colour = pairs.by_pair()
@@ -333,7 +333,7 @@ def values_of(data: AllToAll) -> dict[str, F64]:
 
 
 def decode(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedule:
-    """The circuits, in as many rounds as the fibres' wavelengths take; chunk s n + t goes from s to t.
+    """Return the circuits, in as many rounds as the fibres' wavelengths need; chunk s n + t goes from s to t.
 
     Raises
     ------
@@ -354,7 +354,7 @@ def decode(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedule:
 
 
 def replay(data: AllToAll, schedule: RoundSchedule) -> dict[str, float]:
-    """Violations of a schedule of rounds: one circuit of a wavelength on an arc, one chunk per circuit."""
+    """Violations of a schedule of rounds: one circuit per wavelength on an arc, one chunk per circuit."""
     limits = Limits(data.fibres.wavelengths, waveguides=1, ports=None, load=1)
     return violations(data.fibres, collective("all-to-all", data.n), limits, schedule)
 
@@ -366,7 +366,7 @@ FORMULATION = Formulation(
     title="One-stage all-to-all on an optical line or ring: fewest wavelengths",
     sense="min",
     problem="MILP",
-    parameters=(Parameter("colours", int, default=0, help="wavelengths the model may use; 0: Lemma 1's number"),),
+    parameters=(Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,

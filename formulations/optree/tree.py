@@ -1,7 +1,7 @@
-r"""All-gather tree on an optical line or ring: integer radices of the stages for the fewest steps.
+r"""All-gather tree on an optical line or ring: integer radices of the stages with fewest steps.
 
 Source  OpTree, Theorems 1 and 2, in integers
-Sets    P in 1 .. n products of radices so far, n standing for every product of at least n; e in E stages (P,m):
+Sets    P in 1 .. n products of radices so far, where n stands for all products of at least n; e in E stages (P,m):
         P < n, 2 <= m <= ceil(n/P), from P to min(P m, n), by P, then m
 Data    c_e steps of the stage, by ``count`` (:mod:`opticoll.formulations.optree`); k = ``depth`` (0: any)
 Vars    y_e in {0,1} whether the tree has stage e, (|E|,)
@@ -12,10 +12,10 @@ min sum_e c_e y_e  s.t.
 
 |E| is about n ln n. Without ``stages`` the matrix is that of a shortest walk, and its vertices are integral.
 
-Optimum: dynamic programming over stages. Its least steps to every product are potentials; the bound follows once every
-stage is checked against them. Any duals of ``walk`` are potentials that bound the optimum.
+Optimum: dynamic programming over stages. Its minimum steps to every product are potentials; the bound follows once
+every stage is checked against them. Any duals of ``walk`` are potentials that bound the optimum.
 
-A tree may also be given as ``radices`` alone, (k,). The checker reads either. Up to ``CHECKED_NODES`` nodes it also
+A tree may also be given by its ``radices`` alone, (k,). The checker reads either. Up to ``CHECKED_NODES`` nodes it also
 builds the schedule, circuit by circuit, and counts its violations and the rounds beyond the count (``exact`` and
 ``lemma``).
 
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
     from opticoll.instances.servers import WdmFibres
 
 NAME = "optree.tree"
-#: Largest number of nodes for which the checker builds the schedule.
+#: Maximum number of nodes for which the checker builds the schedule.
 CHECKED_NODES = 128
 
 
 @dataclass(frozen=True, eq=False)
 class TreeChoice:
-    """Data of the model: the fibres, the count of stages' steps, and the depth (0: any).
+    """Data of the model: fibres, count of the stages' steps, and depth (0: any).
 
-    ``data`` of a node [bytes] (0: not given) and ``cost`` give the time of the tree.
+    ``data`` per node [bytes] (0: not given) and ``cost`` determine the time of the tree.
     """
 
     fibres: WdmFibres
@@ -76,7 +76,7 @@ class TreeChoice:
 
     @cached_property
     def layers(self) -> list[I64]:
-        """Least steps to every product by exactly j stages, ``(n + 1,)`` each, up to ``depth`` or the largest."""
+        """Minimum steps to every product by exactly j stages, ``(n + 1,)`` each, up to ``depth`` or the largest."""
         return self.graph.layers(self.depth or self.fabric.deepest)
 
 
@@ -97,14 +97,14 @@ def prepare(instance: object, parameters: Settings | None = None) -> TreeChoice:
         raise NotApplicable(msg)
     depth = int(given.get("depth", 0))
     if not 0 <= depth <= fabric.deepest:
-        msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}, 0 means any"
+        msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
         raise NotApplicable(msg)
     size, clock = float(given.get("data", 0.0)), float(given.get("clock", 0.0))
     if not (0 <= size < math.inf and 0 <= clock < math.inf):
         msg = f"{NAME}: data={size} bytes and clock={clock} Hz must be at least 0 and finite"
         raise NotApplicable(msg)
     if clock and not size:
-        msg = f"{NAME}: clock={clock} is for the time of a message; set data=BYTES too"
+        msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
         raise NotApplicable(msg)
     cost = theory.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
     return TreeChoice(fibres, fabric, depth, size, cost)
@@ -173,7 +173,7 @@ def estimate(data: TreeChoice) -> dict[str, int]:
 
 
 def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
-    """The radices, first stage first; None if the values are not a walk from 1 to n."""
+    """Read the radices, first stage first; None if the values are not a walk from 1 to n."""
     if "radices" in values:
         given = np.asarray(values["radices"], dtype=float)
         if given.ndim != 1 or not np.isfinite(given).all() or (given != np.rint(given)).any() or (given > 2**31).any():
@@ -252,9 +252,10 @@ def objective(data: TreeChoice, values: Mapping[str, F64]) -> float:
 
 
 def certify(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that any potentials of products prove; not for a fixed depth.
+    """Bound proven by any potentials of products; not for a fixed depth.
 
-    With u the duals of ``walk`` (either sign): the least c_e + u_P - u_Q, if negative, counts once per possible stage.
+    With u the duals of ``walk`` (either sign): the smallest c_e + u_P - u_Q, if negative, counts once per possible
+    stage.
     """
     if "walk" not in duals or data.depth:
         return None
@@ -272,15 +273,15 @@ def certify(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
             best = max(best, outward.sum_down(terms))
     if not np.isfinite(best):
         return None
-    # ``best`` is rounded down, so round-off cannot lift it past an integer.
+    # ``best`` is rounded down, so round-off cannot lift it above an integer.
     reason = "no stage is cheaper than the difference of its products' potentials"
     return Bound("potentials", float(np.ceil(best)), reason, "optree")
 
 
 def bounds(data: TreeChoice) -> list[Bound]:
-    """Least steps by dynamic programming, checked against every stage; and the chunks that a node receives.
+    """Bounds from dynamic programming, checked against every stage, and from the chunks that a node receives.
 
-    The first holds for the given count. The second holds for any all-gather, so for the schedule of a tree too, but not
+    The first holds for the given count. The second holds for any all-gather, and so for the schedule of a tree, but not
     for the steps of count ``printed``.
     """
     layers, graph = data.layers, data.graph
@@ -291,7 +292,7 @@ def bounds(data: TreeChoice) -> list[Bound]:
             msg = f"{NAME}: a stage has a lower cost than the potentials of the dynamic program"
             raise ArithmeticError(msg)
     results = [
-        Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the least steps to its product",
+        Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the minimum steps to its product",
               "optree", exact=True, detail={"depth": depth}),
     ]  # fmt: skip
     if data.fabric.count != "printed":
@@ -330,14 +331,14 @@ def describe(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
 
 
 def restriction(data: TreeChoice) -> str | None:
-    """The count of steps, unless it is exact, and the depth."""
+    """Restriction to the count of steps, unless it is exact, and to the depth."""
     rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
     parts = [rule.get(data.fabric.count), f"at depth {data.depth}" if data.depth else None]
     return ", ".join(part for part in parts if part) or None
 
 
 def decode(data: TreeChoice, values: Mapping[str, F64]) -> RoundSchedule:
-    """The schedule of the tree, circuit by circuit.
+    """Return the schedule of the tree, circuit by circuit.
 
     Raises
     ------
@@ -346,7 +347,7 @@ def decode(data: TreeChoice, values: Mapping[str, F64]) -> RoundSchedule:
     """
     radices = radices_of(data, values)
     if radices is None:
-        msg = f"{NAME}: the values are not a tree: its stages must be a walk from 1 to {data.fabric.n}"
+        msg = f"{NAME}: the values are not a tree: the stages must be a walk from 1 to {data.fabric.n}"
         raise NotApplicable(msg)
     return tree_schedule(data.fibres, radices)
 
@@ -362,9 +363,9 @@ FORMULATION = Formulation(
         Parameter("count", str, default="lemma", help="steps of a stage: Lemma 1 as printed, the proven minimum, or "
                   "Theorem 1's terms", choices=COUNTS),
         Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
-        Parameter("data", float, default=0.0, help="bytes of a node, for the time in packets; 0: no time"),
+        Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time"),
         Parameter("clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none"),
-        Parameter("conversion", str, default="pipelined", help="conversion of flits: behind transmission, or after it",
+        Parameter("conversion", str, default="pipelined", help="conversion of flits: during transmission, or after it",
                   choices=theory.CONVERSIONS),
     ),
     prepare=prepare,

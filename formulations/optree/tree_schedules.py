@@ -2,16 +2,16 @@ r"""All-gather schedules on optical lines and rings, circuit by circuit: tree, o
 
 Source  OpTree, sections III-C and III-D.1; ring and neighbour exchange: Chen et al., HPC Asia 2005
 
-*Tree.* Groups of consecutive nodes are cut into m_j subgroups each, sizes as equal as can be, larger ones first. Before
-stage j every group has every chunk at exactly one *label*; labels 0 .. s-1 (s = ceil(n/P_{j-1})) are its nodes in
-order, and if a group has only s - 1 nodes its last node has two labels. A chunk at the node in place q of a subgroup
-goes to label q of each of the other subgroups of its group (an extra label comes after the last subgroup's places). So
-a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks each, no stage
-takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree`:
+*Tree.* Groups of consecutive nodes are cut into m_j subgroups each, sizes as equal as possible, larger ones first.
+Before stage j every group has every chunk at exactly one *label*; labels 0 .. s-1 (s = ceil(n/P_{j-1})) are its nodes
+in order, and if a group has only s - 1 nodes its last node has two labels. A chunk at the node in position q of a
+subgroup goes to label q of each of the other subgroups of its group (an extra label comes after the last subgroup's
+positions). So a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks
+each, no stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree`:
 
     stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds`,
                          alternately mirrored
-    any other stage      circuits run towards their target inside the segment; intervals of a line are coloured with
+    any other stage      circuits run towards their target inside the segment; intervals on a line are coloured with
                          as many wavelengths as the busiest arc has circuits. Segments of groups are disjoint, so all
                          groups are coloured at once
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import I64, Mask
     from opticoll.instances.servers import WdmFibres
 
-#: Largest number of arcs of all light paths that is listed.
+#: Maximum total number of arcs of light paths that are listed.
 MOST_PATH_ARCS = 60_000_000
 
 
@@ -55,16 +55,16 @@ class _Sends:
 
 
 def violations(fibres: WdmFibres, schedule: RoundSchedule | None) -> dict[str, float]:
-    """Violations that the check of rounds finds in an all-gather on these fibres."""
-    # One circuit of a wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths.
+    """Violations found by the check of rounds in an all-gather on these fibres."""
+    # One circuit per wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths.
     limits = Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
     return round_violations(fibres, collective("all-gather", fibres.n), limits, schedule)
 
 
 def interval_colours(first: I64, last: I64) -> I64:
-    """Colours of intervals ``[first, last)`` on a line, as few as the largest number that overlap in a point.
+    """Colours of intervals ``[first, last)`` on a line, as few as the largest number overlapping at a point.
 
-    In the order of first points, interval k follows the one with the (k - L)-th last point in the chain of its
+    Ordered by first points, interval k follows the one with the (k - L)-th last point in the chain of its
     colour, L being the largest overlap: of the k - 1 that began before, at most L - 1 overlap it.
     """
     count = first.size
@@ -86,7 +86,7 @@ def interval_colours(first: I64, last: I64) -> I64:
 
 
 def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
-    """One stage as rounds: wavelengths by colour, paths by direction."""
+    """Turn one stage into rounds: wavelengths by colour, paths by direction."""
     n, w = fibres.n, fibres.wavelengths
     hops = np.where(sends.onward, sends.target - sends.source, sends.source - sends.target) % n
     if int(hops.sum()) > MOST_PATH_ARCS:
@@ -99,7 +99,7 @@ def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
 
 
 def _on_segments(fibres: WdmFibres, sends: _Sends) -> RoundSchedule:
-    """A stage whose circuits do not wrap round: both directions coloured as intervals."""
+    """Schedule a stage whose circuits do not wrap around: both directions coloured as intervals."""
     colour = np.zeros(sends.source.size, dtype=np.int64)
     for way in (True, False):
         indices = np.flatnonzero(sends.onward == way)
@@ -111,13 +111,13 @@ def _on_segments(fibres: WdmFibres, sends: _Sends) -> RoundSchedule:
 
 @dataclass(frozen=True)
 class _Groups:
-    """Groups of consecutive nodes: first node and number of nodes of each; ``(G,)``."""
+    """Groups of consecutive nodes: first node and size of each; ``(G,)``."""
 
     start: I64
     size: I64
 
     def cut(self, radix: int) -> tuple[_Groups, I64]:
-        """Subgroups of every group, larger ones first, and the group of each subgroup."""
+        """Cut every group into subgroups, larger ones first, and return them with the group of each."""
         parts = np.minimum(self.size, radix)
         owner = np.repeat(np.arange(self.start.size), parts)
         number = np.arange(owner.size) - np.repeat(np.cumsum(parts) - parts, parts)
@@ -127,12 +127,12 @@ class _Groups:
 
 
 def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
-    """All-gather by a tree, see the module.
+    """All-gather by a tree (see the module docstring).
 
     Raises
     ------
     BadInput
-        For radices that are not a tree on these nodes.
+        For radices that do not define a tree on these nodes.
     NotApplicable
         For fibres that are not intact, or too many nodes or arcs of light paths to list.
     """
@@ -167,7 +167,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
 
 
 def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], senders: I64, receivers: I64, subset: I64) -> RoundSchedule:
-    """Stage 1 on a ring: every subset between its members ``senders`` and ``receivers`` by full circles."""
+    """Stage 1 on a ring: connect every subset's ``senders`` and ``receivers`` by full circles."""
     members = int(max(senders.max(), receivers.max())) + 1
     subsets = int(subset.max()) + 1
     plain, mirrored = (assign(members, ring=True, mirrored=odd) for odd in (False, True))
@@ -217,10 +217,10 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
     _refuse_broken(fibres)
     n = fibres.n
     if not fibres.circular or n % 2 or (fibres.wavelengths < 2 and n > 2):
-        msg = f"{fibres.spec}: neighbour exchange takes a ring of an even number of nodes and 2 wavelengths"
+        msg = f"{fibres.spec}: neighbour exchange needs a ring with an even number of nodes and 2 wavelengths"
         raise BadInput(msg)
     node = np.arange(n)
-    last = node[:, None]  # chunks that a node received last; at first its own
+    last = node[:, None]  # chunks that a node received last; initially its own
     columns: list[list[I64]] = [[], [], [], [], []]
     for number in range(n // 2):
         up = node % 2 == number % 2
@@ -240,7 +240,7 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
 
 
 def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:
-    """The fabric of an instance."""
+    """Return the fabric of an instance."""
     return Fabric(fibres.n, fibres.wavelengths, fibres.circular, count)
 
 

@@ -5,7 +5,8 @@ Wavelengths of a one-stage all-to-all on a line or ring of n nodes (OpTree, Lemm
 Source  OpTree, Lemma 1; ring: Bermond et al., ICALP 1996. Cycle covers of K_n: Bermond, Coudert, Chacon & Tillerot,
         SPAA 2003; matchings: D. Koenig, Math. Annalen 77, 1916
 
-Every ordered pair (u,v) gets a direction and a wavelength; two pairs of one wavelength and direction share no arc.
+Every ordered pair (u,v) gets a direction and a wavelength; two pairs with the same wavelength and direction share no
+arc.
 
 Bounds. Line: the arc between nodes i-1 and i carries i (n-i) pairs, at most floor(n^2/4). Ring: shortest paths take
 n floor(n^2/4) arcs in all (n odd: n (1 + ... + p) 2, n even: n p^2) and there are 2n arcs, so ceil(floor(n^2/4)/2).
@@ -13,7 +14,7 @@ n floor(n^2/4) arcs in all (n odd: n (1 + ... + p) 2, n even: n p^2) and there a
 Assignments that meet the bounds, in closed form.
 
 Line, h = floor(n/2), pairs u < v (the others in mirror image, on the other fibres): a wavelength for every (l,r) with
-l < h <= r, which holds the pair itself, the pair (u,v) of the left half with v = l and h + u = r, and the pair (u,v)
+l < h <= r, which carries the pair itself, the pair (u,v) of the left half with v = l and h + u = r, and the pair (u,v)
 of the right half with u = r and n - 1 - v = l. These are disjoint: one ends where the next begins or before.
 
 Ring, n = 2p or 2p + 1, node i opposite to node i + p (i < p), and if n is odd one more node z = 2p:
@@ -56,12 +57,12 @@ if TYPE_CHECKING:
 
 
 def offsets(length: ArrayLike) -> I64:
-    """Starts of rows of these lengths, ``(rows + 1,)``; the last is the number of entries."""
+    """Starts of rows with these lengths, ``(rows + 1,)``; the last is the number of entries."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length, dtype=np.int64)])
 
 
 def positions(start: I64, rows: I64) -> tuple[I64, I64]:
-    """Entries of the selected rows, one after the other: index into ``rows`` and index into ``entries``."""
+    """Concatenated entries of the selected rows: index into ``rows`` and index into ``entries``."""
     length = np.diff(start)[rows]
     owner = np.repeat(np.arange(length.size), length)
     return owner, np.arange(owner.size) + (start[:-1][rows] - offsets(length)[:-1])[owner]
@@ -72,9 +73,9 @@ def select(start: I64, entries: I64, rows: I64) -> tuple[I64, I64]:
     return offsets(np.diff(start)[rows]), entries[positions(start, rows)[1]]
 
 
-#: Most (chunk, vertex) pairs in Pre or Post.
+#: Maximum number of (chunk, vertex) pairs in Pre or Post.
 MOST_PAIRS = 20_000_000
-#: Largest collective file [bytes].
+#: Size limit of a collective file [bytes].
 MOST_BYTES = 64_000_000
 
 
@@ -87,11 +88,11 @@ class Collective:
     name
         Name in records and messages.
     n, chunks
-        Vertices and chunks.
+        Numbers of vertices and chunks.
     pre, post
         Distinct pairs (chunk, vertex), sorted, ``(P, 2)`` and ``(Q, 2)``.
     summing
-        Whether Pre holds contributions to sums (see the module) or copies.
+        Whether Pre contains contributions to sums (see the module docstring) or copies.
 
     Raises
     ------
@@ -127,7 +128,7 @@ class Collective:
         return self.post[~np.isin(self.key(self.post), self.key(self.pre))]
 
     def key(self, pairs: I64) -> I64:
-        """One number per (chunk, vertex) pair: ``chunk n + vertex``."""
+        """Number (chunk, vertex) pairs as ``chunk n + vertex``."""
         return pairs[:, 0] * self.n + pairs[:, 1]
 
     @cached_property
@@ -152,7 +153,7 @@ class Collective:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a collective that is scheduled on its own, as copies.
+    """A part of a collective that is scheduled separately, as copies.
 
     ``backwards``: the schedule of ``copying`` is run backwards in time, against the arcs, with sums instead of copies.
     """
@@ -164,7 +165,7 @@ class Phase:
 def phases(collective: Collective) -> tuple[Phase, ...]:
     """Decompose a collective into phases.
 
-    Copies are one phase. Sums with one target per chunk are the spreading of that chunk from its target, backwards.
+    Copies are one phase. Sums with one target per chunk are the spreading of that chunk from its target, run backwards.
     Chunks with k > 1 targets are summed at the ``c mod k``-th target of chunk c and copied from there, which makes an
     all-reduce a reduce-scatter followed by an all-gather.
     """
@@ -198,7 +199,7 @@ def _pairs(rows: ArrayLike, collective: Collective, name: str) -> I64:
 
 
 def _fan(chunks: I64, vertices: I64) -> I64:
-    """Every chunk with every vertex."""
+    """Pair every chunk with every vertex."""
     return np.column_stack([np.repeat(chunks, vertices.size), np.tile(vertices, chunks.size)])
 
 
@@ -225,7 +226,7 @@ def _exchanged(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
 
 
 def _backwards(chunks: Chunks) -> Chunks:
-    """Pre and Post exchanged."""
+    """Exchange Pre and Post."""
 
     def exchanged(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
         count, pre, post = chunks(ranks, root, pieces)
@@ -254,14 +255,14 @@ COLLECTIVES = tuple(_NAMED)
 
 
 def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int = 0, pieces: int = 1) -> Collective:
-    """A collective by name.
+    """Build a collective by name.
 
     Parameters
     ----------
     name
         One of :data:`COLLECTIVES`, or ``file:PATH`` (see :func:`read_collective`).
     n
-        Vertices of the topology.
+        Number of vertices of the topology.
     ranks
         Participating vertices, in order; all by default.
     root
@@ -363,7 +364,7 @@ def whole_fibres(instance: object, where: str) -> WdmFibres:
     Raises
     ------
     NotApplicable
-        If it is not.
+        If it is not such an instance.
     """
     if not isinstance(instance, WdmFibres):
         spec = getattr(instance, "spec", type(instance).__name__)
@@ -381,13 +382,13 @@ def lemma_1(n: int, *, ring: bool) -> int:
 
 
 def wavelengths_needed(n: int, *, ring: bool) -> int:
-    """The proven minimum: ceil(floor(n^2/4)/2) on a ring, floor(n^2/4) on a line."""
+    """Proven minimum: ceil(floor(n^2/4)/2) on a ring, floor(n^2/4) on a line."""
     crossing = n * n // 4
     return -(-crossing // 2) if ring else crossing
 
 
 def load_bound(n: int, *, ring: bool) -> int:
-    """The lower bound by counting arcs, computed from distances rather than from the closed form."""
+    """Lower bound from counting arcs, computed from distances rather than from the closed form."""
     distance = np.arange(n, dtype=np.int64)
     if not ring:
         return int((distance * (n - distance)).max(initial=0))
@@ -408,7 +409,7 @@ class Assignment:
     colour
         Wavelength within its direction, from 0.
     colours
-        Wavelengths used onward and backward.
+        Numbers of wavelengths used onward and backward.
     """
 
     n: int
@@ -420,7 +421,7 @@ class Assignment:
 
     @property
     def wavelengths(self) -> int:
-        """Number of wavelengths, the maximum of both directions."""
+        """Number of wavelengths, the maximum over both directions."""
         return max(self.colours)
 
     def by_pair(self) -> tuple[Mask, I64]:
@@ -431,12 +432,12 @@ class Assignment:
 
 
 def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
-    """An optimal assignment, see the module; ``mirrored`` reverses every pair (and swaps the two directions).
+    """Build the optimal assignment of the module docstring; ``mirrored`` reverses every pair and swaps directions.
 
     Raises
     ------
     BadInput
-        Unless ``2 <= n <= MOST_NODES``.
+        If ``2 <= n <= MOST_NODES`` does not hold.
     """
     if not 2 <= n <= MOST_NODES:
         msg = f"one-stage assignment: n must be from 2 to {MOST_NODES}, not {n}"
@@ -497,7 +498,7 @@ def arcs_taken(n: int, source: I64, target: I64, onward: Mask) -> tuple[I64, I64
     start
         Spans of pair k are ``span[start[k] : start[k + 1]]``.
     owner
-        The pair of every span.
+        Pair of every span.
     """
     hops = np.where(onward, target - source, source - target) % n
     start = offsets(hops)
@@ -528,24 +529,24 @@ def conflicts(n: int, pairs: Assignment, *, ring: bool) -> int:
 
 
 def matchings(n: int, source: I64, target: I64, colours: int) -> I64:
-    """A matching for every switch: ``match[q, i]`` is the server that i sends to on switch q, -1 for none.
+    """Find a matching for every switch: ``match[q, i]`` is the server to which i sends on switch q, -1 for none.
 
-    Each edge gets a colour that is free at both ends; if there is none, the alternating path of one free colour of each
+    Each edge gets a colour that is free at both ends; if there is none, the alternating path of a free colour of each
     end is swapped. O(E n) steps, far fewer in practice.
 
     Parameters
     ----------
     n
-        Servers.
+        Number of servers.
     source, target
         Ends of every circuit, parallel ones repeated, ``(E,)``.
     colours
-        Switches D.
+        Number of switches D.
 
     Raises
     ------
     BadInput
-        If some server has more circuits out or in than there are switches.
+        If a server has more outgoing or incoming circuits than there are switches.
     """
     for name, ends in (("out of", source), ("into", target)):
         degree = np.bincount(ends, minlength=n)

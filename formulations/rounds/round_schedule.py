@@ -54,9 +54,9 @@ MOST_NUMBERED = 2**32
 CIRCUITS = ("circuit_round", "circuit_source", "circuit_target", "circuit_wavelength")
 TRANSFERS = ("transfer_round", "transfer_source", "transfer_target", "transfer_chunk")
 BLOCKS = ("paths", "lasers", "photodiodes", "waveguides", "payload", "causality", "redundant", "post")
-#: Largest number of rounds, if there are fewer transfers and circuits.
+#: Maximum number of rounds, unless there are more transfers and circuits.
 MOST_ROUNDS = 2**20
-#: Most (chunk, vertex, contribution) triples of sums that are replayed at a time.
+#: Maximum number of (chunk, vertex, contribution) triples of sums replayed at a time.
 MOST_STATES = 30_000_000
 
 
@@ -69,11 +69,11 @@ class Limits:
     wavelengths
         Number of wavelengths: lasers of a LIGHTPATH tile, channels of a WDM fibre.
     waveguides
-        Most circuits of one wavelength on an arc.
+        Maximum number of circuits of one wavelength on an arc.
     ports
-        Most circuits of one wavelength that a vertex sends, and that it receives; None for no limit.
+        Maximum number of circuits of one wavelength that a vertex sends, and that it receives; None for no limit.
     load
-        Most chunks per circuit and round; None for no limit (the cost model then determines the duration of a round).
+        Maximum number of chunks per circuit and round; None for no limit (the cost model then sets a round's length).
     """
 
     wavelengths: int
@@ -146,7 +146,7 @@ class RoundSchedule:
         return replace(self, circuit_round=self.circuit_round + rounds, transfer_round=self.transfer_round + rounds)
 
     def backwards(self, arc_of: I64) -> RoundSchedule:
-        """The schedule backwards in time, with every transfer reversed and adding.
+        """Reverse the schedule in time: every transfer runs the other way and adds.
 
         ``arc_of[a]`` is the arc opposite to arc a of this schedule's topology.
         """
@@ -182,7 +182,7 @@ def direct(
     *,
     adds: ArrayLike | bool = False,
 ) -> RoundSchedule:
-    """A schedule in which every circuit carries one chunk (all arrays ``(K,)``, paths as in the module)."""
+    """Return a schedule in which every circuit carries one chunk (all arrays ``(K,)``, paths as in the module)."""
     when, source, target = (np.asarray(a, dtype=np.int64) for a in (rounds, sources, targets))
     return RoundSchedule(
         when,
@@ -245,21 +245,21 @@ def _column(size: Size, high: int | Size, axis: str, entries: str) -> Array:
 
 
 def stated(schedule: RoundSchedule | None, name: str) -> RoundSchedule:
-    """The schedule that values hold.
+    """Return the schedule, or refuse values without one.
 
     Raises
     ------
     NotApplicable
-        If they hold none.
+        If there is no schedule.
     """
     if schedule is None:
-        msg = f"{name}: the values hold no schedule"
+        msg = f"{name}: the values contain no schedule"
         raise NotApplicable(msg)
     return schedule
 
 
 def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """Read a schedule from named arrays; None if one is missing or not of whole numbers, or if sizes disagree."""
+    """Read a schedule from named arrays; None if one is missing or not integer, or if sizes disagree."""
     arrays: dict[str, Any] = {}
     for name in _NAMES:
         if name not in values:
@@ -282,7 +282,7 @@ def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
 
 
 def opposite_arcs(topology: Topology, reversed_copy: Topology) -> I64:
-    """The arc of ``topology`` opposite to every arc of ``reversed_copy``, its reversed copy, ``(m,)``."""
+    """For every arc of ``reversed_copy``, the opposite arc of ``topology``, ``(m,)``."""
     of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
     return np.asarray(
         [of[v, u] for u, v in zip(reversed_copy.tail.tolist(), reversed_copy.head.tolist(), strict=True)],
@@ -293,7 +293,7 @@ def opposite_arcs(topology: Topology, reversed_copy: Topology) -> I64:
 def violations(
     topology: Topology, collective: Collective, limits: Limits, schedule: RoundSchedule | None
 ) -> dict[str, float]:
-    """Number of violations of each block (see the module); infinite without a valid schedule."""
+    """Number of violations of each block (see the module); infinite if there is no valid schedule."""
     if schedule is None or not _in_range(topology, collective, schedule):
         return dict.fromkeys(BLOCKS, np.inf)
     counts = dict.fromkeys(BLOCKS, 0.0)
@@ -382,7 +382,7 @@ def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]
     keys, since = keys[first], since[first]
 
     def held_since(pairs: I64) -> I64:
-        """The round after which a pair is held; the largest integer for never."""
+        """Round after which each pair is held; the largest integer if never."""
         if keys.size == 0:
             return np.full(pairs.size, np.iinfo(np.int64).max)
         at = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)

@@ -9,7 +9,7 @@ foreign_schedules   schedules of TE-CCL, msccl-tools and ForestColl, read and ex
 interpreter     execution of programs
 
 Programs are made of thread blocks, as the MSCCL interpreter runs them.
-A rank has three buffers of chunks: input ``i``, output ``o``, scratch ``s``. A thread block sends to at most one rank
+A rank has three chunk buffers: input ``i``, output ``o``, scratch ``s``. A thread block sends to at most one rank
 and receives from at most one, over one channel, and executes its instructions in order:
 
     s     send src                            r     receive into dst
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-#: Reasons for which a schedule is refused.
+#: Reasons for rejecting a schedule.
 REASONS = {
-    "collective": "the schedule performs another collective",
-    "demand": "the schedule sends other amounts than the demand",
-    "ranks": "the schedule has another number of ranks",
+    "collective": "the schedule performs a different collective",
+    "demand": "the schedule does not send the amounts of the demand",
+    "ranks": "the schedule has a different number of ranks",
     "no-arc": "a transfer uses an arc that the topology does not have",
     "two-owners": "two thread blocks of a rank use one end of a connection",
     "unmatched-send": "a send without a receive",
@@ -61,7 +61,7 @@ REASONS = {
     "race": "two thread blocks access a chunk, at least one writing it, in no defined order",
     "missing-chunk": "a chunk never arrives",
     "wrong-chunk": "an output holds the wrong chunk",
-    "wrong-sum": "a sum misses a contribution or counts it more than once",
+    "wrong-sum": "a sum lacks a contribution or counts it more than once",
     "uninitialised": "a chunk was read before it was written",
     "not-held": "a rank sends a chunk that it does not hold yet",
     "no-chunk": "a transfer names a chunk that the collective does not have",
@@ -85,14 +85,14 @@ class Verdict:
 
     @property
     def time(self) -> float | None:
-        """Time of a valid schedule, where it has one."""
+        """Time of a valid schedule; None if it has none."""
         result = self.metrics.get("time", self.metrics.get("async_time"))
         return float(result) if isinstance(result, (int, float)) else None
 
 
 @contextmanager
 def many_objects() -> Iterator[None]:
-    """No garbage collection while millions of objects without cycles are made: it would scan them again and again."""
+    """Suspend garbage collection while millions of acyclic objects are made: it would scan them again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -105,7 +105,7 @@ def many_objects() -> Iterator[None]:
 def refused(
     reason: str, message: str, *, rank: int | None = None, chunk: int | None = None, step: str | int | None = None
 ) -> Verdict:
-    """An invalid verdict; its message starts with the reason."""
+    """Return an invalid verdict; its message starts with the reason."""
     where = None if step is None else str(step)
     return Verdict(False, reason, f"{reason}: {message}", rank, chunk, where)
 
@@ -171,7 +171,7 @@ class Program:
     """The program of a collective: ``chunks_per_loop`` is N D, or C for allreduce.
 
     ``min_bytes`` and ``max_bytes`` are the sizes of the whole buffer for which a runtime should select it. ``spelled``
-    is the name of the collective in the file if that is another, ``missing`` the attributes that the file lacks.
+    is the file's name for the collective if it differs, ``missing`` the attributes that the file lacks.
     """
 
     name: str
@@ -239,15 +239,15 @@ class Target:
     Parameters
     ----------
     name, source
-        Its name here, and the files of its repository that state the limits.
+        Name of the runtime, and the files of its repository that define the limits.
     steps, blocks, channels
-        Most steps a thread block (numbered, with ``nop``), thread blocks a rank, and channels.
+        Maximum numbers of steps per thread block (numbered, with ``nop``), of thread blocks per rank, and of channels.
     peers
-        Most thread blocks of a rank that send, and that receive, over one channel.
+        Maximum number of thread blocks of a rank that send, and that receive, over one channel.
     count, dependency, offset
-        Most chunks a step; largest number of a thread block that is waited for; largest offset in a buffer.
+        Maximum number of chunks per step; largest number of an awaited thread block; largest buffer offset.
     nodes
-        Most elements of the file that a rank keeps: the algorithm, all ranks, its own thread blocks and steps.
+        Maximum number of file elements that a rank keeps: the algorithm, all ranks, its own thread blocks and steps.
     unlimited
         Value of maxBytes for buffers of any size; None if the range must be stated.
     whole_loop
@@ -255,11 +255,11 @@ class Target:
     skipped
         Elements of a rank that the runtime does not execute.
     optional
-        Attributes that its parser does not ask for.
+        Attributes that its parser does not require.
     missing_most
-        Largest buffer [bytes] where maxBytes is missing; None if it must be there.
+        Largest buffer [bytes] if maxBytes is missing; None if maxBytes is required.
     reducescatter
-        Its name of that collective; the others have one name everywhere.
+        Its name for reduce-scatter; the other collectives have the same name in every runtime.
     whole_sizes
         Whether declared sizes of input and output must be those of the collective, or 0.
     """
@@ -283,11 +283,11 @@ class Target:
     whole_sizes: bool = False
 
     def name_of(self, collective: str) -> str:
-        """The name of a collective in its files."""
+        """Name of a collective in files for this runtime."""
         return self.reducescatter if collective == "reducescatter" else collective
 
     def multiple_of(self, program: Program) -> int:
-        """The number of elements for a peer (of the buffer, for allreduce) must be a multiple of this."""
+        """Divisor required of the number of elements for a peer (of elements in the buffer, for allreduce)."""
         return program.chunks_per_loop if self.whole_loop else program.chunks
 
 
@@ -310,12 +310,12 @@ TARGETS = {
         ),
     )
 }  # fmt: skip
-#: Protocols that every runtime knows.
+#: Protocols that every runtime supports.
 PROTOCOLS = ("Simple", "LL", "LL128")
 
 
 def usage(program: Program) -> dict[str, int]:
-    """What a program takes of every limit of a :class:`Target`."""
+    """Usage of every limit of a :class:`Target` by a program."""
     names = ("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes", "loose")
     result = dict.fromkeys(names, 0)
     for rank in program.ranks:
@@ -343,9 +343,9 @@ def usage(program: Program) -> dict[str, int]:
 
 
 def _loose(steps: Sequence[Instruction]) -> int:
-    """Steps behind a waiting ``nop`` that do not wait themselves, as the parsers of all runtimes demand.
+    """Number of steps after a waiting ``nop`` that do not wait, although the parsers of all runtimes require it.
 
-    They join a ``re`` that does not wait to the one before it that sums into the same place, and count both as one.
+    The parsers merge a ``re`` that does not wait into the preceding ``re`` that sums into the same place.
     """
     result, pending = 0, False
     before: Instruction | None = None
@@ -365,7 +365,7 @@ def _loose(steps: Sequence[Instruction]) -> int:
 
 
 def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = None) -> list[str]:
-    """For what a target refuses a program, and by how much it exceeds its limits; empty if it fits.
+    """Why a target rejects a program, and by how much it exceeds the limits; empty if it fits.
 
     ``used`` is its :func:`usage`, counted here if None.
     """
@@ -374,7 +374,7 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
         "steps": (target.steps, "steps in a thread block"), "blocks": (target.blocks, "thread blocks in a rank"),
         "channels": (target.channels, "channels"), "sends": (target.peers, "sending thread blocks on a channel"),
         "receives": (target.peers, "receiving thread blocks on a channel"), "count": (target.count, "chunks in a step"),
-        "wait": (target.dependency, "as the number of a thread block that is waited for"),
+        "wait": (target.dependency, "as the number of an awaited thread block"),
         "offset": (target.offset, "as the largest offset in a buffer"),
         "nodes": (target.nodes, "elements that a rank reads"),
     }  # fmt: skip
@@ -384,7 +384,7 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
         if most is not None and result[name] > most
     ]
     if program.protocol not in PROTOCOLS:
-        excess.append(f"protocol {program.protocol} (known are {', '.join(PROTOCOLS)})")
+        excess.append(f"protocol {program.protocol} (supported: {', '.join(PROTOCOLS)})")
     most = program.max_bytes
     if "maxBytes" in program.missing and target.missing_most is not None:
         most = target.missing_most
@@ -394,7 +394,7 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
 
 
 def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
-    """What the target's parser refuses besides sizes."""
+    """Reasons other than sizes for which the target's parser rejects a program."""
     spelled, name = program.spelled or program.collective, target.name_of(program.collective)
     results = [f"coll={spelled!r}, which must be {name!r}"] if spelled != name else []
     missing = [key for key in program.missing if key not in target.optional]
@@ -406,7 +406,7 @@ def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
     if any(block.channel < 0 for rank in program.ranks for block in rank.blocks.values()):
         results.append("a thread block without a channel")
     if loose:
-        results.append(f"steps behind a nop that wait for nothing themselves ({loose})")
+        results.append(f"steps after a nop that wait for nothing ({loose})")
     if target.whole_sizes:
         every, part = program.chunks_per_loop, program.chunks
         due = {"i": part if program.collective == "allgather" else every,
@@ -423,7 +423,7 @@ def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
 
 
 def static_violation(program: Program) -> Verdict | None:
-    """The first violation that is visible without execution; None if there is none."""
+    """First violation visible without execution; None if there is none."""
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
             violation = _block_violation(v, rank, block)
@@ -450,7 +450,7 @@ def numbering_violation(program: Program) -> Verdict | None:
 
 
 def label(block: ThreadBlock, position: int) -> str:
-    """The name of a step in messages."""
+    """Name of a step for messages."""
     instruction = block.instructions[position] if position < len(block.instructions) else None
     return f"tb {block.number} step {position}" + ("" if instruction is None else f" ({instruction.kind})")
 
@@ -480,7 +480,7 @@ def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: 
     last, where = place.offset + block.instructions[position].count - 1, label(block, position)
     msg = (
         f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
-        f"which has {rank.sizes[place.buffer]}"
+        f"whose size is {rank.sizes[place.buffer]}"
     )
     return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
 
@@ -544,19 +544,19 @@ def _of_kinds(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
 
 
 def channels_of(program: Program) -> int:
-    """Channels that a program uses."""
+    """Number of channels that a program uses."""
     return 1 + max((block.channel for rank in program.ranks for block in rank.blocks.values()), default=0)
 
 
 def deal_channels(split: Mapping[tuple[int, int, int], int], most_peers: int) -> dict[tuple[int, int, int], list[int]]:
-    """Channels of every connection: the first free ones of which neither end has too many peers.
+    """Assign every connection the first free channels on which neither end has too many peers.
 
     Parameters
     ----------
     split
         Number of channels for each (sender, receiver, part); parts of a connection get different ones.
     most_peers
-        Most thread blocks of a rank that send, and that receive, over one channel.
+        Maximum number of thread blocks of a rank that send, and that receive, over one channel.
     """
     used: dict[tuple[int, int, int], int] = {}  # (rank, channel, sends?): peers
     taken: dict[tuple[int, int], set[int]] = {}

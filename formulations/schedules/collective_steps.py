@@ -1,19 +1,20 @@
 """Chunked schedules of collectives with copies and sums: made from packed trees, and executed.
 
-A *move* takes one chunk over a path from a rank to a rank, all vertices in between being switches, which forward within
-the step and hold nothing. It copies what the sender holds, or adds it to what the receiver holds:
+A *move* takes one chunk over a path from one rank to another; all vertices in between are switches, which forward
+within the step and store nothing. It copies what the sender holds, or adds it to what the receiver holds:
 
     all-gather, broadcast       copies along a tree from the shard's rank
     reduce-scatter              sums along a tree towards the shard's rank
     all-reduce                  sums towards the rank of that part of the buffer, then copies from it
 
 Steps are synchronous: a move sends what its sender held before the step. With D chunks a shard, a step takes U_t, the
-largest load of an arc [chunks] / (D c_a); the schedule sum_t (alpha + beta U_t). Loads count every arc of every path.
+largest load of an arc [chunks] / (D c_a); the schedule takes sum_t (alpha + beta U_t). Loads count every arc of every
+path.
 
 List scheduling: a move is ready when the moves before it in its tree are done; in every step each arc takes as many
-chunks as a budget in proportion to its capacity allows, those with the longest way still to go (or with most moves
-after them) first. The same is done backwards in time. The schedule with the least alpha-beta time over both directions,
-both orders and several budgets is used (of large ones: one direction, fewer budgets); an all-reduce is a
+chunks as a budget in proportion to its capacity allows, those with the longest remaining path (or with most moves
+after them) first. The same is done backwards in time. The schedule with the shortest alpha-beta time over both
+directions, both orders and several budgets is used (if large: one direction, fewer budgets); an all-reduce is a
 reduce-scatter followed by an all-gather, or both at the same time if that is shorter.
 
 The execution (:func:`run_moves`) replays contributions. Every rank holds, for every chunk, a set of ranks whose
@@ -47,24 +48,24 @@ COLLECTIVES = {
     "alltoall.reduce-scatter": "reducescatter",
     "alltoall.all-reduce": "allreduce",
 }
-#: Default for the most chunks of a shard, and of that of a broadcast, which are few moves.
+#: Default maximum numbers of chunks per shard, in general and for a broadcast, which has few moves.
 MOST_CHUNKS, BROADCAST_CHUNKS = 24, 240
 #: Chunks per step on the slowest arc that list scheduling tries.
 BUDGETS = (1, 2, 3, 4, 6, 8, 12)
-#: Most moves up to which shards are cut into more chunks than there are trees.
+#: Number of moves up to which shards are cut into more chunks than there are trees.
 MANY_MOVES = 240_000
-#: Most moves, times the schedules that are tried.
+#: Maximum number of moves times schedules tried.
 TRIED_MOVES = 400_000
-#: Most moves of a queue that are passed over in a step, because an arc on their path is full.
+#: Maximum number of queued moves skipped in a step because an arc on their path is full.
 BLOCKED = 64
-#: Share of the time of both phases that they must save at the same time for being scheduled together.
+#: Share of the time of both phases that must be saved for them to be scheduled together.
 OVERLAP = 0.01
-#: Most moves of both phases that are scheduled together.
+#: Maximum number of moves of both phases for them to be scheduled together.
 JOINT_MOVES = 20_000
 
 
 class Move(NamedTuple):
-    """Chunk ``chunk`` of shard ``shard`` (a rank's vertex) goes over ``path``; added to the receiver's, or a copy."""
+    """Chunk ``chunk`` of shard ``shard`` (a rank's vertex) goes over ``path``; added to the receiver's, or copied."""
 
     path: tuple[int, ...]
     shard: int
@@ -108,7 +109,7 @@ def best_schedule(
     alpha: float = 0.0,
     beta: float = 1.0,
 ) -> CollectiveSchedule:
-    """The schedule with this many chunks per shard, or the best of these numbers; None for the default."""
+    """Best schedule with this number of chunks per shard, or with one of these numbers; None for the default."""
     if chunks is None:
         most = BROADCAST_CHUNKS if COLLECTIVES[name] == "broadcast" else MOST_CHUNKS
         return schedule_collective(name, topology, root, most=most, alpha=alpha, beta=beta)
@@ -139,11 +140,11 @@ def schedule_collective(
     root
         The vertex of a broadcast.
     most
-        Most chunks per shard, if ``chunks`` is None.
+        Maximum number of chunks per shard, if ``chunks`` is None.
     chunks
         Chunks per shard.
     trees
-        Most trees per shard, if ``chunks`` is given; fewer trees load the network more, and are simpler.
+        Maximum number of trees per shard, if ``chunks`` is given; fewer trees are simpler but load the network more.
     alpha, beta
         Cost model by which the size of steps is chosen.
 
@@ -152,7 +153,7 @@ def schedule_collective(
     BadInput
         If a number of chunks is less than 1.
     NotApplicable
-        If the capacities are too large as whole numbers in proportion.
+        If the capacities, scaled to whole numbers, are too large.
     """
     if min(most, chunks or 1) < 1:
         msg = f"chunking: needs at least one chunk per shard, not {min(most, chunks or 1)}"
@@ -182,7 +183,7 @@ def schedule_collective(
 def _best(
     topology: Topology, tree_moves: tuple[list[Move], list[list[int]]], chunks: int, alpha: float, beta: float
 ) -> tuple[float, list[list[Move]]]:
-    """The alpha-beta time and the steps of the best schedule tried."""
+    """Alpha-beta time and steps of the best schedule tried."""
     moves, before = tree_moves
     after: list[list[int]] = [[] for _ in moves]
     for i, needed in enumerate(before):
@@ -190,8 +191,8 @@ def _best(
             after[j].append(i)
     number = [move.chunk for move in moves]
     order, arcs = range(len(moves)), [tuple(pairwise(move.path)) for move in moves]
-    ahead = _Way(before, after, [_ranking(order[::-1], before, count=count) for count in (False, True)], arcs)
-    back = _Way(
+    ahead = _Direction(before, after, [_ranking(order[::-1], before, count=count) for count in (False, True)], arcs)
+    back = _Direction(
         after, before, [_ranking(order, after, count=count) for count in (False, True)], [w[::-1] for w in arcs]
     )
     allowed = max(TRIED_MOVES // max(len(moves), 1), 2)
@@ -210,8 +211,8 @@ def _best(
     return best[0], best[2]
 
 
-class _Way(NamedTuple):
-    """The moves in a direction of time: what comes before and after each, two orders, and the arcs of every path."""
+class _Direction(NamedTuple):
+    """Moves in one direction of time: predecessors and successors, two rankings, and the arcs of every path."""
 
     before: list[list[int]]
     after: list[list[int]]
@@ -220,7 +221,7 @@ class _Way(NamedTuple):
 
 
 def _ranking(order: Sequence[int], before: list[list[int]], *, count: bool = False) -> list[int]:
-    """The longest way from every move to an end, or the number of moves after it; ``order`` begins at the ends."""
+    """Longest path from every move to an end, or number of moves after it; ``order`` begins at the ends."""
     rank = [0] * len(before)
     for i in order:
         for j in before[i]:
@@ -231,7 +232,7 @@ def _ranking(order: Sequence[int], before: list[list[int]], *, count: bool = Fal
 def _packings(
     collective: str, topology: Topology, root: int | None, most: int, exact: int | None, trees: int | None
 ) -> tuple[Packing | None, Packing | None]:
-    """Trees for the copies, and trees of the reversed topology for the sums; both in a common number of chunks."""
+    """Trees for the copies, and trees of the reversed topology for the sums; both with the same number of chunks."""
     from opticoll.formulations.flows.tree_packing import pack, pack_dividing, pack_into
     from opticoll.formulations.flows.worst_cuts import reversed_arcs
 
@@ -316,8 +317,8 @@ def _single(tree: Tree, copies: int) -> list[list[tuple[int, ...]]]:
     return ordered
 
 
-def _listed(topology: Topology, way: _Way, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
-    """List scheduling of moves over these arcs, those of larger rank first, of these the chunks of lower number."""
+def _listed(topology: Topology, way: _Direction, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
+    """List scheduling of moves in one direction of time, larger rank first, then lower chunk number."""
     capacity = pair_capacity(topology)
     slowest = min(capacity.values())
     room = {arc: max(int(budget * c / slowest + 1e-9), 1) for arc, c in capacity.items()}
@@ -381,7 +382,7 @@ def run_moves(
     """
     ranks = topology.terminals.tolist()
     if schedule.collective == "broadcast" and schedule.root != ranks[root]:
-        where = f"from vertex {schedule.root}, and the root is {ranks[root]}"
+        where = f"from vertex {schedule.root}, but the root is {ranks[root]}"
         return refused("collective", f"the file broadcasts {where}; give the root of the file")
     capacity = pair_capacity(topology)
     number = {v: i for i, v in enumerate(ranks)}
@@ -390,7 +391,7 @@ def run_moves(
     held: dict[tuple[int, int, int], int] = {}
 
     def has(v: int, shard: int, chunk: int) -> int:
-        """The contributions that rank v holds summed, one bit a rank."""
+        """Contributions summed at rank v, one bit per rank."""
         return held.get((v, shard, chunk), 1 << number[v] if sums or v == shard else 0)
 
     time = 0.0
@@ -453,11 +454,11 @@ def _misplaced(
             return "no-arc", f"{_named(move)} moves {u}->{v}, which is not an arc"
     ends = path[0] in number and path[-1] in number and path[0] != path[-1]
     if not ends or any(v in number for v in path[1:-1]) or len(set(path)) < len(path):
-        return "no-route", f"{_named(move)} moves over {list(path)[:12]}; a path joins two ranks over switches only"
+        return "no-route", f"{_named(move)} moves over {list(path)[:12]}; a path joins two ranks through switches only"
     if move.shard not in shards or move.chunk >= schedule.chunks:
-        return "no-chunk", f"{_named(move)}: a shard has {schedule.chunks} chunks, and the shards are those of ranks"
+        return "no-chunk", f"{_named(move)}: a shard has {schedule.chunks} chunks, and only ranks have shards"
     if move.adds and schedule.collective not in {"reducescatter", "allreduce"}:
-        return "wrong-sum", f"{_named(move)} is added, and this collective has no sums"
+        return "wrong-sum", f"{_named(move)} is added, but this collective has no sums"
     return None
 
 
@@ -465,7 +466,7 @@ def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence
     lacking = due & ~own
     first = ranks[lacking.bit_length() - 1] if lacking else shard
     if sums:
-        msg = f"rank {v}: the sum of chunk {chunk} of {shard} misses the contribution of {first}"
+        msg = f"rank {v}: the sum of chunk {chunk} of {shard} lacks the contribution of {first}"
         return refused("wrong-sum", msg, rank=v, chunk=chunk)
     return refused("missing-chunk", f"rank {v}: chunk {chunk} of {shard} never arrives", rank=v, chunk=chunk)
 
@@ -474,7 +475,7 @@ def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence
 
 
 def moves_document(schedule: CollectiveSteps) -> dict[str, Json]:
-    """A schedule as a JSON-able document of kind "moves", without what all kinds share."""
+    """A schedule as a JSON-able document of kind "moves", without the fields common to all kinds."""
     document: dict[str, Json] = {"kind": "moves", "collective": schedule.collective}
     if schedule.root is not None:
         document["root"] = schedule.root

@@ -1,16 +1,16 @@
 """Schedules of TE-CCL, msccl-tools (SCCL) and ForestColl, read and executed on a topology.
 
 TE-CCL (github.com/microsoft/TE-CCL, JSON). ``N-Flows`` is a list of ``Chunk c from s traveled over i->j with volume x
-in epoch k via switches w``; the volume is there for all-to-all only. Numbers are vertices of the topology, switches
+in epoch k via switches w``; the volume is given for all-to-all only. Numbers are vertices of the topology, switches
 included. Chunk c of an all-to-all is for rank c mod N and is its chunk c div N. Data sent in epoch k was held before k;
-switches hold nothing. ``async_time`` is the end of an execution in which every link serves its sends in the order of
+switches store nothing. ``async_time`` is the end of an execution in which every link serves its sends in the order of
 their epochs; epochs themselves, into which TE-CCL rounds up, take no time. A send to several ranks through a switch
 counts for each of them.
 
 msccl-tools (msccl/serialization.py, JSON). ``steps`` of ``sends`` ``[address, source, destination]``; ``input_map`` and
 ``output_map`` hold the addresses of every rank at the start and at the end. Rank r is the r-th rank of the topology;
-ranks that no arc joins send along one shortest path through switches. Combining collectives, in which several ranks
-hold an address at the start, are not read.
+ranks that no arc joins send along one shortest path through switches. Reducing collectives, in which several ranks
+hold an address at the start, are not supported.
 
 ForestColl (github.com/liangyuRain/ForestColl, XML of ``spanning_trees_to_xml``). Trees of an all-gather: every rank is
 the root of trees with ``nchunkspernode`` chunks together, and each reaches all ranks. Names are labels of the topology.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
     from opticoll.instances.readers import XmlElement
 
-#: Largest ForestColl file [bytes], most sends, and largest number in a file.
+#: Limits: size of a ForestColl file [bytes], number of sends, and largest number in a file.
 MAX_BYTES = 256 << 20
 MAX_SENDS = 5_000_000
 #: Tolerance on the sum of the volumes of a chunk, which TE-CCL rounds to 6 digits.
@@ -56,7 +56,7 @@ Chunk = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Send:
-    """What moves along a path of vertices in a step: ``amount`` of a chunk."""
+    """Send of ``amount`` of a chunk along a path of vertices in one step."""
 
     step: int
     path: tuple[int, ...]
@@ -68,8 +68,8 @@ class Send:
 class Sends:
     """A schedule as sends.
 
-    ``moves`` is whether a sender gives away what it sends, in parts, or keeps a copy; ``synchronous`` whether a step
-    begins when the one before has ended.
+    ``moves`` is whether a sender gives away what it sends, in parts, or keeps a copy; ``synchronous`` is whether a step
+    begins only after the previous one has ended.
     """
 
     collective: str
@@ -80,7 +80,7 @@ class Sends:
 
 
 def foreign_tool(document: object) -> str | None:
-    """The tool whose schedule a JSON document is: ``TE-CCL`` or ``msccl``; None for another document."""
+    """Tool that wrote the schedule in a JSON document: ``TE-CCL`` or ``msccl``; None for any other document."""
     if not isinstance(document, dict):
         return None
     if document.get("msccl_type") == "algorithm":
@@ -89,12 +89,12 @@ def foreign_tool(document: object) -> str | None:
 
 
 def read_foreign(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
-    """The schedule in a JSON document of TE-CCL or msccl-tools.
+    """Read the schedule in a JSON document of TE-CCL or msccl-tools.
 
     Raises
     ------
     BadFile
-        If it is malformed, or another collective than all-to-all and all-gather.
+        If it is malformed, or neither an all-to-all nor an all-gather.
     """
     return (_msccl if foreign_tool(document) == "msccl" else _teccl)(document, path, topology)
 
@@ -103,7 +103,7 @@ def _teccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     name = next(key for key in document if _FLOWS.fullmatch(key))
     flows = document[name]
     if not isinstance(flows, list) or not flows or len(flows) > MAX_SENDS:
-        msg = f"{path}: {name!r} must be a list of 1 to {MAX_SENDS} texts"
+        msg = f"{path}: {name!r} must be a list of 1 to {MAX_SENDS} strings"
         raise BadFile(msg)
     ranks = topology.terminals.tolist()
     sends, most, with_volume = [], 0, "volume" in str(flows[0])
@@ -112,7 +112,7 @@ def _teccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
         where = f"{path}: {name}[{i}]"
         if match is None or (match["volume"] is not None) != with_volume:
             msg = f"{where}: {str(text)[:80]!r} is not 'Chunk c from s traveled over i->j in epoch k'"
-            raise BadFile(msg + ", with a volume in all or none")
+            raise BadFile(msg + ", with a volume in all entries or in none")
         vertices = [int(v) for v in (match["tail"], *re.findall(r"\d+", match["via"] or ""), match["head"])]
         source, number = int(match["source"]), int(match["chunk"])
         beyond = next((v for v in (*vertices, source) if v >= topology.n), None)
@@ -135,7 +135,7 @@ def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     inputs, outputs = held["input_map"], held["output_map"]
     owner = {address: r for r, addresses in inputs.items() for address in addresses}
     if len(owner) < sum(map(len, inputs.values())):
-        msg = f"{path}: several ranks hold an address at the start; combining collectives are not read"
+        msg = f"{path}: several ranks hold an address at the start; reducing collectives are not supported"
         raise BadFile(msg)
     ranks, everything = range(topology.ranks), set(owner)
     size = len(owner) // topology.ranks
@@ -184,7 +184,7 @@ def _map(value: Any, path: Path, key: str, ranks: int) -> dict[int, set[int]]:
 
 
 def _ways(topology: Topology) -> Callable[[int, int], tuple[int, ...]]:
-    """A function of two ranks: a shortest path through switches only, or the two alone if there is none."""
+    """Function of two ranks that returns a shortest path through switches only, or just the two if there is none."""
     known = ways_between(topology)
 
     def way(source: int, target: int) -> tuple[int, ...]:
@@ -200,7 +200,7 @@ def run_sends(schedule: Sends, topology: Topology) -> Verdict:
     Returns
     -------
     A valid verdict has the metrics ``async_time``; ``time`` for schedules of synchronous steps (msccl), the sum over
-    steps of the busiest link; ``steps``, ``transfers``, ``redundant`` (sends of what the receiver has already),
+    steps of the busiest link; ``steps``, ``transfers``, ``redundant`` (sends of data that the receiver already has),
     ``chunks`` of a shard, ``ranks``.
     """
     capacity, ranks = pair_capacity(topology), set(topology.terminals.tolist())
@@ -219,7 +219,7 @@ def run_sends(schedule: Sends, topology: Topology) -> Verdict:
                 share[u, chunk] = 1.0
             violation = _violation(send, capacity, ranks, gathering=gathering)
             if violation is None and share[u, chunk] < send.amount - VOLUME:
-                violation = "not-held", f"{u} sends {send.amount:g} of it and holds {share[u, chunk]:g}"
+                violation = "not-held", f"{u} sends {send.amount:g} of it but holds {share[u, chunk]:g}"
             if violation is not None:
                 name = f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
                 return refused(violation[0], f"step {step}: {name}: {violation[1]}", rank=u, chunk=number, step=step)
@@ -254,7 +254,7 @@ def run_sends(schedule: Sends, topology: Topology) -> Verdict:
 def _violation(
     send: Send, capacity: dict[tuple[int, int], float], ranks: set[int], *, gathering: bool
 ) -> tuple[str, str] | None:
-    """Reason and message for which a send is not possible on the topology; None if it is."""
+    """Reason and message if a send is impossible on the topology; None if it is possible."""
     source, target, _ = send.chunk
     arc = next((arc for arc in pairwise(send.path) if arc not in capacity), None)
     if arc is not None:
@@ -274,14 +274,14 @@ def _missing(schedule: Sends, ends: list[int], share: dict[tuple[int, Chunk], fl
             for number in range(schedule.chunks) if source != target else ():
                 got = share.get((target, (source, -1 if gathering else target, number)), 0.0)
                 if got < 1.0 - VOLUME:
-                    part = "never arrives" if not got else f"arrives to {got:g} only"
+                    part = "never arrives" if not got else f"arrives only in part ({got:g})"
                     msg = f"rank {target}: chunk {number} of {source} {part}"
                     return refused("missing-chunk", msg, rank=target, chunk=number)
     return None
 
 
 def is_tree_file(path: Path) -> bool:
-    """Whether an XML file holds trees of ForestColl: its root is ``<Algo>``, that of MSCCL XML ``<algo>``."""
+    """Whether an XML file is from ForestColl: its root element is ``<Algo>``; that of MSCCL XML is ``<algo>``."""
     readers.check_file(path, MSCCL_BYTES, "name a schedule file")
     with path.open("rb") as stream:
         start = re.sub(rb"<!--.*?-->|<\?.*?\?>", b"", stream.read(65536), flags=re.DOTALL)
@@ -289,11 +289,12 @@ def is_tree_file(path: Path) -> bool:
 
 
 def run_trees(path: Path, topology: Topology) -> Verdict:
-    """Check the trees of a ForestColl file, see the head of this module.
+    """Check the trees of a ForestColl file (see the module docstring).
 
     Returns
     -------
-    A valid verdict has the metrics ``time``, ``trees``, ``height`` (most sends from a root), ``chunks``, ``ranks``.
+    A valid verdict has the metrics ``time``, ``trees``, ``height`` (largest number of sends from a root), ``chunks``,
+    ``ranks``.
 
     Raises
     ------
@@ -303,7 +304,7 @@ def run_trees(path: Path, topology: Topology) -> Verdict:
     root = readers.parse_xml(readers.read_bytes(path, MAX_BYTES, "name a schedule file"), path, "write ForestColl XML")
     number = {label: v for v, label in enumerate(topology.labels)}
     if len(number) < topology.n:
-        msg = f"{path}: vertices of {topology.spec} share labels, by which the file names them; give each its own"
+        msg = f"{path}: vertices of {topology.spec} share labels, but the file names them by label; give each its own"
         raise BadFile(msg)
     capacity, ranks = pair_capacity(topology), set(topology.terminals.tolist())
     chunks = _whole(root, "nchunkspernode", path)
@@ -328,9 +329,9 @@ def run_trees(path: Path, topology: Topology) -> Verdict:
             if len(way) < 2 or (way[0], way[-1]) != (u, v) or ranks.intersection(way[1:-1]):
                 return refused("no-route", f"{place} has a path that does not join them through switches", rank=u)
             if u not in level:
-                return refused("not-held", f"{place} comes before its source is reached", rank=u)
+                return refused("not-held", f"{place} starts at a vertex that the tree has not reached yet", rank=u)
             if v in level or v not in ranks:
-                return refused("duplicate", f"{place} reaches what the tree has already, or no rank", rank=v)
+                return refused("duplicate", f"{place} ends at a vertex of the tree or at no rank", rank=v)
             level[v] = level[u] + 1
             for arc in pairwise(way):
                 load[arc] += weight
@@ -350,7 +351,7 @@ def run_trees(path: Path, topology: Topology) -> Verdict:
 
 
 def _names(text: str) -> Iterable[str]:
-    """The vertices of a path: names of tuples hold commas within parentheses."""
+    """Return the vertices of a path; tuple names contain commas within parentheses."""
     return [name.strip() for name in re.findall(r"\([^()]*\)|[^,()]+", text)]
 
 
@@ -368,6 +369,6 @@ def _named(name: str, number: dict[str, int], where: str) -> int:
 def _whole(element: XmlElement, key: str, path: Path) -> int:
     text = element.attributes.get(key, "")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
-        msg = f"{path}, line {element.line}: {key}={text[:20]!r} must be a whole number from 1"
+        msg = f"{path}, line {element.line}: {key}={text[:20]!r} must be a whole number of at least 1"
         raise BadFile(msg)
     return int(text)

@@ -1,20 +1,20 @@
 """Execute a program and decide whether it performs its collective.
 
-Before execution, the static checks: buffer ranges, peers, dependencies, and the two ends of every connection.
+Static checks precede execution: buffer ranges, peers, dependencies, and the two ends of every connection.
 
 Execution. Every chunk is symbolic: the multiset of contributions that were summed into it. Thread blocks run
 concurrently. A send occupies its link and waits only while ``SLOTS`` messages of its connection are not yet received;
 the k-th receive of a connection takes the message of the k-th send; an instruction that waits for step j of a thread
 block proceeds once that block has passed a *signalling* step >= j, as in the runtime. Execution follows simulated time:
 a message of q shards over a link of capacity c occupies it for beta q / c and arrives alpha later. Between ranks that
-switches join, a message takes the shortest way of largest capacity; messages in progress share the arcs by max-min
-fairness, as in flow-level simulators of networks: the least rate is as large as possible, then the second least, ...
+switches join, a message takes the shortest path of largest capacity; messages in progress share the arcs by max-min
+fairness, as in flow-level simulators of networks: the lowest rate is as high as possible, then the second lowest, ...
 
-One execution decides for all timings. The accesses to one place are divided into periods in which its value is the
-same. Every write of a period must come, by dependencies and messages (vector clocks), after all accesses of the period
-before, and every read after a write of its period; otherwise there is a race and the program is refused. So a value may
-be written again in any order, but not while another one is read. Without races every order of execution gives the same
-result, and with bounded buffers deadlock does not depend on the order either.
+One execution decides for all timings. The accesses to one place are divided into periods in which its value is
+constant. Every write of a period must follow, by dependencies and messages (vector clocks), all accesses of the period
+before, and every read a write of its period; otherwise there is a race and the program is refused. So a value may
+be rewritten in any order, but not while another one is being read. Without races every order of execution gives the
+same result, and with bounded buffers deadlock does not depend on the order either.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import I32, I64
 
 
-#: Most messages in flight per connection: NCCL's buffers hold 8 steps, MSCCL's messages take 4.
+#: Maximum number of messages in flight per connection: NCCL buffers hold 8 steps, an MSCCL message takes 4.
 SLOTS = 2
-#: Relative difference of times up to which messages end together.
+#: Relative difference of times up to which messages end at the same time.
 ALIKE = 1e-12
-#: Most entries of all vector clocks (4 bytes each).
+#: Maximum number of entries in all vector clocks (4 bytes each).
 MOST_CLOCK_ENTRIES = 100_000_000
 
 
@@ -72,10 +72,10 @@ Access = tuple[int, int]
 
 @dataclass(slots=True)
 class _Period:
-    """Accesses to a place while its value is the same: positions that thread blocks have then come to.
+    """Accesses to a place while its value is constant, as positions in the thread blocks.
 
-    ``writes`` has the first write of every block, None if the value is there from the start; ``accesses`` the last
-    access of every block, ``before`` those of the period before.
+    ``writes`` has the first write of every block, None if the place is initialised at the start; ``accesses`` the last
+    access of every block, ``before`` those of the previous period.
     """
 
     writes: dict[int, int] | None
@@ -125,10 +125,10 @@ def run(
         What to execute.
     capacity
         Capacity between vertices (from, to); 1 between all ranks if None.
-    ways
+    For ranks (from, to), lists of vertex pairs that a message may cross, all at the same time; other pairs are
         For ranks (from, to), lists of pairs of vertices that a message may cross, all at the same time; other pairs are
-        refused. Of several ways the widest is taken, of equals the one that is least in use. None if the vertices are
-        the ranks and every message crosses one arc.
+        refused. Of several ways the widest is taken, and among equals the least used. None if the vertices are
+        the ranks and every message crosses a single arc.
     alpha, beta
         Latency per message; time per shard over a link of capacity 1.
 
@@ -155,7 +155,7 @@ def run(
 
 
 def _clock_entries(program: Program) -> int:
-    """Entries of the vector clocks of all thread blocks and dependencies."""
+    """Number of entries in the vector clocks of all thread blocks and dependencies."""
     blocks = [block.instructions for rank in program.ranks for block in rank.blocks.values()]
     return len(blocks) * (len(blocks) + sum(one.signals for block in blocks for one in block))
 
@@ -211,7 +211,7 @@ class _Execution:
         if _clock_entries(program) > MOST_CLOCK_ENTRIES:
             msg = (
                 f"simulation: {count} thread blocks with their dependencies are too many ({MOST_CLOCK_ENTRIES} clock "
-                "entries); check the schedule as .json, which has no thread blocks"
+                "entries); check the schedule in .json format, which has no thread blocks"
             )
             raise BadInput(msg)
         self.blocks = [_Block(v, block, np.zeros(count, dtype=np.int32)) for v, block in pairs]
@@ -241,7 +241,7 @@ class _Execution:
     # Progress
 
     def _enqueue(self, g: int) -> None:
-        """Queue the next instruction of a thread block if it is ready, else register it with what it waits for."""
+        """Queue the next instruction of a thread block if it is ready, else register it with whatever it waits for."""
         state = self.blocks[g]
         if state.position >= len(state.block.instructions):
             return
@@ -284,7 +284,7 @@ class _Execution:
         self._end(g, end, values)
 
     def _begin(self, g: int, start: float) -> list[Value]:
-        """Receive and compute; return what the instruction sends."""
+        """Receive and compute; return the values that the instruction sends."""
         state = self.blocks[g]
         instruction = state.block.instructions[state.position]
         if instruction.waits is not None:
@@ -306,7 +306,7 @@ class _Execution:
         return values
 
     def _end(self, g: int, end: float, values: list[Value]) -> None:
-        """Deliver the message, publish the progress, and go on."""
+        """Deliver the message, publish progress, and continue."""
         state = self.blocks[g]
         instruction = state.block.instructions[state.position]
         woken: list[int] = []
@@ -329,7 +329,7 @@ class _Execution:
             self._enqueue(ready)
 
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
-        """When a message sent at ``start`` has left its link, which serves one message at a time."""
+        """Time when a message sent at ``start`` has left its link, which serves one message at a time."""
         c = 1.0 if self.capacity is None else self.capacity[source, target]
         begin = max(start, self.free.get((source, target), 0.0))
         self.free[source, target] = begin + self.beta * count / self.program.chunks / c
@@ -543,7 +543,7 @@ def _widest(
     capacity: Mapping[tuple[int, int], float],
     number: Mapping[tuple[int, int], int],
 ) -> list[I64]:
-    """The ways of largest capacity, as numbers of arcs."""
+    """Ways of largest capacity, as arc numbers."""
     width = [min(capacity[arc] for arc in way) for way in ways]
     most = max(width)
     return [

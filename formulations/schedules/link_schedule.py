@@ -1,9 +1,10 @@
 """Link schedules: construct them from routes, time them, and check them step by step.
 
 In step t, chunk c of the shard from s to d moves over an arc. Steps are synchronous: a chunk that moves in a step was
-held by the tail of its arc before that step. Vertices that are not ranks (switches, NICs) forward and hold nothing:
-what comes to one leaves it in the same step. A chunk is 1/D of the amount that s sends to d, 1 shard in an all-to-all.
-With loads in shards, step t takes U_t = max_a load_at / c_a, and the schedule sum_t (alpha + beta U_t).
+held by the tail of its arc before that step. Vertices that are not ranks (switches, NICs) forward without storing:
+whatever reaches one leaves it in the same step. A chunk is 1/D of the amount that s sends to d, 1 shard in an
+all-to-all. With loads in shards, step t takes U_t = max_a load_at / c_a, and the schedule takes sum_t (alpha + beta
+U_t).
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I64, Topology
 
 
-#: Chunks per step on the slowest arc that list scheduling tries, besides no limit.
+#: Chunks per step on the slowest arc that list scheduling tries, in addition to no limit.
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
-#: Those that are tried for schedules of more transfers than this.
+#: Budgets tried for schedules with more transfers than ``LARGE``.
 LARGE_BUDGETS, LARGE = (1, 4), 200_000
 #: Classes into which chunks of equal urgency are divided at random.
 MIXED = 8
-#: Chunks per shard up to which shards of unequal amounts are cut, to pipeline the large ones.
+#: Maximum number of chunks per shard when shards are unequal, so that large ones are pipelined.
 MOST_FINE = 24
-#: Ways between two ranks, and paths to forwarding vertices from a rank, that are followed.
+#: Maximum number of ways between two ranks, and of paths from a rank to forwarding vertices, that are followed.
 MOST_WAYS, MOST_PARTIAL = 8, 10_000
 #: Tolerance on the sum of the shares of a pair, which must be 1.
 WHOLE = 1e-6
@@ -47,7 +48,7 @@ class LinkSchedule:
     Parameters
     ----------
     topology
-        Where it runs.
+        Topology on which the schedule runs.
     chunks
         Chunks D per shard.
     transfers
@@ -55,9 +56,9 @@ class LinkSchedule:
     fluid_time
         Time of the flow that the schedule was made from, if any.
     amount
-        What every pair (source, target) sends [shards]; None if it is 1 between all ranks.
+        Amount that every pair (source, target) sends [shards]; None if it is 1 between all ranks.
     prices
-        Time of the cut flow for every number of chunks that was tried.
+        Time of the chunked flow for every number of chunks tried.
     """
 
     topology: Topology
@@ -80,15 +81,15 @@ class LinkSchedule:
         return np.asarray((load / (self.chunks * self.topology.capacity)).max(axis=1, initial=0.0))
 
     def _sizes(self) -> F64 | None:
-        """What every transfer moves, in chunks of a whole shard; None if that is 1."""
+        """Amount that every transfer moves, in chunks of a whole shard; None if it is always 1."""
         if self.amount is None:
             return None
         return np.array([self.amount[pair] for pair in map(tuple, self.transfers[:, 2:4].tolist())])
 
     def moves(self) -> I64:
-        """Transfers between ranks, in rows (step, from, to, source, target, chunk).
+        """Transfers between ranks, as rows (step, from, to, source, target, chunk).
 
-        What passes vertices that are not ranks within a step is one transfer.
+        A transfer that passes through other vertices within a step counts once.
         """
         topology, table = self.topology, self.transfers
         tail, head = topology.tail[table[:, 1]], topology.head[table[:, 1]]
@@ -123,12 +124,12 @@ def schedule_routes(
     beta: float = 1.0,
     budgets: Sequence[int | None] | None = None,
 ) -> LinkSchedule:
-    """A link schedule along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
+    """Link schedule along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
 
-    List scheduling: in every step each arc sends up to its budget of the waiting chunks (in sizes of the largest),
-    those with most remaining hops first. Equals are sent in the order of arrival or in a random one: chunks of one
-    source that come one after the other leave other arcs idle. Small budgets pipeline well but take many steps; the
-    budget and order with the least alpha-beta time are used.
+    List scheduling: in every step each arc sends waiting chunks up to its budget (in units of the largest chunk),
+    those with most remaining hops first. Ties are broken by order of arrival or at random: consecutive chunks of one
+    source leave other arcs idle. Small budgets pipeline well but take many steps; the
+    budget and order with the shortest alpha-beta time are used.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def schedule_routes(
     alpha, beta
         Cost of a step, and of a shard on a link of capacity 1.
     budgets
-        Budgets that are tried; None for no limit.
+        Budgets to try; None for no limit.
     """
     chunked = cut(topology, routes, chunks)
     if chunked.routes.steps is not None:
@@ -183,7 +184,7 @@ def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
 
 
 def _schedule(topology: Topology, chunked: Chunked, step: I64, arc: I64, route: I64, number: I64) -> LinkSchedule:
-    """The schedule of these transfers, without empty steps."""
+    """Link schedule of these transfers, without empty steps."""
     _, step = np.unique(step, return_inverse=True)
     table = np.column_stack([step, arc, chunked.routes.source[route], chunked.routes.target[route], number])
     table = table[np.lexsort(table.T[::-1])]
@@ -227,11 +228,11 @@ def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
 
 
 def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[int, int]]]]:
-    """Ways of a message between ranks: the arc, or shortest paths through vertices that forward.
+    """Ways of a message between ranks: the arc, or shortest paths through forwarding vertices.
 
     Returns
     -------
-    For every pair of ranks with a way, lists of pairs of vertices, at most :data:`MOST_WAYS` of them.
+    For every connected pair of ranks, up to :data:`MOST_WAYS` lists of vertex pairs.
     """
     ranks = set(topology.terminals.tolist())
     leaving: dict[int, list[int]] = defaultdict(list)
@@ -280,7 +281,7 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
             elif schedule.demand is not None and (source, target) not in schedule.demand:
                 violation = ("no-chunk", f"{source} sends nothing to {target}")
             elif u not in ranks and not passing[u, chunk]:
-                violation = ("not-held", f"{u} holds nothing, and does not receive it in this step to send it to {v}")
+                violation = ("not-held", f"{u} cannot send it to {v}: {u} stores nothing and does not receive it now")
             elif u in ranks and source != u and chunk not in held[u]:
                 violation = ("not-held", f"{u} sends it to {v} before receiving it")
             elif source == v or (v in ranks and chunk in held[v]):
@@ -321,7 +322,7 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
 def _through(
     step: Sequence[tuple[int, int, tuple[int, int, int]]], ranks: set[int]
 ) -> list[tuple[int, int, tuple[int, int, int]]]:
-    """The transfers of a step, what leaves a forwarding vertex after what comes to it as far as there is an order."""
+    """Transfers of a step, ordered so that a chunk reaches a forwarding vertex before it leaves, where possible."""
     ordered = [move for move in step if move[0] in ranks]
     leaving: dict[tuple[int, tuple[int, int, int]], list[tuple[int, int, tuple[int, int, int]]]] = defaultdict(list)
     for move in step:

@@ -1,24 +1,24 @@
-"""Lower schedules of links and of collectives to programs, and write solutions of formulations as schedule files.
+"""Lower link schedules and collective schedules to programs, and write solutions of formulations as schedule files.
 
 Collectives with copies and sums. A program has a thread block for every rank, neighbour, direction and channel;
 receives that add are ``rrc``. Partial sums lie in scratch (reduce-scatter) or in the output (all-reduce); inputs are
-not written. An instruction waits for the receive that wrote its chunk last. It cannot deadlock: an instruction waits
-for instructions of earlier steps, or of the same step and a lower peer.
+not written. An instruction waits for the receive that last wrote its chunk. Deadlock is impossible: an instruction
+waits for instructions of earlier steps, or of the same step and a lower peer.
 
-The messages of a connection are distributed in turn over its channels, at both ends alike. With I instances every chunk
-is divided into I parts, each with channels of its own.
+The messages of a connection are dealt to its channels in turn, at both ends alike. With I instances every chunk
+is divided into I parts, each with its own channels.
 
-Link schedules. A program has thread blocks for every rank, neighbour and direction, one a channel; chunks in transit
+Link schedules. A program has thread blocks for every rank, neighbour and direction, one per channel; chunks in transit
 lie in scratch. Chunk c of (s, t) leaves the input of s at [t D + c], has its own place in the scratch of every rank on
 its way, and arrives in the output of t at [s D + c]. In an all-gather, chunk c of s lies in the output of every rank at
 [s D + c]. Transfers of one arc and step whose places are contiguous on both ends become one instruction. A relay's send
 waits only for the receive that brought its chunk: there are no barriers, so the program may run ahead of the steps. It
 cannot deadlock: a send of one step waits only for receives of earlier steps, and receives wait for no dependency.
 
-Limits of a runtime (:class:`opticoll.formulations.schedules.Target`). The transfers of a connection are dealt
-out to as many channels as keep its thread blocks within the steps. Every channel takes a limited number of peers; the
-others get another channel. With more thread blocks than a rank may have, the two directions of a connection share one.
-With I instances every chunk is divided into I parts, each with channels of its own.
+Limits of a runtime (:class:`opticoll.formulations.schedules.Target`). The transfers of a connection are spread
+over enough channels to keep its thread blocks within the step limit. Every channel takes a limited number of peers; the
+rest use another channel. With more thread blocks than a rank may have, the two directions of a connection share one.
+With I instances every chunk is divided into I parts, each with its own channels.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ Line = tuple[int, int, int]
 
 
 class _Written(NamedTuple):
-    """Where a rank holds a chunk, and the message that wrote it last: its connection and number there."""
+    """Where a rank holds a chunk, and the message that last wrote it: its connection and its number there."""
 
     place: Place
     by: tuple[Line, int] | None
@@ -85,20 +85,20 @@ def lower_moves(
     channels: int = 1,
     instances: int = 1,
 ) -> Program:
-    """The program of a schedule.
+    """Lower a schedule of moves to a program.
 
     Parameters
     ----------
     schedule, topology
-        What is sent, and where.
+        Schedule, and topology on which it runs.
     name
         Name of the program.
     target
-        Runtime whose steps a thread block, and peers a channel, are kept; None for no limits.
+        Runtime whose limits on steps per thread block and peers per channel are kept; None for no limits.
     channels
-        Least channels of a connection that has as many messages.
+        Minimum number of channels of a connection with at least as many messages.
     instances
-        Parts of every chunk with channels of their own.
+        Number of parts into which every chunk is divided, each with its own channels.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class _Lowering:
         return self.held[rank].get((shard, chunk), _Written(Place("i", offset), None))
 
     def send(self, line: Line, shard: int, move: Move, chunk: int) -> None:
-        """Add a message; what it brings counts from the end of the step."""
+        """Add a message; its data is available from the end of the step."""
         self.later.append((line, shard, chunk, move.adds, self._own(line[0], shard, chunk)))
 
     def end_step(self) -> None:
@@ -156,7 +156,7 @@ class _Lowering:
         return Place("s", self.scratch[rank] - 1)
 
     def program(self, name: str, target: Target | None, channels: int) -> Program:
-        """The program: per rank, sends by peer and channel, receives likewise, then the copy of its own shard."""
+        """Build the program: per rank, sends by peer and channel, receives likewise, then the copy of its own shard."""
         split = {
             line: max(min(channels, len(those)), 1 if target is None else -(-len(those) // target.steps))
             for line, those in self.lines.items()
@@ -216,15 +216,15 @@ class _Lowering:
         return rank
 
 
-#: Why a demand that is not uniform has no program.
-EQUAL_SHARDS = "MSCCL XML holds equal shards between all ranks; write .json or .routes.json for another demand"
-#: Largest buffer [bytes] for which a program is selected, where a runtime wants a range.
+#: Message when a demand that is not uniform is written as MSCCL XML.
+EQUAL_SHARDS = "MSCCL XML holds equal shards between all ranks; write .json or .routes.json for any other demand"
+#: Largest buffer [bytes] for which a program is selected, where a runtime requires a range.
 MOST_BYTES = 1 << 30
-#: Transfers up to which schedules of larger steps are tried for a program that exceeds the limits.
+#: Maximum number of transfers for which a program over the limits is retried with larger steps.
 MOST_RETRIED = 200_000
-#: Chunks and trees per shard of programs of collectives that are tried, and most moves for which they are.
+#: Chunks and trees per shard tried for programs of collectives, and maximum number of moves for trying them.
 PROGRAM_CHUNKS, PROGRAM_TREES, MOST_TRIED = (4, 8), (1,), 20_000
-#: Relative difference of times that is round-off.
+#: Relative difference of times that counts as round-off.
 ROUND_OFF = 1e-9
 
 
@@ -235,20 +235,20 @@ class XmlOptions:
     Parameters
     ----------
     target
-        The runtime whose limits are kept, a name of :data:`opticoll.formulations.schedules.TARGETS`.
+        Runtime whose limits are kept, a key of :data:`opticoll.formulations.schedules.TARGETS`.
     protocol
         ``Simple``, ``LL`` or ``LL128``.
     channels
-        Least channels of every connection; more are used where the steps of a thread block are too many.
+        Minimum number of channels per connection; more are used where a thread block has too many steps.
     instances
-        Parts of every chunk with channels of their own.
+        Number of parts into which every chunk is divided, each with its own channels.
     sizes
-        Sizes [bytes] of the whole buffer, from and to, for which the runtime selects the program; None for all.
+        Smallest and largest whole buffer [bytes] for which the runtime selects the program; None for all sizes.
 
     Raises
     ------
     BadInput
-        For other values.
+        If a value is unknown or out of range.
     """
 
     target: str = "msccl"
@@ -268,7 +268,7 @@ class XmlOptions:
         most = TARGETS[self.target].channels
         if self.channels * self.instances > most:
             msg = (
-                f"schedule: channels={self.channels} for each of instances={self.instances} are more than the {most} "
+                f"schedule: channels={self.channels} for each of instances={self.instances} exceed the {most} channels "
                 f"of {self.target}; ask for fewer"
             )
             raise BadInput(msg)
@@ -278,7 +278,7 @@ class XmlOptions:
 
 
 def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | None = None) -> Program:
-    """The program of a link schedule of an all-to-all or all-gather.
+    """Lower a link schedule of an all-to-all or all-gather to a program.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
     name
         Name of the program.
     options
-        Runtime, channels and instances. What exceeds the limits of the runtime all the same is named by
+        Runtime, channels and instances. Limits that are exceeded nevertheless are listed by
         :func:`opticoll.formulations.schedules.exceeded`.
 
     Raises
@@ -306,7 +306,7 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
 
 
 def _selected(options: XmlOptions) -> tuple[int, int]:
-    """Sizes [bytes] of the whole buffer for which the runtime should select a program."""
+    """Smallest and largest whole buffer [bytes] for which the runtime should select a program."""
     unlimited = TARGETS[options.target].unlimited
     return options.sizes or (0, MOST_BYTES if unlimited is None else unlimited)
 
@@ -314,8 +314,8 @@ def _selected(options: XmlOptions) -> tuple[int, int]:
 class CutFacts(TypedDict):
     """The cost of cutting a flow into chunks; ``loss`` is ``time / fluid_time - 1``.
 
-    ``time_by_chunks`` is the time of the cut flow, before it is scheduled in steps, for every number of chunks that was
-    tried. For a program, ``target`` is its runtime, and ``multiple_of`` divides the elements for a peer.
+    ``time_by_chunks`` is the time of the chunked flow, before it is scheduled in steps, for every number of chunks
+    tried. For a program, ``target`` is its runtime, and the elements for a peer must be a multiple of ``multiple_of``.
     """
 
     chunks: int
@@ -331,7 +331,7 @@ class CutFacts(TypedDict):
 
 
 def refuse_early(path: Path, name: str) -> None:
-    """Check before a solve that its schedule can be written.
+    """Check before a solve that the schedule can be written.
 
     Raises
     ------
@@ -346,7 +346,7 @@ def refuse_early(path: Path, name: str) -> None:
     if name not in collective_steps.COLLECTIVES:
         refuse_without_routes(name)
     elif path.name.lower().endswith(".routes.json"):
-        msg = f"{path}: {name} sends copies or sums, which are not routes; use .json or .xml"
+        msg = f"{path}: {name} sends copies or sums, which cannot be written as routes; use .json or .xml"
         raise BadInput(msg)
     elif path.suffix.lower() == ".xml" and name == "alltoall.broadcast":
         msg = f"{path}: MSCCL XML does not state the root of a broadcast; use .json"
@@ -365,7 +365,7 @@ def schedule_text(
     beta: float = 1.0,
     options: XmlOptions | None = None,
 ) -> tuple[str, CutFacts]:
-    """The text of a schedule file, and the cost of cutting the flow into chunks.
+    """Return the text of a schedule file, and the cost of cutting the flow into chunks.
 
     Parameters
     ----------
@@ -378,8 +378,8 @@ def schedule_text(
     alpha, beta
         Cost model by which list scheduling chooses the size of its steps.
     options
-        For ``.xml``. If the shortest schedule exceeds the limits of the runtime, one of fewer and larger steps is
-        written that keeps them, if there is any.
+        For ``.xml``. If the shortest schedule exceeds the limits of the runtime, one with fewer and larger steps is
+        written that meets them, if one is found.
 
     Returns
     -------
@@ -402,7 +402,7 @@ def schedule_text(
         }  # fmt: skip
         return json.dumps(routes_document(topology, chunked)) + "\n", facts
     if topology.ranks < topology.n and getattr(data, "relays", None) != "pass":
-        routes = without_steps(routes)  # steps may hold data in a vertex that only forwards
+        routes = without_steps(routes)  # steps may store data at a vertex that only forwards
     schedule = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
     program: Program | None = None
     if path.suffix.lower() == ".xml":
@@ -475,7 +475,7 @@ def _collective_text(
 def _collective_program(
     name: str, topology: Topology, chunks: int | Sequence[int] | None, alpha: float, beta: float, options: XmlOptions
 ) -> tuple[collective_steps.CollectiveSchedule, Program]:
-    """The schedule whose program takes the least simulated time within the limits of the target, and that program.
+    """Schedule whose program has the shortest simulated time within the limits of the target, and that program.
 
     Programs run without synchronous steps: fewer trees, which load the network more, can take less time.
     """

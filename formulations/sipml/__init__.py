@@ -1,13 +1,13 @@
 r"""Placement, circuits and wavelengths of optically connected GPUs (paper: SiP-ML).
 
-Sets of disjoint arcs of a ring are stated as walks; :func:`heaviest` finds the heaviest one. A wavelength of one
-direction carries a set of circuits that share no segment of the ring. Cut the ring at node 0 and write node 0 also
-as n. At most one circuit crosses the cut: (u,v) with 1 <= v < u. So a set is a walk on the line from v, over circuits
-and idle segments, to u, and the crossing circuit back; or from 0 to n if nothing crosses. Sets with the same v are one
-commodity: walks that leave v and end at any u, so n commodities contain all sets of a direction (independent sets
-of the conflict graph: by columns in Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, here by arcs). Integer
-flows of a commodity split into its sets, because the line has no cycles. The size does not depend on the number of
-wavelengths, and wavelengths have no symmetry.
+Sets of disjoint arcs of a ring are modelled as walks; :func:`heaviest_set` finds the heaviest one. A wavelength of one
+direction carries a set of circuits that share no segment of the ring. Cut the ring at node 0, and call node 0 at the
+other end n. At most one circuit crosses the cut: (u,v) with 1 <= v < u. So a set is a walk on the line from v, over
+circuits and idle segments, to u, and the crossing circuit back; or from 0 to n if nothing crosses. Sets with the same v
+are one commodity: walks that leave v and end at any u, so n commodities contain all sets of a direction (independent
+sets of the conflict graph: by columns in Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, here by arcs).
+Integer flows of a commodity split into its sets, because the line has no cycles. The size does not depend on the number
+of wavelengths, and wavelengths are not symmetric copies.
 
 Sets    d in {0 clockwise, 1 anticlockwise}; (u,w) the ends of pair p in direction d on the cut line, w = n for node 0;
         X_d pairs with w < u, which cross the cut; v in V_d = {0} + {w: (u,w) in X_d} commodities; e_v = n for v = 0,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def directed(n: int, source: I64, target: I64, way: int) -> tuple[I64, I64]:
-    """Ends of pairs as clockwise arcs on the cut ring, the target 0 written n: way 0 as they are, way 1 mirrored."""
+    """Ends of pairs as clockwise arcs on the cut ring, with target 0 written as n: way 0 unchanged, way 1 mirrored."""
     tail, head = (source, target) if way == 0 else (-source % n, -target % n)
     return tail, np.where(head == 0, n, head)
 
@@ -62,7 +62,7 @@ class Walks:
     flow_way, flow_start, flow_pair
         Circuits on the line: direction, commodity v, pair, ``(|F|,)`` each.
     flow_tail, flow_head
-        Their ends on the cut line, ``(|F|,)``.
+        Ends of these circuits on the cut line, ``(|F|,)``.
     idle_way, idle_start, idle_tail
         Idle segments a -> a + 1, ``(|H|,)`` each.
     over_way, over_pair, over_tail, over_head
@@ -90,11 +90,11 @@ class Walks:
 
     @property
     def rows(self) -> int:
-        """Rows of conservation."""
+        """Number of rows of conservation."""
         return int(self.node.size)
 
     def row_of(self, way: I64, start: I64, node: I64) -> I64:
-        """Row of node a of commodity v, -1 if it has none (the start of commodity 0, and node n)."""
+        """Row of node a of commodity v, -1 if there is none (the start of commodity 0, and node n)."""
         n = self.n
         key = (self.node_way * n + self.node_start) * (n + 1) + self.node
         wanted = (way * n + start) * (n + 1) + node
@@ -103,7 +103,7 @@ class Walks:
 
 
 def walks(n: int, source: I64, target: I64) -> Walks:
-    """The index sets for these pairs."""
+    """Build the index sets for these pairs."""
     flow: list[I64] = []
     idle: list[I64] = []
     over: list[I64] = []
@@ -140,16 +140,16 @@ def state_walks(
     variables: dict[str, tuple[Axis, ...]],
     named: dict[str, tuple[Axis, ...]],
 ) -> None:
-    """Variables f, idle, over and constraints ``walk``, ``light``, ``serve`` in a Pyomo model that has c.
+    """Add variables f, idle, over and constraints ``walk``, ``light``, ``serve`` to a Pyomo model that has c.
 
     Parameters
     ----------
     P
         Pairs (i,j).
     n, W
-        Nodes and wavelengths.
+        Numbers of nodes and wavelengths.
     variables, named
-        Axes of the model's variables and constraints, to which these are added.
+        Axes of the model's variables and constraints, to which those of the walks are added.
     """
     import pyomo.environ as pyo
 
@@ -202,7 +202,7 @@ def state_walks(
 def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> float:
     """Largest total weight (each >= 0) of pairs that one wavelength of a direction can carry, ``(|P|,)``.
 
-    Longest walks from every node at once: n steps on an (n, n) array.
+    Computed as longest walks from every node at once: n steps on an (n, n) array.
     """
     tail, head = directed(n, source, target, way)
     gain = np.full((n, n + 1), -np.inf)
@@ -219,7 +219,7 @@ def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> flo
 
 
 def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[int]]] | None:
-    """Integer flows split into sets: (direction, pairs) of every nonempty one; None if the flows are not conserved.
+    """Split integer flows into nonempty sets (direction, pairs); None if the flows are not conserved.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
 
 
 def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
-    """Sets (direction, pairs) as ``circuits``, each on its own wavelength, in order."""
+    """Convert sets (direction, pairs) to ``circuits``, each on its own wavelength, in order."""
     results: list[tuple[int, int, int]] = []
     used = [0, 0]
     for way, pairs in sets:
@@ -297,9 +297,9 @@ PAPER = "SiP-ML: high-bandwidth optical network interconnects for machine learni
 
 #: Names of the directions of a ring.
 WAYS = ("clockwise", "anticlockwise")
-#: Roundings between a transfer's exact time and the computed one.
+#: Number of roundings between a transfer's exact time and the computed one.
 TIME_ROUNDINGS = 3
-#: Largest number of chords that is built.
+#: Maximum number of chords that are built.
 MOST_CHORDS = 5_000_000
 
 
@@ -310,13 +310,13 @@ class Transfers:
     Attributes
     ----------
     n
-        Servers.
+        Number of servers.
     source, target
         Ends of every pair, ``(|P|,)``, by source, then target.
     volume
-        Bytes, ``(|P|,)``, all positive.
+        Bytes of every pair, ``(|P|,)``, all positive.
     bandwidth
-        Of one circuit [bytes/s].
+        Bandwidth of one circuit [bytes/s].
     """
 
     n: int
@@ -327,7 +327,7 @@ class Transfers:
 
     @property
     def pairs(self) -> int:
-        """Pairs |P|."""
+        """Number of pairs |P|."""
         return int(self.volume.size)
 
     @cached_property
@@ -337,7 +337,7 @@ class Transfers:
 
     @cached_property
     def shares(self) -> F64:
-        """Volumes over the largest, ``(|P|,)``."""
+        """Volumes relative to the largest, ``(|P|,)``."""
         return self.volume / self.volume.max()
 
     def times(self, circuits: F64 | I64) -> F64:
@@ -345,7 +345,7 @@ class Transfers:
         return self.volume / circuits / self.bandwidth
 
     def slowest(self, circuits: F64 | I64) -> float:
-        """T [s]; infinite if some pair has no circuit."""
+        """Slowest transfer time T [s]; infinite if some pair has no circuit."""
         if np.shape(circuits) != (self.pairs,) or not (np.asarray(circuits) > 0).all():
             return np.inf
         return float(self.times(circuits).max())
@@ -367,12 +367,12 @@ class Transfers:
 
 
 def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
-    """The pairs of a checked traffic matrix.
+    """Extract the pairs of a checked traffic matrix.
 
     Raises
     ------
     BadInput
-        If there is no traffic, or the bandwidth is not positive, or times are too large or small for floating point.
+        If there is no traffic, the bandwidth is not positive, or times are too large or small for floating point.
     """
     if not 0 < bandwidth < np.inf:
         msg = f"{where}: bandwidth={bandwidth}; give the bytes per second of one circuit, a positive number"
@@ -392,16 +392,16 @@ def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
 
 
 def least_times(transfers: Transfers, group: I64, pair: I64, weight: F64, capacity: F64) -> F64:
-    """Least T [s] at which the needs of every group keep to its capacity, ``(groups,)``; infinite if none does.
+    """Smallest T [s] at which the needs of each group fit its capacity, ``(groups,)``; infinite if there is none.
 
     T is rounded as by :meth:`Transfers.times`: a bound on exact times is :data:`TIME_ROUNDINGS` roundings lower.
 
     Parameters
     ----------
     group, pair, weight
-        The entries: group g holds pair p with w_p, ``(entries,)`` each.
+        Entries: group g contains pair p with weight w_p, ``(entries,)`` each.
     capacity
-        C of every group, ``(groups,)``.
+        Capacity C of every group, ``(groups,)``.
     """
     size = capacity.size
     room = capacity * (1.0 + outward.gamma(int(np.bincount(group).max(initial=0)) + 3))  # sums are not exact
@@ -433,7 +433,7 @@ class Chords:
 
 
 def pair_sets(moves: Transfers, walk: Walks | None = None) -> dict[str, Names]:
-    """``i -> j`` for every pair (servers have their numbers), and the circuits and segments of walks."""
+    """Names ``i -> j`` of every pair (by server numbers), and of the circuits and segments of walks."""
     pairs = [f"{i} -> {j}" for i, j in zip(moves.source.tolist(), moves.target.tolist(), strict=True)]
     result: dict[str, Names] = {"pair": pairs, "direction": WAYS}
     if walk is None:
@@ -454,13 +454,13 @@ def pair_sets(moves: Transfers, walk: Walks | None = None) -> dict[str, Names]:
 
 
 def pair_links(moves: Transfers, circuits: F64, time: float) -> Links:
-    """The bytes of every pair over its own circuits, in the time of the slowest transfer [s]."""
+    """Bytes of every pair over its own circuits, within the time of the slowest transfer [s]."""
     topology = Topology(moves.n, moves.source, moves.target, spec="circuits")
     return Links(topology, moves.volume, circuits * moves.bandwidth, time, "bytes", "bytes/s")
 
 
 def ring_links(n: int, circuits: Sequence[tuple[int, int, bool, int]], wavelengths: int) -> Links:
-    """Circuits (source, target, clockwise, wavelength) over every segment of a ring and direction."""
+    """Load of every segment and direction of a ring by circuits (source, target, clockwise, wavelength)."""
     source, target, clockwise, _ = np.array(circuits, dtype=np.int64).reshape(-1, 4).T
     spans, _, owner = arcs_taken(n, source, target, clockwise == 1)
     onward, nodes = clockwise[owner] == 1, np.arange(n)
@@ -478,7 +478,7 @@ def chord_count(low: I64, high: I64) -> int:
 
 
 def derived(transfers: Transfers, high: I64) -> list[Fraction]:
-    """The fractions behind the coefficients of :func:`chords` for low = 1, and behind the unit of time."""
+    """Exact fractions of the coefficients of :func:`chords` for low = 1, and of the unit of time."""
     largest = outward.decimal(float(transfers.volume.max()))
     most: dict[Fraction, int] = {}
     for volume, top in zip(transfers.volume.tolist(), high.tolist(), strict=True):
@@ -493,7 +493,7 @@ def derived(transfers: Transfers, high: I64) -> list[Fraction]:
 
 
 def chords(shares: F64, low: I64, high: I64, where: str) -> Chords:
-    """The chords of every pair between the bounds of its c (one if they are equal).
+    """Build the chords of every pair between the bounds of its c (one if they are equal).
 
     Raises
     ------
@@ -514,7 +514,7 @@ def chords(shares: F64, low: I64, high: I64, where: str) -> Chords:
     return Chords(pair, j, slope, slope * (2.0 * j + 1.0))
 
 
-#: Thresholds on either side of the bound by heads and tails.
+#: Number of thresholds for heads, and for tails, in the heads-tails bound.
 THRESHOLDS = 64
 
 
@@ -531,7 +531,7 @@ def chains(graph: OpGraph, delay: F64) -> tuple[F64, F64]:
 
 
 def bounds(data: Placement) -> list[Bound]:
-    """Bounds by the longest chain, by the work, and by the work between heads and tails."""
+    """Bounds from the longest chain, from the work, and from the work between heads and tails."""
     k, heads, tails, p = data.devices, data.heads, data.tails, data.graph.duration
     chain = float((heads + p + tails).max())
     best = 0.0
@@ -541,7 +541,7 @@ def bounds(data: Placement) -> list[Bound]:
             some = late & (tails >= r)
             parallel = max(float(p[some].sum()) / k, -(-int(some.sum()) // k) * float(p[some].min()))
             best = max(best, float(h) + parallel + float(r))
-    # A head and a tail are sums of at most n durations and n delays together, and so is the work.
+    # A head and a tail together are sums of at most n durations and n delays, and so is the work.
     chain, work, best = (float(outward.down(t, 4 * data.n + 10)) for t in (chain, data.work / k, best))
     return [
         Bound("critical-path", chain, "the longest chain of dependencies", "sipml"),

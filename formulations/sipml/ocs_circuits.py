@@ -16,16 +16,16 @@ min (max V / B) t  s.t.
     light_in[j,q]  sum_{p to j} x_pq <= 1
 
 with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml`).
-high_p = D + 1 - (pairs at the end of p with more pairs): every other pair there takes a port.
+high_p = D + 1 - (pairs at that end of p with more pairs): every other pair there takes a port.
 
 Both models have the same optimum: by Koenig's theorem circuits within the ports split into D matchings, one per switch.
 
-Optimum in polynomial time. T is attained iff c_p = n_p(T) keeps to the ports, and n_p falls with T: bisection. Any
-smaller T is infeasible because the needs of one server exceed its ports, so the optimum is the largest of the servers'
-own least times (bound ``ports``, exact).
+Optimum in polynomial time. T is attained iff c_p = n_p(T) fits the ports, and n_p decreases with T, hence bisection.
+Any smaller T is infeasible because the needs of one server exceed its ports, so the optimum is the largest of the
+servers' own minimum times (bound ``ports``, exact).
 
-Every pair needs a circuit of its own, because transfers are not relayed: with more peers than ports the problem is
-infeasible (``refute``). An assignment may also be given as ``match``, (D, n): the server that i sends to on switch q,
+Every pair needs its own circuit, because transfers are not relayed: with more peers than ports the problem is
+infeasible (``refute``). An assignment may also be given as ``match``, (D, n): the server to which i sends on switch q,
 -1 for none.
 """
 
@@ -76,7 +76,7 @@ class Circuits:
 
     @property
     def degree(self) -> int:
-        """Ports of a server, and switches, D."""
+        """Number D of ports of a server, and of switches."""
         return self.pool.degree
 
     @property
@@ -86,13 +86,13 @@ class Circuits:
 
     @cached_property
     def peers(self) -> tuple[I64, I64]:
-        """Pairs out of and into every server, ``(n,)`` each."""
+        """Numbers of pairs out of and into every server, ``(n,)`` each."""
         moves = self.transfers
         return np.bincount(moves.source, minlength=self.n), np.bincount(moves.target, minlength=self.n)
 
     @cached_property
     def high(self) -> I64:
-        """Most circuits of a pair, ``(|P|,)``; at least 1, even if the problem is infeasible."""
+        """Maximum number of circuits of a pair, ``(|P|,)``; at least 1, even if the problem is infeasible."""
         out, into = self.peers
         fuller = np.maximum(out[self.transfers.source], into[self.transfers.target])
         return np.maximum(self.degree + 1 - fuller, 1)
@@ -106,7 +106,7 @@ class Circuits:
 
     @cached_property
     def server_times(self) -> F64:
-        """Least T that the ports out of (first n) and into (last n) each server allow [s]."""
+        """Smallest T allowed by the ports out of (first n) and into (last n) each server [s]."""
         group, pair = self.by_server
         capacity = np.full(2 * self.n, float(self.degree))
         result = least_times(self.transfers, group, pair, np.ones(pair.size), capacity)
@@ -133,12 +133,12 @@ def prepare(instance: object, parameters: Settings | None = None) -> Circuits:
 
 
 def refute(data: Circuits) -> Bound | None:
-    """Infeasibility, if a server has more peers than ports."""
+    """Bound that proves infeasibility if a server has more peers than ports."""
     out, into = data.peers
     for count, verb in ((out, "sends to"), (into, "receives from")):
         i = int(count.argmax())
         if count[i] > data.degree:
-            reason = f"server {i} {verb} {int(count[i])} others and has {data.degree} ports"
+            reason = f"server {i} {verb} {int(count[i])} others but has {data.degree} ports"
             return Bound("ports", np.inf, reason, "sipml")
     return None
 
@@ -263,7 +263,7 @@ def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
 
 
 def arrays(data: Circuits, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``match``, x or c, and t if it is given."""
+    """Shapes of ``match``, x or c, and t if given."""
     pairs, d, n = data.transfers.pairs, data.degree, data.n
     return {
         "match": Array((d, n), low=-1, high=n, required=False, axes=("switch", "server"), entries="server"),
@@ -323,13 +323,13 @@ def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def objective(data: Circuits, values: Mapping[str, F64]) -> float:
-    """T [s] recomputed from the circuits; infinite if a pair has none."""
+    """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
     c = circuits_of(data, values)
     return np.inf if c is None else data.transfers.slowest(c)
 
 
 def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Integer circuits, and t recomputed from them; None if they are malformed."""
+    """Round to integer circuits and recompute t; None if they are malformed."""
     c = circuits_of(data, values)
     if c is None or (c < 1).any():
         return None
@@ -338,7 +338,7 @@ def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
 
 
 def bounds(data: Circuits) -> list[Bound]:
-    """Bytes of a server over all its ports; and the exact bound by integer circuits of a server."""
+    """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
     volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
@@ -366,7 +366,7 @@ def metrics(data: Circuits, value: float | None) -> dict[str, Json]:
 
 
 def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Circuits in use, and the fraction of all ports."""
+    """Number of circuits in use, and their fraction of all ports."""
     c = circuits_of(data, values)
     if c is None:
         return {}
@@ -374,7 +374,7 @@ def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Json]:
 
 
 def decode(data: Circuits, values: Mapping[str, F64]) -> I64:
-    """The matching of every switch, ``(D, n)``: the server that i sends to on switch q, -1 for none.
+    """Return the matching of every switch, ``(D, n)``: the server to which i sends on switch q, -1 for none.
 
     Raises
     ------
@@ -397,7 +397,7 @@ def decode(data: Circuits, values: Mapping[str, F64]) -> I64:
 
 
 def matchings_of(data: Circuits, circuits: I64) -> I64:
-    """The circuits of every pair, ``(|P|,)``, split into one matching per switch, ``(D, n)``."""
+    """Split the circuits of every pair, ``(|P|,)``, into one matching per switch, ``(D, n)``."""
     moves = data.transfers
     return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)
 
@@ -406,7 +406,7 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="section 3.3 (A.2)",
-    title="Circuits over optical circuit switches: least slowest transfer",
+    title="Circuits over optical circuit switches: minimum time of the slowest transfer",
     sense="min",
     problem="MILP",
     parameters=(

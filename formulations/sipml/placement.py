@@ -4,9 +4,9 @@ Source  SiP-ML, section 3.2 and Algorithm 1
 Sets    v in V sub-operations, in topological order; e = (u,v) in E dependencies; g in 0 .. k-1 GPUs of a group; pairs
         {u,v} in U of which neither precedes the other
 Data    p_v > 0 computing time [us]; b_e bytes; B = ``bandwidth`` between GPUs [bytes/s], 0: communication takes no time
-        (as in Algorithm 1 before network operations are added); Delta: most other GPUs to send to, and to receive from;
-        m_v bytes of v, ``states`` times its parameters plus all it receives (mem_size, which the paper does not
-        define); M = ``memory`` of a GPU [bytes], 0: no limit
+        (as in Algorithm 1 before network operations are added); Delta: maximum number of other GPUs to send to, and to
+        receive from; m_v bytes of v, ``states`` times its parameters plus all data it receives (mem_size, which the
+        paper does not define); M = ``memory`` of a GPU [bytes], 0: no limit
 Vars    a_vg in {0,1} v on g, (n, k); S_v in 0 .. 1 - p_v start, (n,), and C in 0 .. 1 makespan [horizon]; y_uv in
         {0,1} u before v, (|U|,); q_gh in {0,1} g sends to h, g != h, (k, k)
 
@@ -21,11 +21,11 @@ min horizon C  s.t.
     link[e,g,h]    a_ug + a_vh - q_gh <= 1                             (g != h)
     sends[g]       sum_h q_gh <= Delta
     receives[h]    sum_g q_gh <= Delta
-  rule=distance (the paper's: a GPU sends to itself and the Delta after it)
+  rule=distance (the paper's: a GPU sends to itself and the next Delta GPUs)
     reach[e,g]     a_ug + sum_{h: (h - g) mod k > Delta} a_vh <= 1
 
-with times in units of the horizon: the total work, plus all delays if memory is limited (one sub-operation after the
-other). Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of the GPUs).
+with times in units of the horizon: the total work, plus all delays if memory is limited (sequential
+execution). Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of the GPUs).
 
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
 group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")
-#: Largest number of GPUs of a group, and largest matrix that is built.
+#: Maximum number of GPUs in a group, and maximum size of a matrix that is built.
 MOST_DEVICES, MOST_NONZEROS = 4096, 5_000_000
-#: Largest number of sub-operations whose pairs are listed for a matrix.
+#: Maximum number of sub-operations whose pairs are listed for a matrix.
 MOST_MODELLED = 2000
 
 
@@ -94,18 +94,18 @@ class Placement:
 
     @property
     def horizon(self) -> float:
-        """Time in which some placement ends, if any is possible [us]."""
+        """Time within which some placement finishes, if one exists [us]."""
         return self.work + (float(self.delay.sum()) if self.memory else 0.0)
 
     @cached_property
     def occupied(self) -> F64:
-        """m_v: bytes that every sub-operation occupies, ``(n,)``."""
+        """Bytes m_v that every sub-operation occupies, ``(n,)``."""
         graph = self.graph
         return np.asarray(self.states * graph.weights + np.bincount(graph.head, graph.volume, self.n))
 
     @cached_property
     def forced(self) -> F64:
-        """Delay of dependencies whose ends do not fit on one GPU together [us], 0 for the others, ``(m,)``."""
+        """Delay of dependencies whose ends do not fit together on one GPU [us], 0 for the others, ``(m,)``."""
         together = self.occupied[self.graph.tail] + self.occupied[self.graph.head]
         return np.where((self.memory > 0) & (together > self.memory * (1 + 1e-9)), self.delay, 0.0)
 
@@ -143,7 +143,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Placement:
     ------
     NotApplicable
         For anything but a computation graph; GPUs, degree, replicas, bandwidth or memory out of range; a degree of 1
-        with replicas, which leaves no circuit for the group; more GPUs than sub-operations; too little memory in all.
+        with replicas, which leaves no circuit for the group; more GPUs than sub-operations; too little total memory.
     """
     if not isinstance(instance, OpGraph):
         spec = getattr(instance, "spec", type(instance).__name__)
@@ -165,7 +165,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Placement:
         raise NotApplicable(msg)
     if k > instance.n:
         msg = (
-            f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use k={instance.n} at most, or more parts"
+            f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use at most k={instance.n}, or more parts"
         )
         raise NotApplicable(msg)
     memory, states = float(given.get("memory", 0.0)) * 2**30, float(given.get("states", 2.0))
@@ -176,7 +176,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Placement:
     data = Placement(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas, memory, states)
     least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
     if 0 < memory < least * (1 - 1e-9):
-        msg = f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; raise memory, k or parts"
+        msg = f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; increase memory, k or parts"
         raise NotApplicable(msg)
     return data
 
@@ -391,7 +391,7 @@ def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]
 
 
 def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``device`` and ``start``, or of a and S; of the other variables if they are given."""
+    """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
     n, k = data.n, data.devices
     result = {"q": Array((k, k), required=False, axes=("src_gpu", "dst_gpu")), "C": Array(required=False)}
     op = ("sub-operation",)
@@ -406,7 +406,7 @@ def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
 
 
 def index_sets(data: Placement, _values: object = None) -> dict[str, Names]:
-    """Number and operation of every sub-operation, and pairs of which neither precedes the other."""
+    """Number and operation of every sub-operation, and pairs in which neither precedes the other."""
     operation, pairs = data.graph.operation.tolist(), zip(*(ends.tolist() for ends in data.unordered), strict=True)
     named = {"sub-operation": range(data.n), "operation": operation}
     return {"sub-operation": named, "unordered pair": [f"{u}, {v}" for u, v in pairs]}
@@ -416,9 +416,9 @@ def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; times relative to the total work.
 
     ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an input is
-    ready, ``overlap`` the time of two at once on a GPU, ``reach`` (rule distance) the steps beyond Delta or ``degree``
-    the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan`` the amount by which
-    C, if given, understates the end.
+    ready, ``overlap`` the time that two run at once on a GPU, ``reach`` (rule distance) the steps beyond Delta or
+    ``degree`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan`` the
+    amount by which C, if given, understates the end.
     """
     limit = "reach" if data.rule == "distance" else "degree"
     blocks = ("placed", "start", "precede", "overlap", limit, "memory", "makespan")
@@ -463,12 +463,12 @@ def _beyond(data: Placement, device: I64) -> int:
 
 
 def held_by(data: Placement, device: I64) -> F64:
-    """Bytes that every GPU holds, ``(k,)``."""
+    """Bytes held by every GPU, ``(k,)``."""
     return np.bincount(device, data.occupied, data.devices).astype(np.float64)
 
 
 def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
-    """Other GPUs that every GPU sends to and receives from, ``(k,)`` each."""
+    """Numbers of other GPUs that each GPU sends to and receives from, ``(k,)`` each."""
     graph, k = data.graph, data.devices
     key = np.unique(device[graph.tail] * k + device[graph.head])
     source, target = np.divmod(key, k)
@@ -477,13 +477,13 @@ def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
 
 
 def objective(data: Placement, values: Mapping[str, F64]) -> float:
-    """The latest end [us]."""
+    """Latest end [us]."""
     read = placed(data, values)
     return np.inf if read is None else float((read[1] + data.graph.duration).max())
 
 
 def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """The same GPUs and order with every start as early as possible; None if the values are malformed."""
+    """Keep GPUs and order, and start as early as possible; None if the values are malformed."""
     read = placed(data, values)
     if read is None:
         return None
@@ -498,7 +498,7 @@ def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
 
 
 def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
-    """The model's own variables of a placement."""
+    """Compute the model's variables from a placement."""
     n, k, graph = data.n, data.devices, data.graph
     a, q = np.zeros((n, k)), np.zeros((k, k))
     a[np.arange(n), device] = 1.0
@@ -512,7 +512,7 @@ def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
 
 
 def starts(data: Placement, device: I64, order: I64) -> F64 | None:
-    """Earliest starts [us] if the GPUs take sub-operations in this order; None if it violates a dependency."""
+    """Earliest starts [us] if the GPUs run sub-operations in this order; None if it violates a dependency."""
     graph = data.graph
     tail, first = graph.tail.tolist(), graph.first_in.tolist()
     delay, duration, at = data.delay.tolist(), graph.duration.tolist(), device.tolist()
@@ -532,7 +532,7 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
 
 
 def metrics(data: Placement, value: float | None) -> dict[str, Json]:
-    """The step's makespan, and the times of one GPU and of unlimited GPUs."""
+    """Makespan of the step, and the times with one GPU and with unlimited GPUs."""
     return {
         "makespan_us": value,
         "speedup": None if value is None else data.work / value,
@@ -545,7 +545,7 @@ def metrics(data: Placement, value: float | None) -> dict[str, Json]:
 
 
 def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
-    """GPUs in use, the most peers one sends to and receives from, bytes between GPUs."""
+    """GPUs in use, largest numbers of peers that one sends to and receives from, bytes between GPUs."""
     read = placed(data, values)
     if read is None:
         return {}
@@ -565,18 +565,18 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="section 3.2, Algorithm 1",
-    title="Placement of sub-operations on GPUs of limited degree: least makespan",
+    title="Placement of sub-operations on GPUs of limited degree: minimum makespan",
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("k", int, default=4, help="GPUs of a group (model parallel)"),
-        Parameter("degree", int, default=3, help="circuits of a GPU, D"),
+        Parameter("k", int, default=4, help="GPUs per group (model parallel)"),
+        Parameter("degree", int, default=3, help="circuits per GPU, D"),
         Parameter("replicas", int, default=2, help="groups (data parallel); with more than one, Delta = D - 1"),
         Parameter("rule", str, default="distance", help="the paper's distance on a circle, or the degree alone",
                   choices=RULES),
         Parameter("bandwidth", float, default=0.0, help="bytes/s between two GPUs; 0: communication takes no time"),
-        Parameter("memory", float, default=0.0, help="of a GPU [GiB]; 0: no limit"),
-        Parameter("states", float, default=2.0, help="copies of the parameters, gradients and optimizer included"),
+        Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit"),
+        Parameter("states", float, default=2.0, help="copies of the parameters, including gradients and optimizer"),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

@@ -2,7 +2,7 @@ r"""Wavelength assignment on an optical ring that minimizes the slowest transfer
 
 Source  SiP-ML, sections 3.1 and 3.3 (SiP-Ring; appendix A, with the paper's own program, is not available). Sets:
         Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011
-Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; s segments of the ring, n a direction;
+Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; s segments of the ring, n per direction;
         w in 0 .. W-1 wavelengths
 Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every fibre
 Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B
@@ -13,14 +13,14 @@ Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 th
 min (max V / B) t  s.t.
     chord[p,h]     t + v_p / (h (h+1)) c_p >= v_p (2h+1) / (h (h+1))    1 <= h < max(high_p, 2)
   model=sets
-    walk[d,v,a]    what f_dv, idle_dv and over_d bring to node a = what they take from it
+    walk[d,v,a]    inflow of f_dv, idle_dv and over_d at node a = their outflow
     light[d]       sum of f_d0 and idle_d0 that start at node 0 + sum_p over_dp <= W
     serve[p]       c_p - sum_dv f_dvp - sum_d over_dp <= 0
   model=arcs
     free[d,s,w]    sum_{p over s} x_pdw <= 1
     serve[p]       c_p - sum_dw x_pdw <= 0
 
-with v_p = V_p / max V: the chords of t >= v_p / c_p. high_p is the least number of circuits with which p meets the
+with v_p = V_p / max V: the chords of t >= v_p / c_p. high_p is the minimum number of circuits with which p meets the
 bounds ``arc-load`` and ``cut`` on T, at most 2 W. Walks and chords: :mod:`opticoll.formulations.sipml`.
 
 Bounds. For weights w_p >= 0, sum w_p c_p is at most W times (heaviest set clockwise + anticlockwise), which a dynamic
@@ -74,9 +74,9 @@ NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
 #: Limits on nodes and wavelengths.
 MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
-#: Largest matrix that is built [nonzeros], and largest number of circuits that is checked or decomposed.
+#: Maximum size of a matrix that is built [nonzeros], and number of circuits that are checked or decomposed.
 MOST_NONZEROS, MOST_CIRCUITS = 20_000_000, 20_000_000
-#: Limits on the cuts whose integer circuits are counted, and on their pairs in total.
+#: Limits on the number of cuts whose integer circuits are counted, and on their total number of pairs.
 CUTS, CUT_ENTRIES = 256, 2_000_000
 
 
@@ -91,7 +91,7 @@ class RingTraffic:
 
     @cached_property
     def hops(self) -> I64:
-        """Segments of every pair clockwise and anticlockwise, ``(|P|, 2)``."""
+        """Number of segments of every pair clockwise and anticlockwise, ``(|P|, 2)``."""
         onward = (self.transfers.target - self.transfers.source) % self.n
         return np.stack([onward, self.n - onward], axis=1)
 
@@ -102,7 +102,7 @@ class RingTraffic:
         return self.weighted_time(weight, 2.0 * self.n * self.wavelengths)
 
     def weighted_time(self, weight: F64, capacity: float) -> float:
-        """Least T [s] at which the needs, weighted by ``(|P|,)``, keep to a capacity."""
+        """Smallest T [s] at which the needs, weighted by ``(|P|,)``, fit a capacity."""
         used = np.flatnonzero(weight > 0)
         if used.size == 0:
             return 0.0
@@ -147,12 +147,12 @@ class RingTraffic:
 
     @cached_property
     def least(self) -> float:
-        """The best analytic bound on T [s], infinite if the problem is infeasible."""
+        """Best analytic bound on T [s], infinite if the problem is infeasible."""
         return max(self.distance_bound, self.cut_bound[0])
 
     @cached_property
     def high(self) -> I64:
-        """Useful circuits of every pair at most: the needs at the analytic bound, ``(|P|,)``."""
+        """Maximum useful circuits of every pair: the needs at the analytic bound, ``(|P|,)``."""
         if not np.isfinite(self.least):
             return np.ones(self.transfers.pairs, dtype=np.int64)
         return np.minimum(self.transfers.needs(self.least), 2 * self.wavelengths)
@@ -181,7 +181,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> RingTraffic
         raise NotApplicable(msg)
     if isinstance(instance, ServerPool):
         if instance.n < 3:
-            msg = f"{NAME}: a ring needs at least 3 servers, {instance.spec} has {instance.n}"
+            msg = f"{NAME}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
             raise NotApplicable(msg)
         n, pool, count = instance.n, instance, count or instance.degree
         _refuse_size(n, count)
@@ -212,7 +212,7 @@ def _refuse_size(n: int, wavelengths: int) -> None:
 
 
 def refute(data: RingTraffic) -> Bound | None:
-    """Infeasibility, if one circuit per pair exceeds the capacity of all segments or of a cut."""
+    """Bound that proves infeasibility if one circuit per pair exceeds the capacity of all segments or of a cut."""
     if np.isfinite(data.least):
         return None
     if np.isinf(data.distance_bound):
@@ -236,7 +236,7 @@ def _arc_uses(data: RingTraffic) -> tuple[I64, I64]:
 def _refuse_large(data: RingTraffic) -> None:
     nonzeros = estimate(data)["nonzeros"]
     if nonzeros > MOST_NONZEROS:
-        msg = f"{NAME}: the model would have {nonzeros:,} non-zeros; model=sets or --method ring-first-fit need less"
+        msg = f"{NAME}: the model would have {nonzeros:,} non-zeros; model=sets or --method ring-first-fit needs less"
         raise NotApplicable(msg)
 
 
@@ -267,7 +267,7 @@ def build_cvxpy(data: RingTraffic) -> CvxpyModel:
         variables |= {name: Named(item, (sizes[name],)) for name, item in whole.items()}
 
         def by_row(rows: int, **row_of: I64) -> Any:
-            """Sums of the variables by row, without those in row -1."""
+            """Sum the variables by row, without those in row -1."""
             return sum(
                 sp.csr_array((row >= 0.0, (np.maximum(row, 0), np.arange(row.size))), (rows, row.size)) @ whole[name]
                 for name, row in row_of.items() if name in whole
@@ -417,7 +417,7 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
 
 
 def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
-    """``circuits``, x, or the walks; with c and t, where they are given."""
+    """Shapes of ``circuits``, x, or the walks; with c and t if given."""
     pairs, fields = data.transfers.pairs, ("pair", "direction", "wavelength")
     result = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
     if "circuits" in names:
@@ -479,7 +479,7 @@ def residuals(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def objective(data: RingTraffic, values: Mapping[str, F64]) -> float:
-    """T [s] recomputed from the circuits; infinite if a pair has none."""
+    """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
     read = circuits_of(data, values)
     if read is None:
         return np.inf
@@ -487,7 +487,7 @@ def objective(data: RingTraffic, values: Mapping[str, F64]) -> float:
 
 
 def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Integer flows (or x), and c and t recomputed from them; None if they are malformed."""
+    """Round to integer flows (or x) and recompute c and t; None if they are malformed."""
     read = circuits_of(data, values)
     if read is None:
         return None
@@ -500,7 +500,7 @@ def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | Non
 
 
 def bounds(data: RingTraffic) -> list[Bound]:
-    """Total segments, and the worst cut."""
+    """Bounds from the total of segments, and from the worst cut."""
     time, first, size = data.cut_bound
     arcs, time = (float(t) if np.isinf(t) else max(float(outward.down(t, TIME_ROUNDINGS)), 0.0)
                   for t in (data.distance_bound, time))  # fmt: skip
@@ -512,7 +512,7 @@ def bounds(data: RingTraffic) -> list[Bound]:
 
 
 def certify(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that any prices of pairs prove; the heaviest sets are recomputed."""
+    """Bound proven by any prices of pairs; the heaviest sets are recomputed."""
     if "serve" not in duals:
         return None
     weight = np.abs(np.asarray(duals["serve"], dtype=float))
@@ -538,7 +538,7 @@ def metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
 
 
 def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer way."""
+    """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer side."""
     read = circuits_of(data, values)
     if read is None:
         return {}
@@ -572,17 +572,17 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="section 3.3 (A.1)",
-    title="Wavelengths on the arcs of an optical ring: least slowest transfer",
+    title="Wavelengths on the arcs of an optical ring: minimum time of the slowest transfer",
     sense="min",
     problem="MILP",
     parameters=(
         Parameter("model", str, default="sets", help="sets of disjoint arcs as walks, or wavelength by wavelength",
                   choices=MODELS),
-        Parameter("wavelengths", int, default=0, help="of every fibre; 0: the ring's own, or a server's ports"),
+        Parameter("wavelengths", int, default=0, help="wavelengths per fibre; 0: the ring's own, or a server's ports"),
         Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
-        Parameter("seed", int, default=0, help="on a wdm-ring: of traffic=random"),
-        Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes of a pair, alltoall and random"),
-        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times are bytes per circuit"),
+        Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
+        Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
+        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

@@ -15,20 +15,20 @@ A design is valid if
     degree      at most d circuits leave each server, and at most d enter it
     rings       every ring contains each member of its group once; the shares of each group's rings add up to 1
     routes      every route is such a chain
-    demand      the routes from s to t carry D_st together
-    loads       the stated load of every circuit equals the sum over its routes
-    max_load, bandwidth_tax   if stated, equal the values computed from the loads
+    demand      the routes from s to t together carry D_st
+    loads       the given load of every circuit equals the sum over its routes
+    max_load, bandwidth_tax   if given, equal the values computed from the loads
 
-max load = max_c sum_{q over c} b_q [bytes]; divided by the bandwidth of a circuit it is the time of the slowest one.
-Bandwidth tax (section 5.4) = sum_c load_c / sum_st D_st, 1 if nothing is forwarded.
+max load = max_c sum_{q over c} b_q [bytes]; divided by the bandwidth of a circuit it is the time of the slowest
+circuit. Bandwidth tax (section 5.4) = sum_c load_c / sum_st D_st, 1 if nothing is forwarded.
 
 As named arrays (circuits, groups and servers are numbered from 0)
     circuits (m,2)                          tail and head, sorted by both
-    ring_start (R+1,), ring_order (.,)      ring r is ring_order[ring_start[r]:ring_start[r+1]], servers in its order
+    ring_start (R+1,), ring_order (.,)      ring r is ring_order[ring_start[r]:ring_start[r+1]], servers in order
     ring_group (R,), ring_share (R,)
     route_start (Q+1,), route_circuits (.,) route q is route_circuits[route_start[q]:route_start[q+1]], circuits
     route_bytes (Q,)
-    loads (m,)                              stated
+    loads (m,)                              given loads
 
 Iteration time of a training job, Eq. (1):  T = R / (n B) + alpha A / (n B) + C
 
@@ -66,7 +66,7 @@ PAPER = "TopoOpt: co-optimizing network topology and parallelization strategy fo
 
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
-#: Visits of servers that :func:`chains` checks at a time.
+#: Number of server visits that :func:`chains` checks at a time.
 CHECK_ENTRIES = 4_000_000
 #: Integer arrays of a design, with their number of dimensions.
 _WHOLE = {"circuits": 2, "ring_start": 1, "ring_order": 1, "ring_group": 1, "route_start": 1, "route_circuits": 1}
@@ -84,7 +84,7 @@ class Ring:
 
 @dataclass(frozen=True, eq=False)
 class TopologyDesign:
-    """Circuits, rings and routes of a pool, see the module.
+    """Circuits, rings and routes of a pool (see the module docstring).
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class TopologyDesign:
 
     @cached_property
     def length(self) -> I64:
-        """Circuits of every route, ``(Q,)``."""
+        """Number of circuits of every route, ``(Q,)``."""
         return np.diff(self.route_start)
 
     @cached_property
@@ -125,7 +125,7 @@ class TopologyDesign:
 
     @cached_property
     def demand(self) -> F64:
-        """D, the demand of the chosen rings and the point-to-point traffic [bytes], ``(n, n)``."""
+        """Demand D of the chosen rings and the point-to-point traffic [bytes], ``(n, n)``."""
         return ring_demand(self.pool, self.rings)
 
     @cached_property
@@ -151,7 +151,7 @@ class TopologyDesign:
         return Topology(self.pool.n, self.circuits[:, 0], self.circuits[:, 1])
 
     def values(self) -> dict[str, F64]:
-        """The named arrays of the module."""
+        """The named arrays of the module docstring."""
         orders = [ring.order for ring in self.rings]
         flat = {
             "circuits": self.circuits,
@@ -173,7 +173,7 @@ def server_pool(instance: object, where: str) -> ServerPool:
     Raises
     ------
     NotApplicable
-        If it is not.
+        If it is not such a pool.
     """
     if not isinstance(instance, ServerPool):
         spec = getattr(instance, "spec", type(instance).__name__)
@@ -200,20 +200,20 @@ def default_rings(pool: ServerPool) -> tuple[Ring, ...]:
 
 
 def sorted_circuits(circuits: ArrayLike) -> I64:
-    """Circuits sorted by tail and head, ``(m, 2)``."""
+    """Sort circuits by tail and head, ``(m, 2)``."""
     pairs = np.asarray(circuits, dtype=np.int64).reshape(-1, 2)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 def ports_left(n: int, degree: int, circuits: I64) -> tuple[I64, I64]:
-    """Free ports out of and into every server, ``(n,)`` each."""
+    """Numbers of free ports out of and into every server, ``(n,)`` each."""
     return degree - np.bincount(circuits[:, 0], minlength=n), degree - np.bincount(circuits[:, 1], minlength=n)
 
 
 def build_design(
     pool: ServerPool, circuits: ArrayLike, rings: Sequence[Ring], routes: Sequence[tuple[Sequence[int], float]]
 ) -> TopologyDesign:
-    """A design from its parts.
+    """Build a design from its parts.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def build_design(
 
 
 def arrays(pool: ServerPool) -> dict[str, Array]:
-    """Shapes and ranges of the named arrays of the module."""
+    """Shapes and ranges of the named arrays of the module docstring."""
     n, groups = pool.n, len(pool.groups)
     circuits, rings, routes = Size("circuits"), Size("rings"), Size("routes")
     members, hops = Size("members"), Size("hops")
@@ -258,7 +258,7 @@ def _column(size: Size, high: int | Size, axis: str, entries: str) -> Array:
 
 
 def index_sets(design: TopologyDesign) -> dict[str, Names]:
-    """Names of circuits and routes; servers have their numbers."""
+    """Names of circuits and routes; servers are numbered."""
     pairs = pair_labels(design.topology, *design.ends)
     return {"circuit": arc_labels(design.topology), "route": {"route": range(design.routes), "commodity": pairs}}
 
@@ -270,7 +270,7 @@ def links(design: TopologyDesign) -> Links:
 
 
 def read_design(pool: ServerPool, values: Mapping[str, F64]) -> TopologyDesign | None:
-    """The design of named arrays, valid or not; None if they are malformed."""
+    """Read the design of named arrays, valid or not; None if they are malformed."""
     result: dict[str, I64] = {}
     for name, dimensions in _WHOLE.items():
         array = np.asarray(values.get(name, np.nan), dtype=float)
@@ -312,12 +312,12 @@ def _offsets(start: I64, items: int, total: int) -> bool:
 
 
 def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block of the module, from numpy alone.
+    """Worst violation of every block of the module docstring, from numpy alone.
 
     ``degree`` counts excess circuits (infinite for self-loops or unsorted circuits); ``rings`` is the worst deviation
     of a group's shares from 1, infinite for an order that is not a ring of its group; ``routes`` is 0 or infinite;
     ``nonnegative`` and ``demand`` are relative to the largest demand, ``loads`` to the largest load, ``objective`` (a
-    stated ``max_load`` or ``bandwidth_tax``) to the computed value.
+    given ``max_load`` or ``bandwidth_tax``) to the computed value.
     """
     design = read_design(pool, values)
     if design is None:
@@ -377,7 +377,7 @@ def chains(design: TopologyDesign) -> bool:
         return False
     start, n = design.route_start, design.pool.n
     first = 0
-    while first < design.routes:  # in blocks: the visits of all routes may be large
+    while first < design.routes:  # in blocks: all routes may have very many visits
         last = max(first + 1, int(np.searchsorted(start, start[first] + CHECK_ENTRIES, side="right")) - 1)
         indices = np.arange(first, last)
         route = np.repeat(indices - first, design.length[indices])
@@ -420,7 +420,7 @@ def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
         transfer in any ring.
     reach
         At most d servers are one hop away, d^2 two, ...: bytes of v to its j-th largest destination travel at least the
-        depth of place j, bytes of rings at least one hop. Divided by the demand this bounds the tax, divided by the n d
+        depth of position j, bytes of rings at least one hop. Divided by the demand this bounds the tax, by the n d
         circuits the max load.
     """
     members = np.zeros(pool.n)
@@ -449,9 +449,9 @@ def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
 def demand_fractions(
     pool: ServerPool, fixed: F64, pairs: I64 | None, *, free_rings: bool
 ) -> tuple[list[Fraction], Fraction]:
-    """Demands of a pool in rational numbers, each float read as its shortest decimal [bytes]; and all demand.
+    """Demands of a pool as rational numbers, each float read as its shortest decimal [bytes]; and the total.
 
-    Those of pairs, ``fixed`` ``(n, n)``; bytes of a hop of each group's ring; largest demands over all choices of
+    Demands of pairs, ``fixed`` ``(n, n)``; bytes of a hop of each group's ring; largest demands over all choices of
     rings, of servers, and of ``pairs`` ``(k, 2)``. Without ``free_rings``, ``fixed`` contains the rings.
     """
     value = {one: outward.decimal(one) for one in np.unique(fixed).tolist()}
@@ -491,7 +491,7 @@ def slowdown(design: TopologyDesign) -> Slowdown:
     Raises
     ------
     NotApplicable
-        Without point-to-point traffic, or if some ring hop has no circuit of its own.
+        Without point-to-point traffic, or if some ring hop has no direct circuit.
     """
     pool = design.pool
     direct = float(pool.point_to_point.sum())
@@ -504,19 +504,19 @@ def slowdown(design: TopologyDesign) -> Slowdown:
 
 
 def point_to_point_loads(design: TopologyDesign) -> F64:
-    """Point-to-point bytes over every circuit, ``(m,)``: the loads less those of ring hops, which take one circuit.
+    """Point-to-point bytes over every circuit, ``(m,)``: the loads minus those of ring hops, which take one circuit.
 
     Raises
     ------
     NotApplicable
-        If some ring hop has no circuit of its own.
+        If some ring hop has no direct circuit.
     """
     pool, circuits = design.pool, design.circuits
     ringed = design.demand - pool.point_to_point
     number = np.zeros((pool.n, pool.n))
     np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1.0)
     if ((ringed > 0) & (number == 0)).any():
-        msg = f"slow-down: a ring hop of {pool.spec} has no circuit of its own, so its load cannot be separated"
+        msg = f"slow-down: a ring hop of {pool.spec} has no direct circuit, so its load cannot be separated"
         raise NotApplicable(msg)
     own = np.divide(ringed, number, out=np.zeros_like(ringed), where=number > 0)
     return np.maximum(design.loads - own[circuits[:, 0], circuits[:, 1]], 0.0)

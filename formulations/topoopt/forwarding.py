@@ -3,14 +3,14 @@
 Source  TopoOpt, section 4.2 step 4 (lines 19, 20 of Algorithm 1), section 5.4 (bandwidth tax), appendix E.3;
         Bienstock & Guenluek, Mathematical Programming 68, 1995 (the problem)
 
-Forwarding (:func:`routed_design`). Demand between servers with circuits of their own is split evenly over these; other
-demand takes shortest paths, or fixed offsets as in CoinChangeMod. With ``spread`` only ring hops keep to their
-circuits, and all point-to-point demand is split over k shortest paths.
+Forwarding (:func:`routed_design`). Demand between servers with direct circuits is split evenly over these; other
+demand takes shortest paths, or fixed offsets as in CoinChangeMod. With ``spread`` only ring hops use only their
+direct circuits, and all point-to-point demand is split over k shortest paths.
 
 Bound (:func:`travelled`). With d ports at most c_h = d + d^2 + ... + d^h servers are within h hops of a server, and it
 is within h hops of at most c_h. So the pairs within h hops have at most c_h entries in every row and column, and
 
-    sum_st D_st dist(s,t)  >=  sum_{h >= 0} (sum D - W_h),    W_h = the most traffic of such a set, W_0 = 0.
+    sum_st D_st dist(s,t)  >=  sum_{h >= 0} (sum D - W_h),    W_h = the maximum traffic of such a set, W_0 = 0.
 
 Any u, v >= 0 prove W_h <= c_h (sum u + sum v) + sum_st max(0, D_st - u_s - v_t). They come from coordinate descent: the
 best u_s for given v is the (c_h + 1)-th largest of D_st - v_t, or 0.
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     #: Servers of every walk, source and target included (padded with -1 at the end), and its bytes.
     Walks = tuple[I64, F64]
 
-#: Most rounds of coordinate descent.
+#: Maximum number of rounds of coordinate descent.
 ROUNDS = 40
 
 
 def travelled(demand: F64, degree: int) -> float:
-    """The module's lower bound on the byte-hops of this traffic, rounded down.
+    """Lower bound of the module docstring on the byte-hops of this traffic, rounded down.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def travelled(demand: F64, degree: int) -> float:
 
 
 def most_within(demand: F64, count: int) -> float:
-    """An upper bound on W: traffic of a set of pairs with at most ``count`` in every row and column, rounded up."""
+    """Upper bound on W: traffic of a set of pairs with at most ``count`` in every row and column, rounded up."""
     n, total = len(demand), outward.sum_up(demand)
     if count >= n - 1:
         return total
@@ -95,23 +95,23 @@ def routed_design(
     offsets: Sequence[Sequence[int]] | None = None,
     spread: bool = False,
 ) -> TopologyDesign:
-    """The design of these circuits and rings with all demand forwarded.
+    """Build the design of these circuits and rings with all demand forwarded.
 
     Parameters
     ----------
     pool
         Servers and their traffic.
     circuits
-        Ascending, ``(m, 2)``.
+        Circuits, ascending, ``(m, 2)``.
     rings
         Rings of the groups.
     paths
-        Number of shortest paths that a demand without a circuit of its own is split over evenly.
+        Number of shortest paths over which a demand without a direct circuit is split evenly.
     offsets
-        Routes of demand without a circuit of its own: from s to s + m modulo n over the servers s + ``offsets[m]``.
+        Routes of demand without a direct circuit: from s to s + m modulo n over the servers s + ``offsets[m]``.
         Without them, shortest paths.
     spread
-        Split point-to-point demand over the ``paths`` shortest paths also where it has circuits of its own.
+        Split point-to-point demand over the ``paths`` shortest paths even if it has direct circuits.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def routed_design(
 
 
 def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) -> TopologyDesign:
-    """Ring hops routed alone, and all point-to-point demand over the k shortest paths."""
+    """Route ring hops separately, and all point-to-point demand over the k shortest paths."""
     sent = pool.point_to_point
     hops = ServerPool(pool.n, pool.degree, np.zeros_like(sent), groups=pool.groups)
     ringed = routed_design(hops, circuits, rings)
@@ -153,13 +153,13 @@ def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) 
 
 
 def _direct(demand: F64, number: I64, pairs: I64) -> Walks:
-    """Demand with circuits of its own: one walk per circuit, the bytes in equal parts."""
+    """Route demand over its direct circuits: one walk per circuit, with equal shares of the bytes."""
     times = number[pairs[:, 0], pairs[:, 1]]
     return np.repeat(pairs, times, axis=0), np.repeat(demand[pairs[:, 0], pairs[:, 1]] / np.maximum(times, 1), times)
 
 
 def _shortest(n: int, circuits: I64, demand: F64, pairs: I64) -> Walks:
-    """One walk of fewest hops for every pair."""
+    """Find one walk of fewest hops for every pair."""
     import scipy.sparse as sp
     from scipy.sparse.csgraph import dijkstra
 
@@ -179,9 +179,9 @@ def _shortest(n: int, circuits: I64, demand: F64, pairs: I64) -> Walks:
 
 
 def _predecessors(n: int, circuits: I64, hops: F64) -> I64:
-    """The server before v on a shortest path from s, entry (s, v); -1 for v = s.
+    """Entry (s, v): the server before v on a shortest path from s; -1 for v = s.
 
-    Ties are broken by a hash of the server with s and v, as in equal-cost multi-path routing: always taking the lowest
+    Ties are broken by a hash of the server, s and v, as in equal-cost multi-path routing: always taking the lowest
     number would send nearly all traffic over a few circuits.
     """
     before = np.full((n, n), -1, dtype=np.int64)
@@ -205,7 +205,7 @@ def _turned(back: I64) -> I64:
 
 
 def _shifted(n: int, demand: F64, pairs: I64, offsets: Sequence[Sequence[int]]) -> Walks:
-    """Walks by offsets, the same for all sources."""
+    """Build walks by offsets, the same for all sources."""
     table = np.full((n, max(map(len, offsets))), -1, dtype=np.int64)
     for m, places in enumerate(offsets):
         table[m, : len(places)] = places
@@ -214,7 +214,7 @@ def _shifted(n: int, demand: F64, pairs: I64, offsets: Sequence[Sequence[int]]) 
 
 
 def _many(pool: ServerPool, circuits: I64, demand: F64, pairs: I64, paths: int) -> tuple[I64, I64, F64]:
-    """Routes over the k shortest paths of every pair: start, circuits, bytes of each."""
+    """Route every pair over its k shortest paths: start, circuits, bytes of each route."""
     from opticoll.formulations.flows.path_sets import PathRule, build_path_set
     from opticoll.instances.digraph import Topology
 
@@ -227,7 +227,7 @@ def _many(pool: ServerPool, circuits: I64, demand: F64, pairs: I64, paths: int) 
 def _joined(
     pool: ServerPool, circuits: I64, rings: Sequence[Ring], pieces: list[Walks], more: tuple[I64, I64, F64] | None
 ) -> TopologyDesign:
-    """The walks as routes: hops between two servers take their parallel circuits in turn, the heaviest first."""
+    """Turn walks into routes: hops between two servers use their parallel circuits in turn, heaviest first."""
     length = np.concatenate([(walks >= 0).sum(axis=1) - 1 for walks, _ in pieces])
     carried = np.concatenate([amount for _, amount in pieces])
     steps = []
@@ -243,7 +243,7 @@ def _joined(
 
 
 def _parallel(n: int, circuits: I64, steps: I64, amount: F64) -> I64:
-    """The circuit that every step of a route takes, ``(steps,)``."""
+    """Choose the circuit of every step of a route, ``(steps,)``."""
     key, wanted = circuits[:, 0] * n + circuits[:, 1], steps[:, 0] * n + steps[:, 1]
     first = np.searchsorted(key, wanted)
     count = np.searchsorted(key, wanted, side="right") - first

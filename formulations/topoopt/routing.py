@@ -1,17 +1,17 @@
-"""Routing of least maximum load over given circuits: what host-based forwarding could attain.
+"""Routing that minimizes the maximum load over given circuits: the best that host-based forwarding could attain.
 
 Source  TopoOpt, section 5.5 (routing strategy, figure 15); Shahrokhi & Matula, J. ACM 37(2), 1990
 Sets    v in V servers; a in A circuits; s in S servers that send
 Data    circuits and rings of a design, given by the method ``circuits``; D_st >= 0 demand [bytes] of ``traffic``, in
-        units of Lambda_0 = the most that a server sends or receives per circuit, (n, |S|)
+        units of Lambda_0 = the largest amount that a server sends or receives per circuit, (n, |S|)
 Vars    f_as >= 0 flow of server s over circuit a [Lambda_0], (m, |S|); F >= 0 served fraction [-]
 
 max F  s.t.
     balance[u,s]   inflow_u(f_s) - outflow_u(f_s) >= F D_su      u != s
     capacity[a]    sum_s f_as <= 1
 
-Flows of s on circuits into s are fixed at 0. The least maximum load of the whole demand is Lambda_0 / F, so F <= 1. Any
-lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
+Flows of s on circuits into s are fixed at 0. The minimum of the maximum load of the whole demand is Lambda_0 / F, so F
+<= 1. Any lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from opticoll.instances.readers import Json, Settings
 
 NAME = "topoopt.routing"
-#: Largest number of servers: the flow matrices of more are too large for any solver here.
+#: Maximum number of servers: larger flow matrices are too large for any solver here.
 MOST_SERVERS = 512
-#: Quantiles of the circuits' loads that a record keeps.
+#: Quantiles of the circuits' loads that are recorded.
 QUANTILES = np.linspace(0.0, 1.0, 21)
 
 
 def routed_by_flow(
     pool: ServerPool, circuits: I64, rings: Sequence[Ring], sources: I64, flow: F64
 ) -> TopologyDesign | None:
-    """The design that routes its demand in the proportions of a flow, every byte exactly.
+    """Build the design that routes its demand exactly in the proportions of a flow.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ def routed_by_flow(
     sources
         Servers that send, ``(K,)``.
     flow
-        Flow of each of them over every circuit, in any unit, ``(m, K)``; need not be exact.
+        Flow of each source over every circuit, in any unit, ``(m, K)``; it need not be exact.
 
     Returns
     -------
-    None if the flow does not reach every server.
+    The design; None if the flow does not reach every server.
     """
     topology = Topology(pool.n, circuits[:, 0], circuits[:, 1])
     demand = ring_demand(pool, rings)
@@ -93,7 +93,7 @@ class FixedCircuits(model.ConcurrentFlow):
 
 
 def prepare(instance: object, parameters: Settings, construct: Callable[[ServerPool], TopologyDesign]) -> FixedCircuits:
-    """The data of the model; ``construct`` makes the design whose circuits are given.
+    """Prepare the data of the model; ``construct`` makes the design with the given circuits.
 
     Raises
     ------
@@ -108,14 +108,14 @@ def prepare(instance: object, parameters: Settings, construct: Callable[[ServerP
     if parameters.get("traffic", "all") == "all":
         return flow_over(given)
     if not pool.point_to_point.any():
-        msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all of it with traffic=all"
+        msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"
         raise NotApplicable(msg)
     alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
     return flow_over(routed_design(alone, given.circuits, ()))
 
 
 def flow_over(design: TopologyDesign) -> FixedCircuits:
-    """The data for the demand of a design over its circuits."""
+    """Build the data for the demand of a design over its circuits."""
     topology, n, demand = design.topology, design.pool.n, design.demand
     out, into = (np.maximum(-free, 1) for free in ports_left(n, 0, design.circuits))
     unit = float(max((demand.sum(axis=1) / out).max(), (demand.sum(axis=0) / into).max()))
@@ -128,7 +128,7 @@ def flow_over(design: TopologyDesign) -> FixedCircuits:
 
 
 def derived(data: FixedCircuits) -> list[Fraction]:
-    """The demands in units of Lambda_0."""
+    """Demands in units of Lambda_0."""
     n, demand = data.design.pool.n, data.design.demand
     whole = {value: outward.decimal(value) for value in np.unique(demand).tolist()}
     free = (np.maximum(-ports, 1).tolist() for ports in ports_left(n, 0, data.design.circuits))
@@ -149,13 +149,13 @@ def bounds(data: FixedCircuits) -> list[Bound]:
             "some server sends or receives Lambda_0 over each of its circuits",
             "topoopt",
         ),
-        Bound("distance", hops, "every byte takes at least the fewest hops", "topoopt"),
+        Bound("distance", hops, "every byte takes at least the minimum number of hops", "topoopt"),
         Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
     ]
 
 
 def metrics(data: FixedCircuits, value: float | None) -> dict[str, float | int | None]:
-    """The least maximum load [bytes], and that of the design's own routes over the same circuits."""
+    """Minimum of the maximum load [bytes], and the maximum load of the design's own routes over the same circuits."""
     least = data.unit / value if value else None
     own = data.design
     return {
@@ -181,7 +181,7 @@ def describe(data: FixedCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
 
 
 def decode(data: FixedCircuits, values: Mapping[str, F64]) -> TopologyDesign:
-    """The design with the routes of the flow, scaled to the whole demand (``point-to-point``: without the rings).
+    """Return the design with the routes of the flow, scaled to the whole demand (``point-to-point``: without rings).
 
     Raises
     ------
@@ -207,11 +207,11 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="section 5.5, figure 15",
-    title="Routing of least maximum load over the circuits of a heuristic",
+    title="Routing that minimizes the maximum load over the circuits of a heuristic",
     sense="max",
     problem="LP",
     parameters=(
-        Parameter("circuits", str, default="topology-finder", help="method that gives the circuits",
+        Parameter("circuits", str, default="topology-finder", help="method that chooses the circuits",
                   choices=("topology-finder", "ocs-reconfig")),
         Parameter("traffic", str, default="all", help="traffic to route: all, or point-to-point only",
                   choices=("all", "point-to-point")),

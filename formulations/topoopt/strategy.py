@@ -15,15 +15,15 @@ min C + sum_kc (t_kc + (R_kc + alpha_c A_kc) / (n d b)) x_kc  s.t.
     parts[k]   sum_c x_kc = m_k
     memory     sum_kc W_kc x_kc <= M                                                  (memory > 0)
 
-``operators=list-1`` takes the layers of List 1, with t = 0. ``operators=measured`` takes the operators that the authors
-measured on this number of servers (16 or 128), with their times: parts run one after the other, so t adds up to
+``operators=list-1`` takes the layers of List 1, with t = 0. ``operators=measured`` uses the operators that the authors
+measured on this number of servers (16 or 128), with their times: parts run sequentially, so t adds up to
 Eq. (1)'s computing time, and it depends on the strategy (:func:`~opticoll.instances.training_jobs.measured_kinds`,
-which states what a shard takes). A way that was not measured is not allowed; operators without weights add to C.
+which defines the time of a shard). Ways that were not measured are not allowed; operators without weights add to C.
 
-``alpha`` > 0 is Eq. (1)'s slow-down by forwarding in some topology. With ``alpha=0`` every way has the least slow-down
-that any topology of degree d allows: the mean depth of its targets, of which at most d^h are h hops away. Byte-hops of
-a sum of traffic are at least the sum of their bounds, so the optimum then bounds the iteration time of every strategy
-*and* topology by Eq. (1).
+``alpha`` > 0 is Eq. (1)'s slow-down by forwarding in some topology. With ``alpha=0`` every way has the smallest
+slow-down that any topology of degree d allows: the mean depth of its targets, of which at most d^h are h hops away.
+Byte-hops of a sum of traffic are at least the sum of their bounds, so the optimum then bounds the iteration time of
+every strategy *and* topology by Eq. (1).
 
 Closed form: without a memory limit every kind takes its cheapest way.
 """
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from opticoll.instances.training_jobs import Traffic
 
 NAME = "topoopt.strategy"
-#: 100 Gb/s an interface.
+#: Bandwidth of an interface [bytes/s]: 100 Gb/s.
 BANDWIDTH = 12.5e9
-#: Largest number of servers, for the size of the traffic matrices of all ways.
+#: Maximum number of servers, which limits the size of the traffic matrices of all ways.
 MOST_SERVERS = 512
 
 
@@ -63,8 +63,8 @@ MOST_SERVERS = 512
 class Plane:
     """Data of the model.
 
-    ``kinds`` are jobs of one part; ``ways`` are names, ``shards`` the shards of each (0: none); ``measured`` has the
-    computing time [s] of a part by shards for every kind, and is empty if it takes no time.
+    ``kinds`` are jobs of one part; ``ways`` are names, ``shards`` the number of shards of each (0: none); ``measured``
+    has the computing time [s] of a part by shards for every kind, and is empty if computing takes no time.
     """
 
     pool: ServerPool
@@ -95,7 +95,7 @@ class Plane:
 
     @cached_property
     def work(self) -> F64:
-        """t_kc [s]; 0 if it is not allowed."""
+        """t_kc [s]; 0 if not allowed."""
         values = np.zeros(self.allowed.shape)
         for k, times in enumerate(self.measured):
             values[k] = [times.get(s, 0.0) for s in self.shards]
@@ -110,7 +110,7 @@ class Plane:
 
     @cached_property
     def patterns(self) -> dict[tuple[int, int], Traffic]:
-        """The traffic of every allowed kind and way."""
+        """Traffic of every allowed kind and way."""
         return {(k, c): self.traffic(k, c) for k, c in np.argwhere(self.allowed).tolist()}
 
     @cached_property
@@ -141,7 +141,7 @@ class Plane:
 
     @cached_property
     def cost(self) -> F64:
-        """Time of one part [s], ``(K, C)``; 0 if it is not allowed."""
+        """Time of one part [s], ``(K, C)``; 0 if not allowed."""
         return np.asarray(self.work + (self.reduced + self.hops) / (self.pool.n * self.pool.degree * self.bandwidth))
 
     @cached_property
@@ -160,7 +160,7 @@ class Plane:
         return Fraction(kind.dense_weights + kind.table_weights) / (self.shards[c] or 1)
 
     def job_pool(self, x: I64) -> ServerPool:
-        """The pool with the traffic of a strategy, ``(K, C)``; groups of the same members are merged."""
+        """Build the pool with the traffic of a strategy, ``(K, C)``; groups with the same members are merged."""
         matrix = np.zeros((self.pool.n, self.pool.n))
         together: dict[tuple[int, ...], float] = {}
         for (k, c), (part, groups) in self.patterns.items():
@@ -173,7 +173,7 @@ class Plane:
         )
 
     def time(self, x: F64) -> float:
-        """Eq. (1) with the alphas of the data [s]."""
+        """Time by Eq. (1) with the alphas of the data [s]."""
         return self.computing + float((self.cost * x).sum())
 
 
@@ -185,7 +185,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Plane:
     NotApplicable
         For anything but a pool whose traffic is a training job, parameters out of range, or too little memory.
     BadInput
-        Without measurements for ``operators=measured``.
+        If there are no measurements for ``operators=measured``.
     """
     pool = server_pool(instance, NAME)
     given, family = dict(parameters or {}), dict(pool.parameters)
@@ -232,7 +232,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Plane:
 
 
 def derived(data: Plane) -> list[Fraction]:
-    """The time of one part in every way, and its share of the memory."""
+    """Time of one part in every way, and its share of the memory."""
     rate = data.pool.n * data.pool.degree * outward.entered(data.bandwidth)
     slow = outward.entered(data.alpha) if data.alpha > 0 else Fraction(1)
     moved = data.direct if data.alpha > 0 else data.hops
@@ -335,7 +335,7 @@ def objective(data: Plane, values: Mapping[str, F64]) -> float:
 
 
 def bounds(data: Plane) -> list[Bound]:
-    """Every kind in its cheapest way; and a Lagrangian bound, with the best price on memory of all ratios."""
+    """Bound of every kind in its cheapest way, and a Lagrangian bound with the best memory price of all ratios."""
     cost, held = (np.where(data.allowed, array, np.inf) for array in (data.cost, data.held))
     cheapest = outward.sum_down([data.computing, outward.dot_down(data.count, cost.min(axis=1))])
     pick = np.argmin(cost, axis=1)
@@ -393,11 +393,11 @@ FORMULATION = Formulation(
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("bandwidth", float, default=BANDWIDTH, help="of an interface [bytes/s]"),
-        Parameter("memory", float, default=0.0, help="of a server for weights [GiB]; 0: no limit"),
-        Parameter("weight_bytes", float, default=8.0, help="bytes per weight, its gradient included"),
-        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], besides the operators"),
-        Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the least of any topology"),
+        Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]"),
+        Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit"),
+        Parameter("weight_bytes", float, default=8.0, help="bytes per weight, including its gradient"),
+        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators"),
+        Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies"),
         Parameter(
             "operators",
             str,

@@ -1,11 +1,11 @@
-r"""Circuits and routes for the least maximum load or bandwidth tax with d ports per server.
+r"""Circuits and routes that minimize the maximum load or the bandwidth tax with d ports per server.
 
 Source  TopoOpt, section 4 (the problem that TopologyFinder solves heuristically); Bienstock & Guenluek, Mathematical
         Programming 68, 1995 (the same problem in lightwave networks)
 Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pair; k in K commodities: a server's
         traffic (``flows=source``), or a pair's (``flows=pair``: larger and tighter); r in R cyclic orders of the
-        all-reduce groups (``rings=free``; one each with ``rings=default``)
-Data    d ports; D_uk >= 0 what commodity k brings to u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
+        all-reduce groups (``rings=free``; one per group with ``rings=default``)
+Data    d ports; D_uk >= 0 demand of commodity k at u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
         a hop of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
         unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
         traffic alone (:func:`opticoll.formulations.topoopt.lower_bounds`,
@@ -33,8 +33,8 @@ from parallel circuits: p = 1.
 
 ``parallel`` = p limits the circuits of a pair (0: the number of ports). With ``rings=default`` every group's all-reduce
 uses the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists for
-groups of at most ``MOST_MEMBERS`` servers. The solution is a :mod:`opticoll.formulations.topoopt`, which checks
-it.
+groups of at most ``MOST_MEMBERS`` servers. The solution is a design of :mod:`opticoll.formulations.topoopt`, which
+checks it.
 
 Closed form: demand only from each server to its successors on d rings over all servers has tax 1.
 """
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 NAME = "topoopt.topology"
 OBJECTIVES = ("max-load", "bandwidth-tax")
 MEANINGS = {"max-load": "largest load of a circuit [bytes]", "bandwidth-tax": "bandwidth tax: byte-hops per byte"}
-#: Members of a group whose cyclic orders are listed: 7 have 720.
+#: Maximum number of members of a group whose cyclic orders are listed: 7 members have 720.
 MOST_MEMBERS = 7
 
 
@@ -92,27 +92,27 @@ class Wiring:
 
     @property
     def copies(self) -> int:
-        """Parallel circuits of a pair in the program, p."""
+        """Number p of parallel circuits of a pair in the program."""
         return 1 if self.objective == "bandwidth-tax" else self.parallel
 
     @cached_property
     def total(self) -> float:
-        """All demand [bytes], whatever the rings."""
+        """Total demand [bytes], the same for all rings."""
         return float(self.pool.point_to_point.sum()) + self.pool.all_reduce_bytes
 
     @cached_property
     def fixed(self) -> F64:
-        """Demand that no choice of rings changes [bytes], ``(n, n)``."""
+        """Demand that is independent of the rings [bytes], ``(n, n)``."""
         return self.pool.point_to_point if self.free_rings else self.pool.traffic
 
     @cached_property
     def orders(self) -> tuple[Ring, ...]:
-        """Every cyclic order of every group, R of them (``rings=free``); otherwise none.
+        """All R cyclic orders of all groups (``rings=free``); empty otherwise.
 
         Raises
         ------
         NotApplicable
-            For a group of more than ``MOST_MEMBERS``.
+            For a group of more than ``MOST_MEMBERS`` servers.
         """
         if not self.free_rings:
             return ()
@@ -127,7 +127,7 @@ class Wiring:
 
     @cached_property
     def candidates(self) -> tuple[Ring, ...]:
-        """Rings for a search: all of a group, or the +p rings if it has more than ``MOST_MEMBERS``."""
+        """Rings for a search: all rings of a group, or the +p rings if it has more than ``MOST_MEMBERS`` servers."""
         if not self.free_rings:
             return ()
         results = []
@@ -141,15 +141,15 @@ class Wiring:
         return tuple(results)
 
     def value_of(self, design: TopologyDesign) -> float:
-        """The objective of a design."""
+        """Objective value of a design."""
         return design.max_load if self.objective == "max-load" else design.bandwidth_tax
 
     @cached_property
     def unit(self) -> float:
         """U [bytes]: maximum load of circuits to the next servers, with default rings, rounded up to 6 digits.
 
-        Every server has circuits to its next k = min(d, n-1) servers, d of them, shared out evenly. Demand over m
-        servers takes floor(m/k) steps of k, then one of m modulo k: valid for every ``parallel`` and choice of rings.
+        Every server has d circuits, shared evenly among its next k = min(d, n-1) servers. Demand over m
+        servers takes floor(m/k) steps of k, then one of m modulo k: valid for any ``parallel`` and choice of rings.
         """
         n, widest = self.n, min(self.degree, self.n - 1)
         servers, load = np.arange(n), np.zeros((widest + 1, n))
@@ -165,19 +165,19 @@ class Wiring:
 
     @cached_property
     def byte_hops(self) -> float:
-        """Least byte-hops of any design [bytes], rounded down."""
+        """Minimum byte-hops of any design [bytes], rounded down."""
         within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
         by_depth = topoopt.lower_bounds(self.bounded_pool)["bandwidth-tax"].value * self.total
         return float(outward.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
 
     @cached_property
     def hops(self) -> float:
-        """H [U], at most the least byte-hops: a decimal, as L and U: data of exact solves."""
+        """H [U], at most the minimum byte-hops: a decimal like L and U, as data of exact solves."""
         return -outward.digits_up(-outward.quotient_down(self.byte_hops, self.unit), 9)
 
     @cached_property
     def bounded_pool(self) -> ServerPool:
-        """The pool of the bounds: with ``rings=default`` all traffic is point-to-point."""
+        """Pool for the bounds: with ``rings=default`` all traffic is point-to-point."""
         return self.pool if self.free_rings else ServerPool(self.n, self.degree, self.pool.traffic)
 
     @cached_property
@@ -252,12 +252,13 @@ def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
     Raises
     ------
     NotApplicable
-        For anything but a server pool with traffic, a negative ``parallel``, or more ports than it allows to use.
+        For anything but a server pool with traffic, a negative ``parallel``, or more ports than ``parallel`` allows to
+        use.
     """
     pool, given = server_pool(instance, NAME), parameters or {}
     parallel = int(given.get("parallel", 0))
     if parallel < 0:
-        msg = f"{NAME}: parallel={parallel}; use the largest number of circuits of a pair, or 0 for no limit"
+        msg = f"{NAME}: parallel={parallel}; give the maximum number of circuits of a pair, or 0 for no limit"
         raise NotApplicable(msg)
     limit = min(parallel or pool.degree, pool.degree)
     if limit * (pool.n - 1) < pool.degree:
@@ -273,7 +274,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
 
 
 def derived(data: Wiring) -> list[Fraction]:
-    """The demands in units of U, and U over all demand; U, L and H are decimals."""
+    """Demands in units of U, and U over the total demand; U, L and H are decimals."""
     pairs = np.argwhere(data.most > 0) if data.by_pair else None
     result, total = topoopt.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
     return [value / outward.entered(data.unit) for value in result] + [outward.entered(data.unit) / total]
@@ -439,7 +440,7 @@ def estimate(data: Wiring) -> dict[str, int]:
 
 
 def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
-    """The values with the design they describe added, if they describe one."""
+    """Add the design that the values describe, if any."""
     result = _design_of(data, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
     return kept if result is None else {**kept, **result.values()}
 
@@ -461,7 +462,7 @@ def _design_of(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign | None
 
 
 def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F64) -> TopologyDesign | None:
-    """The design of circuits ``count``, ``(n, n)``, and flows of every server over them, ``(n, n, n)``.
+    """Build the design of circuits ``count``, ``(n, n)``, and flows of every server over them, ``(n, n, n)``.
 
     A pair's circuits share its flow evenly. None if some demand is not served.
     """
@@ -474,7 +475,7 @@ def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F6
 
 
 def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
-    """The candidate rings with these shares, ``(R,)``, normalized to add up to 1 for every group."""
+    """Assign the candidate rings these shares, ``(R,)``, normalized to add up to 1 for every group."""
     share = np.where(share > 1e-9, share, 0.0)
     group = np.array([ring.group for ring in data.candidates])
     share = share / np.bincount(group, share)[group]
@@ -484,7 +485,7 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
 
 
 def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of a design, and of the program's variables if they are given."""
+    """Shapes of a design, and of the program's variables if given."""
     result = topoopt.arrays(data.pool)
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
         return result
@@ -502,7 +503,8 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
 def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block of :func:`opticoll.formulations.topoopt.residuals`, and of the parameters.
 
-    ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other than default rings.
+    ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for any other than the default
+    rings.
     """
     result, read = topoopt.residuals(data.pool, values), topoopt.read_design(data.pool, values)
     if read is None:
@@ -522,7 +524,7 @@ def objective(data: Wiring, values: Mapping[str, F64]) -> float:
 
 
 def bounds(data: Wiring) -> list[Bound]:
-    """Ports or depths, and byte-hops as a transport problem (:mod:`opticoll.formulations.topoopt.forwarding`)."""
+    """Bounds from ports or depths, and from byte-hops (:mod:`opticoll.formulations.topoopt.forwarding`)."""
     n, d, hops = data.n, data.degree, data.byte_hops
     reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
     bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))
@@ -538,7 +540,7 @@ def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
 
 
 def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
-    """The typed design.
+    """Return the typed design.
 
     Raises
     ------
@@ -553,7 +555,7 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
 
 
 def index_sets(data: Wiring, values: Mapping[str, F64]) -> dict[str, Names]:
-    """Names of circuits, routes and commodities; servers have their numbers."""
+    """Names of circuits, routes and commodities; servers are numbered."""
     result = topoopt.index_sets(decode(data, values))
     if data.by_pair:
         source, target = np.nonzero(data.most > 0)
@@ -566,14 +568,14 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="section 4, Algorithm 1",
-    title="Circuits and routes of least maximum load, or of least bandwidth tax",
+    title="Circuits and routes that minimize the maximum load or the bandwidth tax",
     sense="min",
     problem="MILP",
     parameters=(
         Parameter("objective", str, default="max-load", help="bytes over the busiest circuit, or byte-hops per byte",
                   choices=OBJECTIVES),
-        Parameter("parallel", int, default=0, help="most circuits of a pair of servers; 0: as many as it has ports"),
-        Parameter("rings", str, default="free", help="of all-reduce groups: chosen, or in the order of the members",
+        Parameter("parallel", int, default=0, help="maximum circuits per pair of servers; 0: as many as it has ports"),
+        Parameter("rings", str, default="free", help="all-reduce rings: chosen, or in the order of the members",
                   choices=("free", "default")),
         Parameter("flows", str, default="source", help="commodities of the program: servers, or pairs (tighter)",
                   choices=("source", "pair")),

@@ -27,7 +27,7 @@ def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
         Seed of :func:`numpy.random.default_rng`; links are drawn uniformly without replacement.
 
     The result may be disconnected; formulations that need connected terminals refuse it. Write ``+fail`` before
-    ``+host``: after it, arcs between a host and its NIC may fail as well.
+    ``+host``: after it, arcs between a host and its NIC may also fail.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
     :math:`h_u \to u_{out}` of capacity :math:`B`: :math:`3n` vertices, :math:`m + 2n` arcs. Hosts are the
     terminals, so the throughput at every node, forwarded traffic included, is at most :math:`B`.
 
-    With ``relay=nic`` there is one NIC (vertex :math:`n + u`) a node: the network's arcs join NICs, and
+    With ``relay=nic`` there is one NIC (vertex :math:`n + u`) per node: the network's arcs join NICs, and
     :math:`h_u \to u_{nic}`, :math:`u_{nic} \to h_u` have capacity :math:`B`: :math:`2n` vertices.
 
     The result is a plain topology. Source: Basu et al. 2024, all-to-all schedules for direct-connect
@@ -108,14 +108,14 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
 
 @modifier("line", example="cayley:m=5,k=1,r=1,generators=1x2,directed+line=2")
 def line(topology: Topology, times: int) -> Topology:
-    r"""Take the line digraph: a vertex for every arc, and arcs from a to b where a ends and b begins at one vertex.
+    r"""Take the line digraph: a vertex for every arc, and an arc from a to b where b begins at the end of a.
 
     Parameters
     ----------
     topology
         Topology whose vertices are all terminals and whose capacities are equal.
     times
-        How many times in a row, 1 or more.
+        Number of repetitions, at least 1.
 
     The line digraph of a d-regular digraph is d-regular and has d times as many vertices. Distances grow by one,
     :math:`\mathrm{dist}((u,v), (x,y)) = 1 + \mathrm{dist}(v, x)` for different arcs, so near-optimal digraphs stay
@@ -129,7 +129,7 @@ def line(topology: Topology, times: int) -> Topology:
     """
     check_positive(times, "times", "modifier 'line'")
     if topology.ranks != topology.n or np.unique(topology.capacity).size > 1:
-        msg = f"modifier 'line': {topology.spec} has relay vertices or different capacities; write +line before them"
+        msg = f"modifier 'line': {topology.spec} has relay vertices or unequal capacities; write +line before them"
         raise BadInput(msg)
     n, tail, head = topology.n, topology.tail, topology.head
     for _ in range(times):

@@ -31,7 +31,7 @@ def _power(d: int, exponent: int, name: str) -> int:
 
 
 def _digraph(head: I64, loops: str, name: str, labels: tuple[str, ...] | None = None) -> Topology:
-    """The topology in which node v has arcs to ``head[v]``; ``head`` has shape ``(n, d)``."""
+    """Topology in which node v has arcs to ``head[v]``; ``head`` has shape ``(n, d)``."""
     n, d = head.shape
     tail, heads = np.repeat(np.arange(n), d), head.ravel()
     keep = np.ones(n * d, dtype=bool) if loops == "keep" else tail != heads
@@ -45,7 +45,7 @@ def _check_loops(loops: str, name: str) -> None:
 
 
 def _spelled(words: I64) -> tuple[str, ...]:
-    """Labels for words ``(n, length)``, with dots between the letters if one needs two digits."""
+    """Labels for words ``(n, length)``, with dots between the letters if any letter has two digits."""
     between = "" if words.max(initial=0) < 10 else "."
     return tuple(between.join(map(str, word)) for word in words.tolist())
 
@@ -63,7 +63,7 @@ def _letter_swaps(words: I64) -> Iterator[I64]:
 
 
 def _kautz_words(d: int, D: int) -> I64:
-    """Letters of every vertex: the first one, and each later one by its distance - 1 from the one before."""
+    """Letters of every vertex: the first as it is, every later one as its distance - 1 from the previous one."""
     length = D if d > 1 else min(D, 2)  # two letters alternate: the first one determines the word
     shorter = d ** (D - 1)
     first, steps = np.divmod(np.arange(shorter * (d + 1)), shorter)
@@ -147,7 +147,7 @@ def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
     r"""De Bruijn digraph: all words, shifted by one letter along each arc.
 
     Node :math:`i` has arcs to :math:`d i + j \bmod d^D` for :math:`0 \le j < d`; its label is its word,
-    :math:`i` in base :math:`d`. Order :math:`d^D`, diameter :math:`D`. The :math:`d` constant words carry
+    :math:`i` in base :math:`d`. Order :math:`d^D`, diameter :math:`D`. The :math:`d` constant words have
     a self-loop each, which carries no flow: dropped by default, so those nodes have degree
     :math:`d - 1` and all others :math:`d`.
 
@@ -181,7 +181,7 @@ def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
     automorphisms=_genkautz_swaps,
 )
 def genkautz(n: int, d: int, loops: str = "drop") -> Topology:
-    r"""Generalized Kautz (Imase-Itoh) digraph: every order and degree, near the shortest distances.
+    r"""Generalized Kautz (Imase-Itoh) digraph: any order and degree, near-optimal distances.
 
     Node :math:`i` has arcs to :math:`-d i - j \bmod n` for :math:`1 \le j \le d`. Out- and in-degree
     :math:`d`, counting loops and parallel arcs; diameter at most :math:`\lceil \log_d n \rceil` for
@@ -279,7 +279,7 @@ def slimfly(q: int) -> Topology:
     Parameters
     ----------
     q
-        Prime power, at least 3, not 2 modulo 4.
+        Prime power, at least 3 and not 2 modulo 4.
 
     Raises
     ------
@@ -330,13 +330,13 @@ def dragonfly(a: int, h: int, g: int | None = None) -> Topology:
     r"""Dragonfly of routers: complete groups, and global links in the palm-tree arrangement.
 
     Router :math:`r` of group :math:`G` is node :math:`G a + r`. Routers of a group are all linked. Port
-    :math:`k` of a group, :math:`0 \le k < a h`, sits on its router :math:`\lfloor k / h \rfloor`. For
+    :math:`k` of a group, :math:`0 \le k < a h`, belongs to its router :math:`\lfloor k / h \rfloor`. For
     :math:`0 \le i < \lfloor a h / (g-1) \rfloor` and :math:`0 \le j \le g-2`, port :math:`i(g-1) + j` of
     group :math:`G` joins port :math:`i(g-1) + g-2-j` of group :math:`G + j + 1 \bmod g`. So every pair of
     groups has :math:`\lfloor a h/(g-1) \rfloor` links, and leftover ports are unused; with few groups some
     links may join the same two routers. With the default :math:`g = a h + 1` every pair has one link,
     the degree is :math:`a - 1 + h`, and the diameter is at most 3. The routers themselves are the
-    terminals, so the usual third parameter *p* (hosts on a router) does not appear.
+    terminals, so the usual third parameter *p* (hosts per router) does not appear.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ def cayley(m: int, k: int, r: int, generators: Dimensions, directed: bool = Fals
             raise BadInput(msg)
         for element in {g} if directed else {g, int(inverse(m, k, r, g))}:
             if element in seen:
-                msg = f"cayley: generators {seen[element]} and {g} give the same links; leave one out"
+                msg = f"cayley: generators {seen[element]} and {g} give the same links; omit one of them"
                 raise BadInput(msg)
             seen[element] = g
     nodes = np.arange(n)

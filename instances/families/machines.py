@@ -56,7 +56,7 @@ def dgx1() -> Topology:
     source="NVIDIA DGX H100 user guide (defaults: 450 GB/s of NVLink each way and a 400 Gb/s adapter for each GPU)",
 )
 def nvswitch(boxes: int, gpus: int = 8, inside: float = 450.0, outside: float = 50.0) -> Topology:
-    """Boxes of GPUs behind an NVSwitch each, joined by one network switch.
+    """Boxes of GPUs, each behind an NVSwitch, joined by one network switch.
 
     Every GPU has a link to the switch of its box and one to the network, in both directions. Switches hold no shards.
 
@@ -65,7 +65,7 @@ def nvswitch(boxes: int, gpus: int = 8, inside: float = 450.0, outside: float = 
     boxes
         Number of boxes, at least 1.
     gpus
-        GPUs of a box, at least 2.
+        GPUs per box, at least 2.
     inside, outside
         Capacity of the links of a GPU to the NVSwitch and to the network [GB/s].
 
@@ -90,7 +90,7 @@ def nvswitch(boxes: int, gpus: int = 8, inside: float = 450.0, outside: float = 
 
 @family("wdm-line", example="wdm-line:n=16,wavelengths=2", source="OpTree, section II (optical interconnect)")
 def wdm_line(n: int, wavelengths: int) -> WdmLine:
-    """Optical line: a fibre each way between neighbours, each with the same wavelengths.
+    """Optical line: a fibre each way between neighbours, all with the same wavelengths.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def wdm_line(n: int, wavelengths: int) -> WdmLine:
     source="OpTree, section II (TeraRack, Khani et al., SIGCOMM 2021)",
 )
 def wdm_ring(n: int, wavelengths: int) -> WdmRing:
-    """Optical ring: a fibre each way between neighbours, each with the same wavelengths.
+    """Optical ring: a fibre each way between neighbours, all with the same wavelengths.
 
     Parameters
     ----------
@@ -162,20 +162,20 @@ def from_matrix_file(path: str) -> MatrixProgram:
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, or holds no linear or mixed-integer program.
+        If the file cannot be read, is too large, or contains no linear or mixed-integer program.
     """
     return read_program(path)
 
 
 #: TopoOpt, section 2.1: size of one ring-AllReduce transfer with all tables replicated, and without them.
 _REPLICATED_BYTES, _HYBRID_BYTES = 44e9, 4e9
-#: TopoOpt, appendix D: 8192 samples a server, 512 activations a sample, 8 bytes each (32 MiB).
+#: TopoOpt, appendix D: 8192 samples per server, 512 activations per sample, 8 bytes each (32 MiB).
 _ACTIVATION_BYTES = 8192 * 512 * 8
-#: TopoOpt, section 2.1: the servers of the four embedding tables, of 16.
+#: TopoOpt, section 2.1: servers, out of 16, with the four embedding tables.
 _TABLES = (0, 3, 8, 13)
 #: Traffic that is not from a training job.
 _PLAIN = ("alltoall", "random", "file:PATH.csv")
-#: Most calls of a random iteration.
+#: Maximum number of calls in a random iteration.
 _MOST_CALLS = 10_000
 
 
@@ -183,8 +183,8 @@ def example_dlrm(n: int) -> Traffic:
     r"""Traffic of the DLRM of TopoOpt's section 2.1 under hybrid parallelism (its figure 1b) [bytes].
 
     An all-reduce of the replicated part, 4 GB over each hop of its ring; and for each of the four embedding tables
-    32 MiB (8192 samples · 512 activations · 8 bytes) from its server to every other, and as much back (gradients).
-    The tables are on servers 0, 3, 8, 13 of 16, and in general on
+    32 MiB (8192 samples · 512 activations · 8 bytes) from its server to every other, and the same amount back
+    (gradients). The tables are on servers 0, 3, 8, 13 of 16, and in general on
     :math:`\lfloor n \cdot (0, 3, 8, 13) / 16 \rfloor`, which may coincide.
     """
     matrix = np.zeros((n, n))
@@ -214,7 +214,7 @@ def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64
 
 
 def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: int) -> Traffic | None:
-    """Traffic of a training job; None for other traffic, for which the settings of a job are refused."""
+    """Traffic of a training job; None for other traffic, which accepts no settings of a job."""
     example = traffic == "dlrm" and section in {"", "2.1"}
     options = {"parallel": parallel != "auto", "section": bool(section), "batch": batch != 0, "shards": shards != 2}
     reads = {"parallel", "section"} if example else {"parallel", "section", "batch"} if traffic in JOBS else set()
@@ -222,7 +222,7 @@ def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: 
         reads = {*reads, "shards"}
     unread = [name for name, is_given in options.items() if is_given and name not in reads]
     if unread:
-        msg = f"servers: traffic={traffic} does not use {' or '.join(unread)}; leave that out, or name a section"
+        msg = f"servers: traffic={traffic} does not use {' or '.join(unread)}; omit it, or name a section"
         raise BadSpec(msg)
     check_placement(parallel)
     if traffic == "dlrm-replicated" or (example and parallel == "data"):
@@ -251,7 +251,7 @@ def servers(
     batch: int = 0,
     shards: int = 2,
 ) -> ServerPool:
-    r"""Servers with optical ports and a traffic matrix; their topology is what a formulation chooses.
+    r"""Servers with optical ports and a traffic matrix; a formulation chooses their topology.
 
     Parameters
     ----------
@@ -261,8 +261,8 @@ def servers(
         Optical interfaces of each server, at least 1.
     traffic
         ``alltoall``: ``volume`` bytes between every ordered pair. ``random``: independent and uniform on
-        :math:`[0, 2\,volume)`, so ``volume`` in the mean. ``file:PATH.csv``: an n×n matrix in bytes,
-        comma or space separated, zero on the diagonal. Or one iteration of a training job, all-reduce groups
+        :math:`[0, 2\,volume)`, with mean ``volume``. ``file:PATH.csv``: an n×n matrix in bytes,
+        separated by commas or spaces, zero on the diagonal. Or one iteration of a training job, all-reduce groups
         and point-to-point traffic: ``dlrm``, ``candle``, ``bert``, ``ncf``, ``resnet50``, ``vgg``, see
         :mod:`opticoll.instances.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
         :func:`example_dlrm`, and ``dlrm-replicated`` that example under data parallelism.
@@ -273,16 +273,16 @@ def servers(
     parallel
         Placement of a training job: ``data``, ``hybrid``, or ``auto`` (hybrid for jobs with embedding tables).
     section
-        The section of TopoOpt whose row of List 1 the job takes (``5.3``, ``5.4``, ``5.6``, ``6``).
+        Section of TopoOpt whose row of List 1 defines the job (``5.3``, ``5.4``, ``5.6``, ``6``).
     batch
-        Samples per GPU; 0 for that of List 1.
+        Samples per GPU; 0 for the value of List 1.
     shards
         Parts of every split layer, for hybrid jobs without tables; a divisor of n.
 
     Raises
     ------
     BadSpec
-        For an unknown name of traffic, section or placement, or settings of a job for other traffic.
+        For unknown traffic, an unknown section or placement, or settings of a job with other traffic.
     BadInput
         For sizes out of range, or traffic that is negative, not finite, not square or on the diagonal.
     BadFile
@@ -315,7 +315,7 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIt
     gpus
         Number of GPUs; at least 4.
     calls
-        Number of calls of ``random``; 0 for as many as GPUs.
+        Number of calls of ``random``; 0 for one per GPU.
     seed
         Seed of ``random``.
 
@@ -335,7 +335,7 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIt
             msg = f"training: {model} has no log on {gpus} GPUs; use one of {', '.join(map(str, GPUS))}"
             raise BadSpec(msg)
         if calls or seed:
-            msg = f"training: {model} is a log, which does not use calls or seed; leave them out, or take random"
+            msg = f"training: {model} is a log, which does not use calls or seed; omit them, or use random"
             raise BadSpec(msg)
         return TrainingIteration(gpus, *iteration(model, gpus), spec="training")
     check_positive(gpus, "gpus", "training", least=4)
@@ -368,7 +368,7 @@ def fat_tree(k: int, oversubscription: int = 1, capacity: float = 1.0) -> Topolo
     Pod :math:`p` has edge switches :math:`e` and aggregation switches :math:`a`, :math:`0 \le e, a < k/2`; each edge
     switch has :math:`k/2` servers and a link to every aggregation switch of its pod. Core switch :math:`(a, c)`,
     :math:`0 \le c < k/2`, joins the aggregation switches :math:`a` of all pods. Servers come first, numbered by pod,
-    edge switch and place; switches hold no shards.
+    edge switch and position; switches hold no shards.
 
     Parameters
     ----------
@@ -389,7 +389,7 @@ def fat_tree(k: int, oversubscription: int = 1, capacity: float = 1.0) -> Topolo
     check_positive(oversubscription, "oversubscription", "fat-tree")
     half = k // 2
     if k % 2 or half % oversubscription:
-        msg = f"fat-tree: k={k}, oversubscription={oversubscription}; k must be even, and k/2 divisible by the other"
+        msg = f"fat-tree: k={k}, oversubscription={oversubscription}; k must be even and oversubscription divide k/2"
         raise BadInput(msg)
     _check_capacity(capacity, "fat-tree")
     kept = half // oversubscription
@@ -440,7 +440,7 @@ def ideal_switch(n: int, capacity: float = 1.0) -> Topology:
     return Topology(n + 1, *ends, spec="ideal-switch", terminals=servers, labels=names)
 
 
-#: Rule -> interval [s], pause [s], forwarding, discount on the demand of a pair after each of its circuits.
+#: Rule -> interval [s], pause [s], forwarding, factor on the demand of a pair after each of its circuits.
 RULES: dict[str, tuple[float, float, bool, float]] = {
     "topoopt": (math.inf, 0.0, True, 0.5),
     "sip-ocs": (math.inf, 0.0, True, 1.0),
@@ -464,7 +464,7 @@ class CircuitNetwork(Instance):
     interval
         Time from one choice of circuits to the next [s]; infinite if they are chosen once for a job.
     pause
-        Time without traffic after each later choice [s].
+        Time without traffic after each choice but the first [s].
     forwarding
         Whether servers forward traffic for pairs without a circuit.
     discount
@@ -489,7 +489,7 @@ class CircuitNetwork(Instance):
             raise BadSpec(msg)
         if not (self.interval > self.pause >= 0 and math.isfinite(self.pause)):
             msg = (
-                f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be at least 0 and below it"
+                f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be at least 0 and shorter"
             )
             raise BadInput(msg)
         if not 0 < self.discount <= 1:
@@ -501,7 +501,7 @@ class CircuitNetwork(Instance):
 
     @property
     def most_circuits(self) -> int:
-        """Most circuits out of a server, and into it, at one time."""
+        """Maximum number of simultaneous circuits out of a server, and into it."""
         return self.degree * (2 if self.rule == "sip-ring-wavelengths" else 1)
 
     @property
@@ -536,16 +536,16 @@ def circuits(
     n, degree
         Number of servers, and optical interfaces of each (``sip-ring-wavelengths``: wavelengths of each fibre).
     rule
-        ``topoopt``: chosen once by TopologyFinder (Algorithm 1). ``ocs-reconfig``: by the demand that is left
+        ``topoopt``: chosen once by TopologyFinder (Algorithm 1). ``ocs-reconfig``: by the remaining demand
         (Algorithm 5), every 50 ms with a pause of 10 ms. ``sip-ring``: appendix F's substitute for SiP-Ring, the
         same without discount, with a pause of 25 us and without forwarding. ``sip-ocs``: chosen once by demand,
         without discount. ``sip-ring-wavelengths``: a ring of two fibres, one each way, on which a
-        wavelength is used once in a segment (SiP-ML, section 3.3); circuits by the demand that is left, every 250 us
+        wavelength is used once in a segment (SiP-ML, section 3.3); circuits by the remaining demand, every 250 us
         with a pause of 25 us (a duty cycle of 90 %), without forwarding.
     interval_ms, pause_us
-        Time from one choice to the next [ms] and the pause after it [us], instead of those of the rule.
+        Time from one choice to the next [ms] and pause after it [us], instead of the rule's values.
     forwarding
-        Whether servers forward traffic, instead of what the rule says.
+        Whether servers forward traffic, instead of the rule's setting.
 
     Raises
     ------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I64
 
 
-#: Larger graphs are refused.
+#: Limits on the size of a graph.
 MAX_SUB_OPS, MAX_DEPENDENCIES = 1_000_000, 10_000_000
 
 
@@ -44,7 +44,7 @@ class OpGraph(Instance):
     Raises
     ------
     BadInput
-        For mismatched shapes, numbers out of range, or a dependency that is repeated or against the order.
+        For mismatched shapes, numbers out of range, or a dependency that is repeated or violates the order.
     """
 
     n: int
@@ -84,14 +84,14 @@ class OpGraph(Instance):
         _refuse(not (np.isfinite(size) & (size > 0)).all(), spec, "the bytes of a dependency are not a positive number")
         _refuse(not (np.isfinite(held) & (held >= 0)).all(), spec, "weights must be bytes, finite and not negative")
         _refuse(
-            bool((np.diff(ops) < 0).any()) or ops[0] < 0, spec, "parts of an operation must be consecutive, in order"
+            bool((np.diff(ops) < 0).any()) or ops[0] < 0, spec, "parts of an operation must be consecutive and in order"
         )
         inside = ((ends[0] >= 0) & (ends[1] < n)).all()
         _refuse(not inside, spec, f"a dependency names a sub-operation outside 0 .. {n - 1}")
         _refuse(
             not (ends[0] < ends[1]).all(),
             spec,
-            "a dependency is against the order; number sub-operations along dependencies",
+            "a dependency violates the order; number sub-operations along dependencies",
         )
         order = np.lexsort(ends)
         first, last = ends[0][order], ends[1][order]
@@ -143,12 +143,12 @@ MODELS = ("transformer", "resnet", "dlrm", "random", "chain")
 
 @dataclass
 class _Net:
-    """Operations in order: time [us], weights and edges [bytes], with whether each part of a head needs all input."""
+    """Operations in order: time [us], weights and edges [bytes], and whether each part of a head needs all input."""
 
     time: list[float] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     edges: dict[tuple[int, int], tuple[float, bool]] = field(default_factory=dict)
-    #: Operations of which every part holds all parameters.
+    #: Operations whose parts all hold all parameters.
     copied: set[int] = field(default_factory=set)
 
     def op(self, flops: float, weights: float, inputs: list[tuple[int, float]], *, every: bool = False) -> int:
@@ -226,7 +226,7 @@ def _dlrm(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
     return net
 
 
-#: Powers to 28 digits: NumPy's differ in the last digit between processors, and so would the instance.
+#: Powers to 28 digits: NumPy's differ in the last digit between processors, and the instance would too.
 _DECIMAL = Context(prec=28)
 
 
@@ -244,11 +244,11 @@ def _random(layers: int, hidden: int, batch: int, seed: int, *, broadcast: bool)
 
 
 def chosen(by_sample: _Net, by_channel: _Net, *, training: bool) -> _Net:
-    """The net whose products are split by the dimension that moves fewer bytes between their p parts.
+    """Combine two nets: split each product by the dimension that moves fewer bytes between its p parts.
 
     By sample, every part holds all parameters W, and training adds up their gradients: 2 (p-1) W bytes on a ring. By
-    output channel, every part receives all inputs I, and returns the gradient of all: 2 (p-1) I bytes more. So a
-    product is split by channel if I < W. SiP-ML selects "the most efficient dimension for each op" (section 3.2); the
+    output channel, every part receives all inputs I, and returns the gradient of all of them: 2 (p-1) I bytes more. So
+    a product is split by channel if I < W. SiP-ML selects "the most efficient dimension for each op" (section 3.2); the
     measure is ours.
     """
     received = dict.fromkeys(range(len(by_sample.time)), 0.0)
@@ -272,7 +272,7 @@ def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
     Raises
     ------
     BadInput
-        If there would be too many sub-operations or dependencies.
+        If there are too many sub-operations or dependencies.
     """
     links = sum(parts[u] * parts[v] if every else parts[u] + parts[v] for (u, v), (_, every) in net.edges.items())
     if sum(parts) > MAX_SUB_OPS or links > MAX_DEPENDENCIES:
@@ -314,7 +314,7 @@ def op_graph(
     seed: int = 0,
     training: bool = True, broadcast: bool = False, choose: bool = False, splits: Dimensions | None = None,
 ) -> OpGraph:  # fmt: skip
-    r"""Computation graph of one training step, every operation split into sub-operations by a time quantum.
+    r"""Computation graph of one training step, with every operation split into sub-operations by a time quantum.
 
     An operation of time :math:`t` is split into :math:`\min(k, \max(1, \mathrm{round}(t / \tau)))` equal parts.
 
@@ -323,13 +323,13 @@ def op_graph(
     model
         ``transformer``, ``resnet``, ``dlrm``: times from their arithmetic at 100 Tflop/s, bytes from their activations
         at two bytes per number. ``random``: see ``seed``. ``chain``: parts of one microsecond, one byte per dependency,
-        with ``splits`` parts (``splits=4x1x4``); every part depends on all parts of the operation before it; no
+        with ``splits`` parts (``splits=4x1x4``); every part depends on all parts of the previous operation; no
         backward pass.
     layers
         Decoder layers; bottleneck blocks in each of four stages; layers of either perceptron (and a quarter of the
         embedding tables); operations of ``random``.
     parts
-        Most parts of an operation, k.
+        Maximum number of parts per operation, k.
     quantum
         Time quantum :math:`\tau` [us]; 0 for 1/k of the time of the longest operation.
     hidden, batch
@@ -337,14 +337,14 @@ def op_graph(
     seed
         Seed of ``random``; unused otherwise.
     training
-        With the backward pass (twice the arithmetic of the forward pass).
+        Include the backward pass (twice the arithmetic of the forward pass).
     broadcast
         Split products by output channel, so every part needs all of its input, instead of by sample.
     choose
         Split each product by the dimension that moves fewer bytes in training, see :func:`chosen`; by sample without a
         backward pass.
     splits
-        Parts of every operation of ``chain``.
+        Number of parts of every operation of ``chain``.
 
     Raises
     ------
@@ -360,7 +360,7 @@ def op_graph(
         msg = "op-graph: model=chain needs splits=, such as splits=4x1x4, and no other model accepts it"
         raise BadSpec(msg)
     if choose and (broadcast or model in {"random", "chain"}):
-        msg = "op-graph: choose=true is not for broadcast=true, model=random or model=chain; leave choose out"
+        msg = "op-graph: choose=true does not apply to broadcast=true, model=random or model=chain; omit choose"
         raise BadSpec(msg)
     for name, value in (("layers", layers), ("parts", parts), ("hidden", hidden), ("batch", batch)):
         check_positive(value, name, "op-graph")

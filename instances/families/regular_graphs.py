@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-#: Most links (n d / 2) of random regular graphs and Xpander, which are drawn in Python.
+#: Maximum number of links (n d / 2) of random regular graphs and Xpander, which are drawn in Python.
 MAX_DRAWN_LINKS = 500_000
 _TRIES = 1000
 
@@ -56,7 +56,7 @@ def random_regular(n: int, d: int, seed: int = 0) -> Topology:
     d
         Degree, ``1 <= d < n`` with ``n d`` even; 1 only for two nodes.
     seed
-        Seed, not negative.
+        Seed, nonnegative.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
 
     *Lift.* With :math:`k = \lfloor n/(d+1) \rfloor`, node :math:`i` of :math:`K_{d+1}` becomes the meta-node
     :math:`i k .. i k + k - 1`, and each link a random perfect matching between two meta-nodes.
-    *Growth*, for the :math:`n \bmod (d+1)` nodes left: remove :math:`d/2` disjoint random links and join
+    *Growth*, for the remaining :math:`n \bmod (d+1)` nodes: remove :math:`d/2` disjoint random links and join
     their ends to the new node, which needs an even :math:`d`. Draws that are disconnected are repeated.
     Simple, connected, degree :math:`d`, :math:`n d` arcs.
 
@@ -110,7 +110,7 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
     d
         Degree, at least 1.
     seed
-        Seed of :func:`numpy.random.default_rng`, not negative.
+        Seed of :func:`numpy.random.default_rng`, nonnegative.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def _grow(links: list[tuple[int, int]], node: int, count: int, rng: np.random.Ge
     return len(chosen) == count
 
 
-#: Largest shortest-path expander: thousands of paths are routed in Python.
+#: Size limit of shortest-path expanders: thousands of paths are routed in Python.
 MAX_NODES, MAX_ARCS_FORMED = 1024, 8192
 _PAIRING_TRIES = 100
 
@@ -181,10 +181,10 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     The formed links are the topology: directed, simple, strongly connected, in- and out-degree :math:`d`.
 
     Choices that the source leaves open: :math:`\varepsilon = 1/(2n)`, so the number of new
-    links on a path only breaks ties between weights; pairs come source by source, sources and each
+    links on a path only breaks ties between weights; pairs are routed source by source, sources and each
     source's destinations in a seeded random order; among paths of equal weight, the one found first by Dijkstra's
-    algorithm with a heap on (weight, node). Routing stops when no unformed link is left, since the
-    topology cannot change any more. If nodes then have too few links (the only link left would be a
+    algorithm with a heap on (weight, node). Routing stops when no unformed link is left, because the
+    topology can no longer change. If nodes then have too few links (the only link left would be a
     loop or a parallel arc), they are linked at random, if necessary by an exchange with a formed link:
     :math:`a \to b` is replaced by :math:`a \to v` and :math:`u \to b`. A draw that is not strongly
     connected, or in which a pair has no path left, is repeated with the next random order.
@@ -196,7 +196,7 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     d
         Degree, ``1 <= d < n``, with ``n d`` at most 8192.
     seed
-        Seed of :func:`numpy.random.default_rng`, not negative.
+        Seed of :func:`numpy.random.default_rng`, nonnegative.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     name = "sp-expander"
     _check(n, d, seed, name)
     if n > MAX_NODES or n * d > MAX_ARCS_FORMED:
-        msg = f"{name}: n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller one"
+        msg = f"{name}: n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller n or d"
         raise BadInput(msg)
     rng = np.random.default_rng(seed)
     for _ in range(_PAIRING_TRIES):
@@ -266,7 +266,7 @@ class _Formation:
             return True
         distance, before = {s: 0}, {s: s}
         heap, settled = [(0, s)], set()
-        waiting = set(self.open_in)  # not yet reached over an unformed link: the first reach is shortest
+        waiting = set(self.open_in)  # not yet reached over an unformed link; the first such path is shortest
         while heap:
             far, u = heapq.heappop(heap)
             if u in settled:
@@ -295,7 +295,7 @@ class _Formation:
         return True
 
     def complete(self, rng: np.random.Generator) -> bool:
-        """Complete every node to d links out and in; False if a necessary exchange does not exist."""
+        """Complete every node to d links out and in; False if a necessary exchange is impossible."""
         n = len(self.weight)
         out = [u for u in range(n) for _ in range(self.d - len(self.weight[u]))]
         into = [v for v in range(n) for _ in range(self.d - self.indegree[v])]
@@ -319,7 +319,7 @@ class _Formation:
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 #: Largest number of arcs in a spec.
 MOST_ARCS = 3000
-#: Largest number of vertices to enumerate, by degree: at most some thousand members and a few seconds.
+#: Largest number of vertices to enumerate, by degree: at most a few thousand members and a few seconds.
 LARGEST_DIGRAPHS = {1: 40, 2: 9, 3: 7, 4: 7, 5: 7, 6: 7}
 LARGEST_GRAPHS = {1: 40, 2: 40, 3: 14, 4: 11, 5: 10, 6: 9, 7: 8}
 
@@ -336,7 +336,7 @@ def digraph(rows: str) -> Topology:
     Parameters
     ----------
     rows
-        Heads of the arcs that leave nodes 0, 1, …; at most 64 nodes.
+        Heads of the arcs leaving nodes 0, 1, …; at most 64 nodes.
 
     Raises
     ------
@@ -358,7 +358,7 @@ def digraph(rows: str) -> Topology:
 
 
 def digraph_spec(topology: Topology) -> str | None:
-    """The spec ``digraph:…`` of a topology with the same arcs in the same numbering.
+    """Return the spec ``digraph:…`` of a topology with the same arcs in the same numbering.
 
     Returns
     -------
@@ -382,7 +382,7 @@ def digraph_spec(topology: Topology) -> str | None:
     source="Read, Annals of Discrete Mathematics 2, 1978 (orderly generation)",
 )
 def all_digraphs(n: int, d: int) -> list[str]:
-    """All connected d-regular digraphs on n nodes, one of each isomorphism class.
+    """All connected d-regular digraphs on n nodes, one per isomorphism class.
 
     Every node has d arcs in and d out; there are no loops or parallel arcs. A connected regular digraph is strongly
     connected.
@@ -407,7 +407,7 @@ def all_digraphs(n: int, d: int) -> list[str]:
     source="Read, Annals of Discrete Mathematics 2, 1978 (orderly generation)",
 )
 def all_graphs(n: int, d: int) -> list[str]:
-    """All connected d-regular graphs on n nodes, one of each isomorphism class, with links both ways.
+    """All connected d-regular graphs on n nodes, one per isomorphism class, with links both ways.
 
     There are no loops or parallel links.
 
@@ -448,11 +448,11 @@ def _printed(rows: tuple[int, ...]) -> str:
 
 @cache
 def regular_codes(n: int, d: int, *, directed: bool) -> tuple[tuple[int, ...], ...]:
-    """The least code of every connected d-regular digraph or graph on n vertices.
+    """Smallest code of every connected d-regular digraph or graph on n vertices.
 
     A code numbers the vertices in breadth-first order from some root and lists their rows, the sets of heads as bit
-    masks. Codes are built row by row. One that is not the least code of its graph is dropped as soon as its first
-    rows show it (orderly generation), so each graph is left with one code.
+    masks. Codes are built row by row. A code that is not the smallest of its graph is dropped as soon as its first
+    rows show it (orderly generation), so exactly one code per graph remains.
     """
     codes: list[tuple[int, ...]] = []
     rows: list[int] = []
@@ -490,7 +490,7 @@ def regular_codes(n: int, d: int, *, directed: bool) -> tuple[tuple[int, ...], .
 
 
 def is_least_code(rows: list[int], n: int) -> bool:
-    """Whether no other breadth-first numbering gives a smaller code, as far as the first rows show."""
+    """Whether no other breadth-first numbering gives a smaller code, judged by the first rows."""
     heads = [[v for v in range(n) if row >> v & 1] for row in rows]
 
     def smaller(order: tuple[int, ...], number: dict[int, int]) -> bool:

@@ -34,7 +34,7 @@ def _ring_time(n: int, directed: bool) -> Fraction:
     closed_form=_ring_time,
 )
 def ring(n: int, directed: bool = False) -> Topology:
-    r"""Ring of n nodes, both ways or one way round.
+    r"""Ring of n nodes, two-way or one-way.
 
     Node :math:`i` has arcs to :math:`i \pm 1 \bmod n`, or with ``directed`` to :math:`i+1 \bmod n` only.
     Degree 2 and diameter :math:`\lfloor n/2 \rfloor`; directed: degree 1, diameter :math:`n-1`. The
@@ -124,7 +124,7 @@ def _transposed(n: int, u: int, v: int) -> NDArray[np.int64]:
     closed_form=lambda n: Fraction(1),
 )
 def complete(n: int) -> Topology:
-    r"""Complete graph: every node linked to every other.
+    r"""Complete graph: every pair of nodes is linked.
 
     :math:`n(n-1)` arcs, degree :math:`n-1`, diameter 1.
 
@@ -164,7 +164,7 @@ def _bipartite_automorphisms(shape: Dimensions) -> Iterator[NDArray[np.int64]]:
     closed_form=lambda shape: 3 - Fraction(2, shape[0]) if len(shape) == 2 and shape[0] == shape[1] else None,
 )
 def bipartite(shape: Dimensions) -> Topology:
-    r"""Complete bipartite graph: every node of one side linked to every node of the other.
+    r"""Complete bipartite graph: every node of one side is linked to every node of the other.
 
     Sides :math:`0 .. a-1` and :math:`a .. a+b-1`; :math:`2ab` arcs, degrees :math:`b` and :math:`a`,
     diameter 2 (1 if :math:`a=b=1`).
@@ -177,7 +177,7 @@ def bipartite(shape: Dimensions) -> Topology:
     Raises
     ------
     BadInput
-        If there are not two sides, or one is out of range.
+        If there are not exactly two sides, or one is out of range.
     """
     if len(shape) != 2:
         msg = f"bipartite: {shape} has {len(shape)} sides; write two, such as 4x4"
@@ -204,10 +204,10 @@ def _unit_multiplications(n: int, offsets: Dimensions, directed: bool) -> Iterat
     automorphisms=_unit_multiplications,
 )
 def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
-    r"""Circulant graph: every node linked to the nodes at a fixed set of jumps.
+    r"""Circulant graph: every node is linked to the nodes at fixed offsets.
 
     Node :math:`i` has arcs to :math:`i \pm o \bmod n` for every offset :math:`o`, or with ``directed`` to
-    :math:`i + o \bmod n` only. Degree two for each offset, one for :math:`o = n/2`; directed: one for each.
+    :math:`i + o \bmod n` only. Degree: two per offset, one for :math:`o = n/2`; directed: one per offset.
     Connected if and only if :math:`\gcd(n, o_1, …, o_k) = 1`; other offsets are accepted.
 
     Parameters
@@ -234,7 +234,7 @@ def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
             raise BadInput(msg)
         jump = offset if directed else min(offset, n - offset)
         if jump in seen:
-            msg = f"circulant: offsets {seen[jump]} and {offset} give the same links; leave one out"
+            msg = f"circulant: offsets {seen[jump]} and {offset} give the same links; omit one of them"
             raise BadInput(msg)
         seen[jump] = offset
     nodes = np.arange(n)
@@ -255,7 +255,7 @@ def _grid(shape: Dimensions, name: str, *, periodic: bool) -> Topology:
     links = sum(n if periodic and size > 2 else n // size * (size - 1) for size in shape)
     check_size(n, 2 * links, name)
     if len(shape) > 32:
-        msg = f"{name}: {len(shape)} dimensions exceed the limit of 32; leave out sizes of 1"
+        msg = f"{name}: {len(shape)} dimensions exceed the limit of 32; omit sizes of 1"
         raise BadInput(msg)
     nodes = np.arange(n).reshape(shape)
     ends = []
@@ -296,8 +296,8 @@ def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[NDA
 def mesh(shape: Dimensions) -> Topology:
     r"""Mesh of any dimension, links both ways between neighbours.
 
-    Nodes are the places :math:`(x_1, …, x_k)` with :math:`0 \le x_j < s_j`, numbered with the last
-    coordinate running fastest and labelled ``x1.x2.…``. Order :math:`\prod_j s_j`, diameter
+    Nodes are the points :math:`(x_1, …, x_k)` with :math:`0 \le x_j < s_j`, numbered with the last
+    coordinate varying fastest and labelled ``x1.x2.…``. Order :math:`\prod_j s_j`, diameter
     :math:`\sum_j (s_j - 1)`.
 
     Parameters
@@ -328,7 +328,7 @@ def _torus_time(shape: Sequence[int]) -> Fraction | None:
 def torus(shape: Dimensions) -> Topology:
     r"""Torus of any dimension, links both ways, wrapped around in each dimension.
 
-    A mesh with the further links :math:`s_j - 1 \leftrightarrow 0`. In a dimension of size 2 the wrapped
+    A mesh with the additional links :math:`s_j - 1 \leftrightarrow 0`. In a dimension of size 2 the wrapped
     link would duplicate the direct one, so there is only one, as in networkx's periodic
     ``grid_graph``; a size of 1 has no effect. Degree :math:`2 |\{j: s_j > 2\}| + |\{j: s_j = 2\}|`,
     diameter :math:`\sum_j \lfloor s_j/2 \rfloor`. Labels as in a mesh.
@@ -367,7 +367,7 @@ def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> Light
     Raises
     ------
     BadInput
-        If the shape is not two sizes, or a number is out of range.
+        If the shape does not have two sizes, or a number is out of range.
     """
     if len(shape) != 2:
         msg = f"lightpath: {shape} has {len(shape)} sizes; write rows and columns, such as 2x4"
@@ -420,7 +420,7 @@ def hypercube(dimension: int) -> Topology:
     source="Esfahanian, Ni & Sagan, IEEE Trans. Computers 40(1), 1991 (twisted n-cube)",
 )
 def twisted_hypercube(dimension: int) -> Topology:
-    r"""Twisted n-cube: a hypercube with one pair of parallel links of one 4-cycle crossed.
+    r"""Twisted n-cube: a hypercube in which two parallel links of one 4-cycle are crossed.
 
     In the 4-cycle 0, 1, 3, 2 of the hypercube the links :math:`\{0,1\}` and :math:`\{2,3\}` are replaced by
     :math:`\{0,3\}` and :math:`\{1,2\}`; all 4-cycles give isomorphic graphs. Order :math:`2^D`, degree

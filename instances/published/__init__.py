@@ -1,10 +1,8 @@
-"""Tables of numbers that the papers' authors published; here those of LuMorph's figures and of its three models.
-
-Load the curves of LuMorph's figures and the communication of its three models.
+"""Numbers published by the papers' authors: LuMorph's figures, and the communication of its three models.
 
 Source   the vector graphics of the paper's technical report, and the logs ``logs/MODEL/comms_N.log`` of
          https://github.com/lumorphnetwork/code, commit 53cbbf710c3f0e9ef6ba7b525d5d832039914d70 (2023-09-23)
-Licence  the repository has no licence file; the tables hold numbers only, in our own format
+Licence  the repository has no licence file; the tables contain only numbers, in our own format
 
 ``lumorph_figures.csv``: a point per row, read from the drawing to 0.01 % of an axis. Units by figure:
 
@@ -17,15 +15,15 @@ Licence  the repository has no licence file; the tables hold numbers only, in ou
     10   x size of an all-reduce [byte], y share of calls up to this size
     11   x GPUs, y training throughput [samples/s]; panels by model
 
-``lumorph_calls.csv``: communication of one iteration, in the order of the logs. ``gpus`` is their number, ``any`` where
-the logs are equal for all (bert, inception); ``bytes`` is the buffer of one GPU, or one transfer. By ``kind``:
+``lumorph_calls.csv``: communication of one iteration, in the order of the logs. ``gpus`` is the number of GPUs, ``any``
+where the logs are the same for all (bert, inception); ``bytes`` is the buffer of one GPU, or one transfer. By ``kind``:
 
     all-reduce  ``repeat`` equal calls in a row, in each of which all GPUs take part
-    local       one call for each GPU of ``sources``, in which it takes part alone: no data is sent
+    local       one call for each GPU of ``sources``, with no other participant: no data is sent
     transfer    layer to layer: every GPU of ``sources`` sends to every GPU as input of operator ``layer``, and receives
-                as much in the backward pass; a GPU that is named twice sends twice
+                as much in the backward pass; a GPU listed twice sends twice
 
-Left out are transfers of a GPU to itself, which the logs list too. ``sources``: ``0-3 7`` stands for 0 1 2 3 7.
+Transfers of a GPU to itself, which the logs also list, are omitted. ``sources``: ``0-3 7`` stands for 0 1 2 3 7.
 """
 
 from __future__ import annotations
@@ -38,10 +36,10 @@ from importlib.resources import files
 
 from opticoll.instances.servers import AllReduceCall, LayerTransfer
 
-#: Models with logs, the numbers of GPUs of each, and the samples that one GPU trains in an iteration.
+#: Models with logs, the numbers of GPUs of each, and the samples that one GPU processes per iteration.
 MODELS = ("bert", "ncf", "inception")
 GPUS = (4, 8, 16, 32, 64, 128, 256)
-#: Those of ncf and inception follow from the logged sizes; 16 is assumed for bert (sequences of 64 fit its sizes).
+#: Samples of ncf and inception follow from the logged sizes; 16 is assumed for bert (sequences of 64 fit its sizes).
 BATCH = {"bert": 16, "ncf": 256, "inception": 64}
 
 
@@ -68,7 +66,7 @@ def drawn(number: str) -> tuple[tuple[str, str, float, float], ...]:
 
 @cache
 def figure(number: str, panel: str = "") -> dict[str, dict[float, float]]:
-    """The curves of a panel: series, x, y; of several points at one x the last.
+    """Curves of a panel as series, x, y; the last of several points at one x.
 
     Raises
     ------
@@ -123,6 +121,6 @@ def iteration(model: str, gpus: int) -> tuple[tuple[AllReduceCall, ...], tuple[L
 
 @cache
 def all_reduces(model: str, gpus: int) -> tuple[AllReduceCalls, ...]:
-    """The all-reduce calls of an iteration, equal ones together, by participants and size."""
+    """All-reduce calls of an iteration, grouped by participants and size."""
     counted = Counter((len(call.ranks), call.size) for call in iteration(model, gpus)[0])
     return tuple(AllReduceCalls(*kind, calls) for kind, calls in sorted(counted.items()))

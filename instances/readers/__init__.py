@@ -1,6 +1,6 @@
-"""Readers of files from outside: topologies, matrices and graphs.
+"""Readers of external files: topologies, matrices and graphs.
 
-Files are read within a size limit, JSON without ambiguity, and file names are pinned to their contents. A setting
+Files are read within a size limit, ambiguous JSON is refused, and file names are pinned to their contents. A setting
 ``file:PATH`` is pinned as ``file:PATH#sha256=DIGEST``. Reading the pinned text gives the same bytes or an error, and
 the resume key of a task, which contains its settings, changes with the contents of the file.
 """
@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opticoll.errors import BadFile
 
-#: A JSON value, read-only: null, true, false, a number, a text, a list or an object.
+#: A JSON value, read-only: null, true, false, a number, a string, a list or an object.
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
-else:  # msgspec takes no recursive alias; what it decodes is JSON
+else:  # msgspec does not accept a recursive alias; it decodes only JSON
     Json = Any
-#: The value of a parameter, of a formulation, a method or an instance family; data of a demand are a text that names
+#: Value of a parameter of a formulation, a method or an instance family; demand data are a string that names
 #: them (:class:`opticoll.instances.demands.DemandSpec`).
 Setting: TypeAlias = bool | int | float | str
 #: Values of parameters by name.
@@ -46,19 +46,19 @@ def names_file(spec: str) -> bool:
 
 
 def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:
-    """Refuse what is not a regular file (a pipe or a device may be endless) or has more than ``most`` bytes.
+    """Refuse anything but a regular file (a pipe or device may be endless) of at most ``most`` bytes.
 
     Parameters
     ----------
     remedy
         What to do if the file cannot be read, such as ``name a solution file``.
     where
-        What the file is in messages; its path if empty.
+        How messages name the file; its path if empty.
 
     Raises
     ------
     BadFile
-        With one line that ends in ``remedy``.
+        With a one-line message that ends in ``remedy``.
     """
     try:
         status = path.stat()
@@ -82,20 +82,20 @@ def _too_large(where: str | Path, size: int, most: int) -> BadFile:
 
 
 def read_bytes(path: Path, most: int, remedy: str, where: str = "") -> bytes:
-    """The contents of a file; arguments and errors as for :func:`check_file`."""
+    """Read the contents of a file; arguments and errors as for :func:`check_file`."""
     check_file(path, most, remedy, where)
     try:
         with path.open("rb") as stream:
             data = stream.read(most + 1)
     except OSError as error:
         raise _unreadable(where or path, error.strerror or "", remedy) from None
-    if len(data) > most:  # it has grown, or its size was not known
+    if len(data) > most:  # it has grown, or its size was unknown
         raise _too_large(where or path, len(data), most)
     return data
 
 
 def decode(data: bytes, where: str | Path, remedy: str) -> str:
-    """``data`` as UTF-8 text, without a byte order mark.
+    """Decode ``data`` as UTF-8 text, without a byte order mark.
 
     Raises
     ------
@@ -109,18 +109,18 @@ def decode(data: bytes, where: str | Path, remedy: str) -> str:
 
 
 def read_json(path: Path, most: int, remedy: str) -> Json:
-    """The JSON in a file: no key occurs twice in an object, and no number is NaN or infinite.
+    """Read the JSON in a file, in which no object repeats a key and no number is NaN or infinite.
 
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large (:func:`check_file`), or does not hold such JSON.
+        If the file cannot be read, is too large (:func:`check_file`), or does not contain such JSON.
     """
     return parse_json(decode(read_bytes(path, most, remedy), path, remedy), path, remedy)
 
 
 def parse_json(text: str, where: str | Path, remedy: str) -> Json:
-    """The JSON in ``text``, as :func:`read_json`.
+    """Parse the JSON in ``text``, as :func:`read_json` does.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _refuse_constant(constant: str) -> Json:
     raise ValueError(msg)
 
 
-#: Deepest nesting and most XML elements that :func:`parse_xml` reads.
+#: Maximum nesting depth and number of XML elements that :func:`parse_xml` reads.
 MAX_DEPTH = 64
 MAX_ELEMENTS = 2_000_000
 
@@ -174,7 +174,7 @@ class XmlElement:
 
 
 def parse_xml(data: bytes, where: str | Path, remedy: str) -> XmlElement:
-    """The root of an XML document without document type and entities, at most :data:`MAX_DEPTH` levels deep.
+    """Parse an XML document without document type and entities, at most :data:`MAX_DEPTH` levels deep.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def parse_xml(data: bytes, where: str | Path, remedy: str) -> XmlElement:
 
 
 def pinned(text: str, most: int) -> str:
-    """``file:PATH`` with the digest of the file's present contents; any other text unchanged.
+    """Add to ``file:PATH`` the digest of the file's current contents; return any other string unchanged.
 
     A file that cannot be read, or has more than ``most`` bytes, is left unpinned: :func:`read_pinned` reports the
     reason.
@@ -240,13 +240,13 @@ def pinned(text: str, most: int) -> str:
 
 
 def same_text(a: str, b: str) -> bool:
-    """Whether two settings mean the same: pinned files by their contents, anything else by its text."""
+    """Whether two settings are equal: pinned files by content, anything else as strings."""
     first, second = (text.partition(_PIN)[2] if text.startswith(PREFIX) else "" for text in (a, b))
     return a == b or bool(first and first == second)
 
 
 def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str]:
-    """Path and text of the file that ``file:PATH`` names; arguments and errors as for :func:`read_pinned_bytes`.
+    """Path and text of the file named by ``file:PATH``; arguments and errors as for :func:`read_pinned_bytes`.
 
     Raises
     ------
@@ -258,16 +258,16 @@ def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str
 
 
 def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Path, bytes]:
-    """Path and contents of the file that ``file:PATH``, pinned or not, names.
+    """Path and contents of the file named by ``file:PATH``, pinned or not.
 
     Parameters
     ----------
     text
-        With its prefix.
+        Setting, including its prefix.
     most
-        Larger files are refused [bytes] before they are read.
+        Size limit [bytes]; larger files are refused before they are read.
     what, remedy
-        What the file is, such as ``circuit file``, and what to do if it cannot be read.
+        How messages name the file, such as ``circuit file``, and what to do if it cannot be read.
 
     Raises
     ------
@@ -279,22 +279,22 @@ def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Pat
     where = f"{what} {path}"
     data = read_bytes(path, most, remedy, where)
     if digest and hashlib.sha256(data).hexdigest() != digest:
-        msg = f"{where} has changed since it was named; solve again with its present contents"
+        msg = f"{where} has changed since it was named; solve again with its current contents"
         raise BadFile(msg)
     return path, data
 
 
-#: What the files of ``numpy.save`` begin with.
+#: First bytes of files written by ``numpy.save``.
 NUMPY = b"\x93NUMPY"
 
 
 def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
-    """The square matrix of numbers in a file of ``numpy.save``; objects (pickles) are not read.
+    """Read the square matrix of numbers in a file written by ``numpy.save``; objects (pickles) are refused.
 
     Raises
     ------
     BadFile
-        If it is cut off, has another shape, or holds anything but real numbers.
+        If it is truncated, not a square matrix, or contains anything but real numbers.
     """
     import numpy as np
 
@@ -316,7 +316,7 @@ def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
 
 
 def parses_as_float(text: str) -> bool:
-    """Whether Python reads a word as a float; NaN and infinity are floats too."""
+    """Whether Python parses a word as a float, NaN and infinity included."""
     try:
         float(text)
     except ValueError:

@@ -4,11 +4,11 @@ A demand is an N×N matrix in rank order, or a list of (source, target, amount) 
 Names that are not labels are read as rank numbers 0 .. N-1 if all of them are such numbers. Pairs that are not listed
 have demand 0.
 
-Text files (any suffix but ``.json``): either N rows of N numbers, separated by commas or blanks; or a heading of labels
+Text files (any suffix but ``.json``): either N rows of N numbers, separated by commas or spaces; or a heading of labels
 (its first field empty) and one row per label, as ``DataFrame.to_csv`` writes it; or a heading ``src,dst,bytes`` and one
-pair per line. In the latter two, amounts may have units of size, ``64MB`` or ``64MiB``: all of a table or none; they
-are then bytes. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``. ``#`` starts a comment.
-SNDlib networks (native or XML) hold their demands, and DIMACS ``p max`` a source and a sink.
+pair per line. In the latter two, amounts may have units of size, ``64MB`` or ``64MiB``: all of a table or none; amounts
+are then in bytes. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``. ``#`` starts a
+comment. SNDlib networks (native or XML) contain demands, and DIMACS ``p max`` a source and a sink.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: Headings of the amounts of a list of pairs, in lower case.
 AMOUNTS = ("bytes", "amount", "demand", "shards", "traffic", "volume", "weight", "value", "size")
-#: Most rows of a list of pairs.
+#: Maximum number of rows in a list of pairs.
 MAX_PAIRS = 20_000_000
 
 
@@ -55,7 +55,7 @@ class DemandTable:
 
     @property
     def digest(self) -> str:
-        """First 16 digits of the SHA-256 of the contents; the order of listed pairs does not matter."""
+        """First 16 hexadecimal digits of the SHA-256 of the contents; the order of listed pairs does not matter."""
         result = hashlib.sha256(b"opticoll-demand-1")
         if self.labels is None:
             result.update(repr(self.amount.shape).encode() + np.ascontiguousarray(self.amount, dtype="<f8").tobytes())
@@ -66,7 +66,7 @@ class DemandTable:
 
 
 def table_of(value: object) -> DemandTable:
-    """The demand that an array, a DataFrame or a dict of pairs holds.
+    """Read a demand from an array, a DataFrame or a dict of pairs.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def table_of(value: object) -> DemandTable:
             raise BadInput(msg)
         return DemandTable(matrix)
     msg = (
-        f"demand: cannot be read from type {type(value).__name__}; give a text, an N×N array, a DataFrame, or a dict "
+        f"demand: cannot be read from type {type(value).__name__}; give a string, an N×N array, a DataFrame, or a dict "
         "{(source, target): amount}"
     )
     raise BadInput(msg)
@@ -116,7 +116,7 @@ def _pair(key: object) -> tuple[str, str]:
 
 
 def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTable:
-    """A list of pairs, each at most once."""
+    """Build a table from a list of pairs, each at most once."""
     amount = _numbers(amounts, what)
     seen: set[tuple[str, str]] = set()
     for (s, t), one in zip(ends, amount.tolist(), strict=True):
@@ -125,7 +125,7 @@ def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTa
             raise BadFile(msg)
         seen.add((s, t))
         if s == t and one:
-            msg = f"{what}: {s} sends {one:g} to itself; leave that out, it uses no link"
+            msg = f"{what}: {s} sends {one:g} to itself; omit it, since it uses no link"
             raise BadFile(msg)
         if not (np.isfinite(one) and one >= 0):
             msg = f"{what}: {s} sends {one} to {t}; give finite nonnegative numbers"
@@ -134,7 +134,7 @@ def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTa
 
 
 def _framed(frame: Any) -> DemandTable:
-    """A DataFrame: pairs if it has columns for both ends, else a square matrix with labels."""
+    """Read a DataFrame as pairs if it has columns for both ends, else as a square matrix with labels."""
     names = [str(name) for name in frame.columns]
     result = _pair_columns(names, "demand")
     if result is not None:
@@ -144,7 +144,7 @@ def _framed(frame: Any) -> DemandTable:
 
 
 def _labelled(rows: list[str], columns: list[str], entries: object, what: str) -> DemandTable:
-    """A square matrix with labels, as a list of pairs."""
+    """Convert a square matrix with labels to a list of pairs."""
     for side in (rows, columns):
         twice = next((name for name in side if side.count(name) > 1), None) if len(set(side)) < len(side) else None
         if twice is not None:
@@ -158,13 +158,13 @@ def _labelled(rows: list[str], columns: list[str], entries: object, what: str) -
         )
         raise BadInput(msg)
     matrix = _numbers(entries, what)
-    keep = matrix != 0  # NaN stays and is refused
+    keep = matrix != 0  # NaN is kept and refused later
     ends = [(rows[i], columns[j]) for i, j in np.argwhere(keep).tolist()]
     return _listed(ends, matrix[keep], what)
 
 
 def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
-    """Positions of the columns source, target and amount among headings; None if these are not headings of pairs.
+    """Positions of the source, target and amount columns; None if the names are not headings of a list of pairs.
 
     Raises
     ------
@@ -177,19 +177,19 @@ def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
         return None
     amounts = [i for i, word in enumerate(words) if word in AMOUNTS]
     if len(amounts) != 1:
-        reason = "no column holds the amounts" if not amounts else f"{len(amounts)} columns may hold the amounts"
+        reason = "no column has the amounts" if not amounts else f"{len(amounts)} columns may have the amounts"
         msg = f"{what}: {reason}; name the columns src, dst and bytes (or {', '.join(AMOUNTS[1:5])})"
         raise BadFile(msg)
     return ends[0], ends[1], amounts[0]
 
 
 def rank_matrix(table: DemandTable, topology: Topology, what: str) -> F64:
-    """D in rank order, ``(N, N)``.
+    """Return D in rank order, ``(N, N)``.
 
     Raises
     ------
     BadInput
-        For a matrix of another size, and for a name that is not a rank of ``topology``.
+        For a matrix of the wrong size, or a name that is not a rank of ``topology``.
     """
     ranks = topology.ranks
     if table.labels is None:
@@ -214,7 +214,7 @@ def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, in
     Raises
     ------
     BadFile
-        For a name that is not a rank, and for a label that several ranks have.
+        For a name that is not a rank, or a label shared by several ranks.
     """
     from opticoll.instances.spec import nearest
 
@@ -231,7 +231,7 @@ def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, in
     if len(known) < len(labels):
         twice = next((name for name in sorted(names) if labels.count(name) > 1), None)
         if twice is not None:
-            msg = f"{what}: several ranks of {topology.spec} have the label {twice[:60]!r}; number the ranks instead"
+            msg = f"{what}: several ranks of {topology.spec} have the label {twice[:60]!r}; use rank numbers instead"
             raise BadFile(msg)
     return known
 
@@ -242,12 +242,12 @@ def _below(name: str, ranks: int) -> bool:
 
 
 def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> DemandTable:
-    """The demand in the text of a file.
+    """Read the demand in the text of a file.
 
     Raises
     ------
     BadFile
-        If the text is malformed, or a matrix of another size than the topology's ranks.
+        If the text is malformed, or a matrix whose size is not the number of ranks.
     """
     ranks, unit = topology.ranks, f"rank of {topology.spec}"
     stated = demands_of_network(text, what)
@@ -261,7 +261,7 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
         msg = f"{what} is empty; write one row of a matrix per line, or the heading src,dst,bytes and one pair per line"
         raise BadFile(msg)
     if ";" in numbered[0][1]:
-        msg = f"{what}, line {numbered[0][0]}: columns are separated by ';'; use commas or blanks"
+        msg = f"{what}, line {numbered[0][0]}: columns are separated by ';'; use commas or spaces"
         raise BadFile(msg)
     heading = _fields(numbered[0][1])
     columns = _pair_columns(heading, what)
@@ -272,19 +272,19 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
     if len(heading) == 3 and not any(map(parses_as_float, heading)):
         msg = (
             f"{what}, line {numbered[0][0]}: cannot read the heading {numbered[0][1][:60]!r}; "
-            "write src,dst,bytes for a list of pairs, or numbers alone for a matrix"
+            "write src,dst,bytes for a list of pairs, or only numbers for a matrix"
         )
         raise BadFile(msg)
     return DemandTable(matrix_of(text, ranks, what, unit))
 
 
 def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | None:
-    """The demands that a network file states: SNDlib (native or XML), or source and sink of DIMACS ``p max``.
+    """Read the demands of a network file: SNDlib (native or XML), or source and sink of DIMACS ``p max``.
 
     Raises
     ------
     BadFile
-        If it is malformed, or states no demand.
+        If it is malformed, or contains no demand.
     """
     start = text.lstrip("\ufeff \t\r\n")[:4096]
     if re.match(SNDLIB, start):
@@ -300,7 +300,7 @@ def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | N
     else:
         return None
     if not links.demands:
-        msg = f"{what}: it states no demands; give another file"
+        msg = f"{what}: it contains no demands; give another file"
         raise BadFile(msg)
     return dict(links.demands)
 
@@ -312,12 +312,12 @@ def _fields(line: str) -> list[str]:
 
 
 def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
-    """Amounts as numbers: as written, or in bytes if they have units of size; a 0 needs none.
+    """Convert amounts to numbers: as written, or in bytes if they have units of size (0 needs no unit).
 
     Raises
     ------
     BadFile
-        For a text that is neither a number nor a size, and for amounts with and without a unit in one table.
+        For a string that is neither a number nor a size, or a table that mixes amounts with and without a unit.
     """
     values, plain, sized = np.empty(len(texts)), -1, -1
     for i, text in enumerate(texts):
@@ -332,7 +332,7 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
             raise BadFile(msg) from None
     if plain >= 0 and sized >= 0:
         msg = (
-            f"{place(plain)}: amount {texts[plain]} has no unit, and {texts[sized][:60]} has one; write a unit with "
+            f"{place(plain)}: amount {texts[plain]} has no unit, but {texts[sized][:60]} has one; write a unit with "
             "every amount, or with none"
         )
         raise BadFile(msg)
@@ -383,6 +383,6 @@ def _json_matrix(text: str, ranks: int, what: str) -> F64:
         try:
             matrix[s] = row
         except OverflowError:
-            msg = f"{what}, row {s + 1}: a number is too large; use another unit"
+            msg = f"{what}, row {s + 1}: a number is too large; use a larger unit"
             raise BadFile(msg) from None
     return matrix

@@ -18,10 +18,10 @@ from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology, is_size
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Headings of the columns of ends, in lower case.
+#: Headings of the source and target columns, in lower case.
 SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
 TARGETS = ("dst", "target", "to", "v", "head", "destination", "dest", "receiver")
-#: Attributes of nodes that may state their kind, and texts that state a switch.
+#: Node attributes that may give the kind of a node, and strings that mean a switch.
 KINDS = ("type", "kind", "role", "node_type", "nodetype", "device")
 _SWITCH = re.compile(
     r"(?:^|[^a-z])(?:nv|ib|eth|tor|leaf|spine|core|agg|ocs)?[-_ ]?(?:switch(?:es)?|sw|nvs)(?![a-z])"
@@ -32,22 +32,22 @@ _SWITCH = re.compile(
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a topology file, beyond what the file states.
+    """How to read a topology file, in addition to what the file specifies.
 
     Parameters
     ----------
     capacity
         Attribute or column with the capacity; or the capacity of every link, a number or a rate such as ``400Gb/s``.
     directed
-        True to read links as arcs, False to read each as an arc each way; None to do as the file or its format says.
+        True to read links as arcs, False to read each as an arc each way; None to follow the file or its format.
     format
         Name of the format; None to recognise it.
     first
-        Number of the first vertex, 0 or 1; None for 0, or as the format has it.
+        Number of the first vertex, 0 or 1; None for the default of the format, usually 0.
     ranks
-        Pattern (``gpu*``) of the names or kinds of the vertices that send and receive; None to do as the file says.
+        Pattern (``gpu*``) of the names or kinds of the vertices that send and receive; None to follow the file.
     wiring
-        Choice of links where a format leaves one: ``nvlink``, ``pci``, ``all``, ``switch``, ``direct``, ``ndv2``,
+        Choice of links where a format allows several: ``nvlink``, ``pci``, ``all``, ``switch``, ``direct``, ``ndv2``,
         ``dgx2``, ``hub_and_spoke``.
     """
 
@@ -59,16 +59,16 @@ class ReadOptions:
     wiring: str | None = None
 
     def refuse(self, what: str, reason: str, *names: str) -> None:
-        """Refuse options that a format has no use for.
+        """Refuse options that do not apply to a format.
 
         Raises
         ------
         BadFile
-            For the first that is given.
+            For the first such option that is given.
         """
         for name in names:
             if getattr(self, name) is not None:
-                msg = f"{what}: {name}= has no meaning: {reason}; leave it out"
+                msg = f"{what}: {name}= does not apply: {reason}; omit it"
                 raise BadFile(msg)
 
 
@@ -81,7 +81,7 @@ def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tup
     Returns
     -------
     numbers, labels
-        Number of every name, and the name of every number as text.
+        Number of every name, and the name of every number as a string.
     """
     texts = tuple(map(str, names))
     numbers = tuple(map(str, range(len(texts))))
@@ -90,15 +90,15 @@ def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tup
     return {name: v for v, name in enumerate(names)}, texts
 
 
-#: Names under which capacities are expected, in lower case; names that are used if there is none of these, with the
-#: unit that they imply (Topology Zoo, SNDlib); and numbers that are not capacities.
+#: Names under which capacities are expected, in lower case; fallback names, with the
+#: unit that they imply (Topology Zoo, SNDlib); and numeric attributes that are not capacities.
 CAPACITY_NAMES = ("capacity", "cap", "bandwidth", "bw", "link_capacity", "linkcapacity")
 OTHER_NAMES = {"linkspeedraw": "b/s", "pre_installed_capacity": None, "preinstalledcapacity": None}
 NEUTRAL = frozenset({"id", "key", "arc", "index"})
 
 
 class Capacities:
-    """Which attribute of edges holds their capacity.
+    """Reader of edge capacities from the right attribute.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Capacities:
     Attributes
     ----------
     unit
-        The unit that the name of the attribute implies.
+        Unit implied by the name of the attribute.
     """
 
     def __init__(self, chosen: str | float | None, what: str, remedy: str) -> None:
@@ -125,7 +125,7 @@ class Capacities:
         Raises
         ------
         BadFile
-            For numbers under an unknown name, several known names, and edges without a capacity while others have one.
+            For numbers under an unknown name, several known names, or edges without a capacity when others have one.
         """
         if self.chosen is not None and (not isinstance(self.chosen, str) or split_rate(self.chosen) is not None):
             return [self.chosen] * len(edges)
@@ -159,7 +159,7 @@ class Capacities:
         ]  # fmt: skip
         if numbers:
             msg = (
-                f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, and no capacity; "
+                f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, but no capacity; "
                 f"{self.remedy.format(name=numbers[0])}"
             )
             raise BadFile(msg)
@@ -167,7 +167,7 @@ class Capacities:
 
 
 def file_capacities(chosen: str | float | None, what: str) -> Capacities:
-    """The capacities of a graph file; its message says how to choose an attribute in the instance spec."""
+    """Reader of the capacities of a graph file; its message tells how to choose an attribute in the spec."""
     return Capacities(chosen, what, "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links")
 
 
@@ -177,7 +177,7 @@ def _listed(edges: Sequence[Mapping[str, object]]) -> str:
 
 
 def _numeric(value: object) -> bool:
-    """Whether an attribute is a number, or text that is one."""
+    """Whether an attribute is a number or a string that contains one."""
     if isinstance(value, bool):
         return False
     if split_rate(value) is not None:
@@ -190,12 +190,12 @@ def _numeric(value: object) -> bool:
 
 
 def read_capacity(value: object, where: str) -> float:
-    """Read a capacity given as a number or as text.
+    """Read a capacity given as a number or as a string.
 
     Raises
     ------
     BadFile
-        Unless it is a positive finite number.
+        If it is not a positive finite number.
     """
     try:
         if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
@@ -205,7 +205,7 @@ def read_capacity(value: object, where: str) -> float:
         msg = f"{where}: capacity {_short(value)} is not a number; write a positive number, such as 1.0 or 400Gb/s"
         raise BadFile(msg) from None
     if not isfinite(number) or number <= 0:
-        msg = f"{where}: capacity {_short(value)} must be positive and finite (leave out arcs without capacity)"
+        msg = f"{where}: capacity {_short(value)} must be positive and finite (omit arcs without capacity)"
         raise BadFile(msg)
     return number
 
@@ -216,21 +216,21 @@ def _short(value: object) -> str:
 
 
 class Draft:
-    """Vertices and arcs of one file, in the order read.
+    """Vertices and arcs of one file, in reading order.
 
     Parameters
     ----------
     what
         Name of the file in messages.
     place
-        Name of an arc's place in messages: ``line``, ``arc`` or ``edge``.
+        Unit of position in messages: ``line``, ``arc`` or ``edge``.
 
     Attributes
     ----------
     keep_loops
         Whether self-loops are accepted.
     terminals
-        Names of the terminals, or None for all vertices but ``relays``.
+        Names of the terminals, or None for all vertices except ``relays``.
     relays
         Names of vertices that are not terminals.
     labels
@@ -238,9 +238,9 @@ class Draft:
     unit
         Unit of the capacities, see :attr:`opticoll.instances.Topology.capacity_unit`.
     kinds
-        What the file calls a vertex, such as ``switch``.
+        Kind that the file gives a vertex, such as ``switch``.
     stated
-        Whether the file states which vertices are terminals, so names like those of switches raise no question.
+        Whether the file specifies the terminals, so that names like those of switches are not ambiguous.
     ask_ranks
         How to choose the terminals, for messages.
     """
@@ -259,7 +259,7 @@ class Draft:
         self.labels: dict[Hashable, str] = {}
         self.unit: str | None = None
         self._vertices: dict[Hashable, None] = {}
-        self._seen: dict[Hashable, int] = {}  # ends of arcs, in the order read
+        self._seen: dict[Hashable, int] = {}  # ends of arcs, in reading order
         self._tail, self._head, self._places = array("q"), array("q"), array("q")
         self._capacity = array("d")
 
@@ -280,10 +280,10 @@ class Draft:
         Raises
         ------
         BadFile
-            If it has no name or is there already, or ``terminal`` is not true or false.
+            If it has no name or was already added, or ``terminal`` is not true or false.
         """
         if name is None or self.has_vertex(name):
-            msg = f"{self.what}: a node has no id, or id {_short(name)} is used twice; give every node its own id"
+            msg = f"{self.what}: a node has no id, or id {_short(name)} is used twice; give every node a unique id"
             raise BadFile(msg)
         self.add_vertex(name)
         if "label" in attributes:
@@ -300,7 +300,7 @@ class Draft:
             self.relays.add(name)
 
     def checked_unit(self, unit: object) -> str | None:
-        """A unit of capacities, None if there is none.
+        """Check a unit of capacities; None if there is none.
 
         Raises
         ------
@@ -333,7 +333,7 @@ class Draft:
         return len(self._vertices)
 
     def vertices(self) -> list[Hashable]:
-        """Names of the vertices in the order read."""
+        """Names of the vertices in reading order."""
         return list(self._vertices)
 
     def has_vertex(self, name: Hashable) -> bool:
@@ -341,11 +341,11 @@ class Draft:
         return name in self._vertices
 
     def where(self, number: int) -> str:
-        """The place of an arc in the file, for messages."""
+        """Position of an arc in the file, for messages."""
         return f"{self.what}, {self.place} {number}"
 
     def add_link(self, tail: Hashable, head: Hashable, capacity: float, number: int, *, directed: bool) -> None:
-        """Add an arc, or unless ``directed`` an arc each way (one arc for a loop).
+        """Add an arc, or an arc each way unless ``directed`` (one arc for a loop).
 
         Raises
         ------
@@ -373,16 +373,16 @@ class Draft:
         Parameters
         ----------
         ends
-            Tail and head of every link by their place in ``names``, ``(m, 2)``.
+            Tail and head of every link as positions in ``names``, ``(m, 2)``.
         names
-            Different names, in the order of their first link.
+            Distinct names, in the order of their first link.
         capacity, numbers
-            Capacity of every link and its place in the file, ``(m,)``.
+            Capacity of every link and its position in the file, ``(m,)``.
 
         Returns
         -------
         bool
-            False, and nothing added, if there would be too many vertices or arcs.
+            False, with nothing added, if there would be too many vertices or arcs.
         """
         directed = directed if self.options.directed is None else self.options.directed
         added = sum(name not in self._vertices for name in names)
@@ -390,7 +390,7 @@ class Draft:
             return False
         self._vertices.update(dict.fromkeys(names))
         seen = np.array([self._seen.setdefault(name, len(self._seen)) for name in names], dtype=np.int64)[ends]
-        ways = np.stack([seen, seen[:, ::-1]], axis=1)  # (m, 2, 2): forth and back
+        ways = np.stack([seen, seen[:, ::-1]], axis=1)  # (m, 2, 2): both directions
         kept = np.ones((len(ends), 2), dtype=bool)
         kept[:, 1] = (seen[:, 0] != seen[:, 1]) & (not directed)
         for column, values in (
@@ -417,19 +417,19 @@ class Draft:
         self.add_link(tail, head, self.capacity(capacity, where), number, directed=directed)
 
     def capacity(self, value: object, where: str) -> float:
-        """Read a capacity, with a unit if the others have one; units are converted to the first.
+        """Read a capacity, with a unit if the others have one; rates are converted to the first unit.
 
         Raises
         ------
         BadFile
-            Unless it is positive and finite, and all or no capacities have a unit.
+            If it is not positive and finite, or if only some capacities have a unit.
         """
         rate = split_rate(value)
         if rate is None and is_size(value):
             msg = f"{where}: capacity {_short(value)} is a size, not a rate; write it per second, such as 400Gb/s"
             raise BadFile(msg)
         if self._rated not in (None, rate is not None):
-            msg = f"{where}: capacity {_short(value)} has {'a' if rate else 'no'} unit, unlike those before; "
+            msg = f"{where}: capacity {_short(value)} has {'a' if rate else 'no'} unit, unlike the previous ones; "
             raise BadFile(msg + "give all capacities a unit, or none")
         self._rated = rate is not None
         if rate is None:
@@ -441,15 +441,15 @@ class Draft:
         )
 
     def build(self) -> Topology:
-        """The topology of the vertices and arcs read.
+        """Build the topology of the vertices and arcs read.
 
         Raises
         ------
         BadFile
-            For no vertices, arcs or terminals at unknown vertices, loops unless accepted, or no terminals.
+            If there are no vertices or terminals, or for unknown vertices or refused loops.
         """
         if not self._vertices:
-            msg = f"{self.what}: it contains no vertex and no arc; write one arc per line: tail head capacity"
+            msg = f"{self.what}: it contains no vertices and no arcs; write one arc per line: tail head capacity"
             raise BadFile(msg)
         self._refuse_both_ways()
         self._choose_ranks()
@@ -497,7 +497,7 @@ class Draft:
         Raises
         ------
         BadFile
-            If so.
+            If there is such a link.
         """
         if self.options.directed is not False or not self._places:
             return
@@ -509,15 +509,15 @@ class Draft:
             names = list(self._seen)
             link = f"{_short(names[tail[twice]])} and {_short(names[head[twice]])}"
             msg = f"{self.where(self._places[listed[twice]])}: the link between {link} is listed in both directions; "
-            raise BadFile(msg + "leave directed=false out, or list every link once")
+            raise BadFile(msg + "omit directed=false, or list every link once")
 
     def _choose_ranks(self) -> None:
-        """Apply ``ranks=``; ask for it if some vertices have names like switches and the file does not state the ranks.
+        """Apply ``ranks=``; require it if some vertices have names like switches and the file does not mark the ranks.
 
         Raises
         ------
         BadFile
-            If no vertex matches, or the file leaves it open.
+            If no vertex matches, or the file leaves the ranks open.
         """
 
         def texts(name: Hashable) -> tuple[str, ...]:
@@ -528,7 +528,7 @@ class Draft:
             matching = [v for v in self._vertices if any(fnmatchcase(text, pattern) for text in texts(v) if text)]
             if not matching:
                 example = ", ".join(dict.fromkeys(text for v in list(self._vertices)[:3] for text in texts(v) if text))
-                msg = f"{self.what}: no vertex matches ranks={pattern[:60]}; names and kinds are like {example[:120]}"
+                msg = f"{self.what}: no vertex matches ranks={pattern[:60]}; names and kinds look like {example[:120]}"
                 raise BadFile(msg)
             self.terminals = list(matching)
             return
@@ -539,7 +539,7 @@ class Draft:
             example = " ".join(text for text in texts(switches[0]) if text)[:60]
             msg = (
                 f"{self.what}: {len(switches)} of {len(self._vertices)} vertices have names like switches ({example}), "
-                f"and nothing states which vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
+                f"but nothing tells which vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
             )
             raise BadFile(msg)
 
@@ -550,5 +550,5 @@ def is_number(text: str) -> bool:
 
 
 def default_labels(topology: Topology) -> bool:
-    """Whether the labels are the vertex numbers, so a file need not hold them."""
+    """Whether the labels are the vertex numbers, so that a file need not contain them."""
     return all(label == str(v) for v, label in enumerate(topology.labels))

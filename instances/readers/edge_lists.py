@@ -1,12 +1,12 @@
-"""Edge lists: ``tail head [capacity]`` on each line, separated by commas or blanks.
+"""Edge lists: ``tail head [capacity]`` on each line, separated by commas or spaces.
 
-``#`` starts a comment. The first other line may be ``directed`` (the default: arcs as written) or
-``undirected`` (an arc each way for every line), and the next a heading such as ``tail,head,capacity``, of any number
+``#`` starts a comment. The first line that is not a comment may be ``directed`` (the default: arcs as written) or
+``undirected`` (an arc each way for every line), and the next a heading such as ``tail,head,capacity``, with any number
 of columns. A capacity may have a unit (``400Gb/s``) if all have one. Lines of networkx, ``tail head {'capacity': 2}``,
 need the option ``directed``. Lines that start with ``#:`` are declarations:
 
-    #: undirected                as the line ``undirected``
-    #: vertices 12               number of vertices, of which some may have no arcs
+    #: undirected                same as the line ``undirected``
+    #: vertices 12               number of vertices, some of which may have no arcs
     #: terminals 0 1 2           the vertices that send and receive; all if absent
     #: labels ["a", "b", ...]    names of vertices 0, 1, ... as a JSON list
     #: unit Gb/s                 unit of the capacities
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
 _MAX_LINE = 10_000
-#: Characters of arcs that are read at once, and fewest lines for which that is worth it.
+#: Characters of arcs read at once, and smallest number of lines for which that pays off.
 _BLOCK, _FEW = 1 << 20, 256
-#: Most lines that are read one by one: with quotes, attributes or declarations, and before the first arc.
+#: Maximum number of lines read one by one: with quotes, attributes or declarations, and before the first arc.
 MOST_SINGLE_LINES = 1_000_000
 
 
@@ -62,7 +62,7 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
     Raises
     ------
     BadFile
-        Naming the line that is malformed.
+        With the number of the malformed line.
     """
     options = options or ReadOptions()
     options.refuse(what, "an edge list has no choice of links", "wiring")
@@ -85,9 +85,9 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
 
 
 class _Rows:
-    """The arcs of an edge list, line by line, below a heading if there is one.
+    """Reader of the arcs of an edge list, below a heading if there is one.
 
-    ``stated`` is whether the file says if its lines are directed; lines of networkx, ``u v {...}``, do not.
+    ``stated`` is whether the file specifies the direction of its lines; networkx lines, ``u v {...}``, do not.
     """
 
     def __init__(self, draft: Draft) -> None:
@@ -95,7 +95,7 @@ class _Rows:
         self.count, self.stated = 0, draft.options.directed is not None
         self.width: int | None = None
         self.ends, self.column, self.heading = (0, 1), 2, ("", "")
-        self.first: tuple[str, str, str] | None = None  # place and ends of the first arc
+        self.first: tuple[str, str, str] | None = None  # position and ends of the first arc
         self.links: list[tuple[str, str, dict[str, object], int]] = []  # of networkx
         named = isinstance(self.chosen, str) and split_rate(self.chosen) is None
         self.name = str(self.chosen) if named else None
@@ -104,12 +104,12 @@ class _Rows:
         self.labels: list[str] | None = None
 
     def read(self, lines: list[str], before: int) -> None:
-        """Read lines, arrays of arcs at a time where they are plain; ``before`` lines have been read.
+        """Read lines, plain ones as whole arrays of arcs; ``before`` lines have already been read.
 
         Raises
         ------
         BadFile
-            Naming the line that is malformed, or for more than :data:`MOST_SINGLE_LINES` that are not plain.
+            With the number of the malformed line, or for more than :data:`MOST_SINGLE_LINES` lines that are not plain.
         """
         if len(lines) > _FEW:
             if not self._add_plain(lines, before):
@@ -168,7 +168,7 @@ class _Rows:
             raise BadFile(msg + "terminals A B ..., labels [...], unit Gb/s, loops keep")
 
     def _add_plain(self, lines: list[str], before: int) -> bool:
-        """Read lines of equally many cells at once; False, and nothing read, if they are not plain or have an error."""
+        """Read lines with equal numbers of cells at once; False, with nothing read, if one is not plain or invalid."""
         import pandas as pd
 
         text = "".join(lines)
@@ -206,7 +206,7 @@ class _Rows:
             given = words.tolist()
         try:
             values = [self.draft.capacity(value, "") for value in given]
-        except BadFile:  # reported with its line by the next attempt
+        except BadFile:  # the next attempt, line by line, reports it
             return False
         ends, names = pd.factorize(table[:, self.ends].ravel())
         if not self.draft.add_links(ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers,
@@ -239,7 +239,7 @@ class _Rows:
                 msg += " (a square matrix of capacities has as many rows as columns; file:PATH,format=matrix)"
             raise BadFile(msg)
         if self.name is not None and self.width is None:
-            msg = f"{where}: an edge list without a heading has no column {self.name[:60]!r}; leave capacity= out"
+            msg = f"{where}: an edge list without a heading has no column {self.name[:60]!r}; omit capacity="
             raise BadFile(msg)
         self.count += 1
         value: object = parts[self.column] if self.column < len(parts) else 1.0
@@ -253,7 +253,7 @@ class _Rows:
         self.draft.add_link(tail, head, capacity, number, directed=self.directed)
 
     def _read_heading(self, parts: list[str], where: str) -> bool:
-        """Whether the first line is a heading, with the columns of ends and capacity."""
+        """Read the first line if it is a heading with columns for the ends and the capacity; False if it is not."""
         words = [part.lower() for part in parts]
         ends = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
         if any(map(parses_as_float, words)):
@@ -273,7 +273,7 @@ class _Rows:
         ]
         choice = "write file:PATH,capacity={}, or file:PATH,capacity=1 for equal links"
         if self.name is not None and self.name not in rest:
-            msg = f"{where}: no column is called {self.name[:60]!r}; there are {', '.join(parts)[:120]}"
+            msg = f"{where}: no column is called {self.name[:60]!r}; the columns are {', '.join(parts)[:120]}"
             raise BadFile(msg)
         if self.name is not None:
             self.column = rest[self.name]
@@ -282,7 +282,7 @@ class _Rows:
             self.draft.unit = self.draft.unit or OTHER_NAMES.get(known[0].lower())
         elif rest and self.chosen is None:
             result = known or list(rest)
-            kind = "may hold the capacity" if known else "do not say which is the capacity"
+            kind = "may contain the capacity" if known else "do not identify the capacity"
             msg = f"{where}: the columns {', '.join(map(repr, result[:4]))} {kind}; {choice.format(result[0])}"
             raise BadFile(msg)
         else:
@@ -297,23 +297,23 @@ class _Rows:
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             attributes = None
         if len(parts) != 2 or not all(parts) or not isinstance(attributes, dict):
-            msg = f"{where}: {line[:60]!r} is not an edge of networkx; write tail, head and {{'capacity': 1.0}}"
+            msg = f"{where}: {line[:60]!r} is not a networkx edge; write tail, head and {{'capacity': 1.0}}"
             raise BadFile(msg)
         if not self.stated:
             msg = (
-                f"{where}: an edge list with {{...}} does not say whether its edges are directed; write "
+                f"{where}: an edge list with {{...}} does not specify whether its edges are directed; write "
                 "file:PATH,directed=true or file:PATH,directed=false"
             )
             raise BadFile(msg)
         self.links.append((parts[0], parts[1], {str(key): value for key, value in attributes.items()}, number))
 
     def check(self) -> None:
-        """Add the edges of networkx, and refuse a first line that is a heading by its contents.
+        """Add the networkx edges, and refuse a first line that must be a heading, judged by its contents.
 
         Raises
         ------
         BadFile
-            For such a line, and capacities of networkx edges that are missing or under unknown names.
+            For such a line, or networkx edges whose capacities are missing or under unknown names.
         """
         draft = self.draft
         if self.links and self.count:
@@ -329,19 +329,19 @@ class _Rows:
                 draft.add_edge(tail, head, value, number, directed=True)
         twice = next((name for name in self.heading if name and draft.has_vertex(name)), None)
         if twice is not None:
-            msg = f"{draft.what}: the first line may be a heading or an arc, as {twice!r} is a vertex as well; "
+            msg = f"{draft.what}: the first line may be a heading or an arc, since {twice!r} is also a vertex; "
             raise BadFile(msg + "write the heading src,dst above it")
         if self.first is not None and self.width is None:
             where, *ends = self.first
             others = [str(name) for name in draft.vertices() if name not in ends]
             if others and not any(map(is_number, ends)) and all(map(is_number, others)):
-                msg = f"{where}: {ends[0][:40]!r} and {ends[1][:40]!r} are names, and all other vertices numbers; "
-                raise BadFile(msg + "call the columns src,dst,capacity, or leave the heading out")
+                msg = f"{where}: {ends[0][:40]!r} and {ends[1][:40]!r} are names, but all other vertices are numbers; "
+                raise BadFile(msg + "call the columns src,dst,capacity, or omit the heading")
 
 
 def _fields(line: str, where: str) -> list[str]:
     if ";" in line:
-        msg = f"{where}: columns are separated by ';'; use commas or blanks"
+        msg = f"{where}: columns are separated by ';'; use commas or spaces"
         raise BadFile(msg)
     if "," not in line:
         return line.split()
@@ -382,7 +382,7 @@ def _declare(draft: Draft, vertices: int | None) -> None:
             )
             if not first and largest == draft.order:
                 msg = (
-                    f"{draft.what}: vertices are numbered from 1 to {largest}, and 0 has no arc; write "
+                    f"{draft.what}: vertices are numbered from 1 to {largest}, but 0 has no arc; write "
                     f"file:PATH,first=1 if the first is 1, or declare '#: vertices {largest + 1}'"
                 )
             raise BadFile(msg)
@@ -395,7 +395,7 @@ def _declare(draft: Draft, vertices: int | None) -> None:
 
 
 def write_edge_list(topology: Topology, separator: str) -> Iterator[str]:
-    """Write an edge list that reads back exactly, line by line."""
+    """Yield the lines of an edge list that reads back exactly."""
     yield "# opticoll edge list: tail, head, capacity [link bandwidths]\n"
     yield f"#: vertices {topology.n}\n"
     if topology.ranks != topology.n:

@@ -3,9 +3,9 @@
 Formats: edge lists (:mod:`opticoll.instances.readers.edge_lists`); GraphML, GML, DIMACS, SNDlib and matrices
 (:mod:`opticoll.instances.readers.graph_formats`); JSON of opticoll, networkx, msccl and TACCL
 (:mod:`opticoll.instances.readers.topology_json`); topology XML of NCCL and RCCL, and ``nvidia-smi topo -m``
-(:mod:`opticoll.instances.readers.machine_topologies`). The suffix and the contents select one. Three are written:
-``.graphml`` and ``.xml``, ``.json``, and edge lists for every other suffix. Self-loops carry no flow, so a file with
-loops is refused unless it declares them. The hash of a topology depends on its content only, not on the name or format
+(:mod:`opticoll.instances.readers.machine_topologies`). Suffix and contents select the format. Three are written:
+``.graphml`` and ``.xml``, ``.json``, and edge lists for any other suffix. Self-loops carry no flow, so a file with
+loops is refused unless it declares them. The hash of a topology depends only on its content, not on the name or format
 of the file; machines (a LIGHTPATH mesh, a WDM ring) are written as plain topologies.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.digraph import Topology
 
-#: Larger files are refused [bytes].
+#: Size limit of a file [bytes].
 MAX_FILE_BYTES = 64 * 2**20
 
 
@@ -79,13 +79,13 @@ FORMATS = tuple(_READERS)
 #: Options of ``file:PATH,option=value``.
 OPTIONS = ("capacity", "directed", "format", "first", "ranks", "wiring")
 _OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>[^,]*)", re.DOTALL)
-#: Root elements of XML, of what is read and of what is not; what texts start with (other names: formats not read).
+#: XML root elements of supported and unsupported formats; beginnings of text files (a sentence: unsupported).
 _ROOTS = {b"system": "nccl", b"network": "sndlib"}
 _SCHEDULE = "this is a schedule, not a topology; opticoll check FORMULATION INSTANCE {path} executes it"
 _OTHER_ROOTS = {
     b"algo": _SCHEDULE,
     b"graphs": "these are the rings and trees that NCCL chose; dump the topology with NCCL_TOPO_DUMP_FILE",
-    b"topology": "a topology of hwloc has no bandwidths of GPUs' links; dump NCCL's with NCCL_TOPO_DUMP_FILE",
+    b"topology": "an hwloc topology has no bandwidths of GPU links; dump NCCL's with NCCL_TOPO_DUMP_FILE",
 }
 _STARTS = (
     (SNDLIB.encode(), "sndlib"),
@@ -145,7 +145,7 @@ def read_topology(
 
 
 def read_specified(text: str) -> Topology:
-    """The topology that ``PATH,option=value`` names; errors as :func:`read_topology`."""
+    """Read the topology named by ``PATH,option=value``; errors as :func:`read_topology`."""
     path, given = text, dict[str, str]()
     while (match := _OPTION.fullmatch(path)) is not None:
         if match["name"] in given:
@@ -156,7 +156,7 @@ def read_specified(text: str) -> Topology:
     unknown = re.fullmatch(r"(.*),\s*(\w+)=[^,/]*", path, re.DOTALL)
     if unknown is not None and not Path(path).exists() and Path(unknown[1]).exists():
         near = difflib.get_close_matches(unknown[2], OPTIONS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(OPTIONS)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"known options are {', '.join(OPTIONS)}"
         msg = f"file {unknown[1]!r}: unknown option {unknown[2][:40]!r}; {hint}"
         raise BadFile(msg)
     flags, numbers = {"true": True, "false": False}, {"0": 0, "1": 1}
@@ -178,7 +178,7 @@ def check_options(options: ReadOptions, what: str) -> None:
     Raises
     ------
     BadFile
-        Naming the known ones.
+        With the list of known values.
     """
     for name, known in (("format", FORMATS), ("wiring", WIRINGS)):
         value = getattr(options, name)
@@ -191,12 +191,12 @@ def check_options(options: ReadOptions, what: str) -> None:
 
 
 def _recognised(path: str | Path, data: bytes, what: str) -> str:
-    """The format of a file by its suffix and contents.
+    """Recognise the format of a file by its suffix and contents.
 
     Raises
     ------
     BadFile
-        For formats that are recognised and not read.
+        For formats that are recognised but not supported.
     """
     if data.startswith(NUMPY):
         return "matrix"
@@ -226,7 +226,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
 
 
 def _is_matrix(data: bytes) -> bool:
-    """Whether a text is a matrix and no edge list: labelled, or at least 4 rows of as many numbers."""
+    """Whether a text is a matrix rather than an edge list: labelled, or at least 4 rows of as many numbers."""
     rows = [line for raw in data[: 1 << 20].splitlines() if (line := raw.partition(b"#")[0].strip())]
     if not rows:
         return False
@@ -248,10 +248,10 @@ def write_topology(topology: Topology, path: str | Path) -> None:
     Parameters
     ----------
     topology
-        Its vertices, arcs, capacities (all digits), terminals and labels are written.
+        Topology; its vertices, arcs, capacities (all digits), terminals and labels are written.
     path
         File; the suffixes ``.graphml``, ``.xml`` and ``.json`` select those formats, any other an edge list, with
-        commas for ``.csv`` and blanks otherwise. An existing file is replaced.
+        commas for ``.csv`` and spaces otherwise. An existing file is replaced.
 
     Raises
     ------
@@ -274,12 +274,12 @@ def write_topology(topology: Topology, path: str | Path) -> None:
 
 
 def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
-    """Read an n×n matrix of numbers: text, one row per line (commas or blanks; ``#`` starts a comment), or NumPy.
+    """Read an n×n matrix of numbers: text, one row per line (commas or spaces; ``#`` starts a comment), or NumPy.
 
     Raises
     ------
     BadFile
-        If the file cannot be read, has another number of rows or columns, or holds anything but numbers.
+        If the file cannot be read, has the wrong number of rows or columns, or contains anything but numbers.
     """
     what, data = f"file {str(path)!r}", _read(path)
     if not data.startswith(NUMPY):
@@ -292,12 +292,12 @@ def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
 
 
 def matrix_of(text: str, n: int, what: str, unit: str) -> NDArray[np.float64]:
-    """The n×n matrix in ``text``, in the format of :func:`read_matrix`, with one row and column per ``unit``.
+    """Parse the n×n matrix in ``text``, in the format of :func:`read_matrix`, with one row and column per ``unit``.
 
     Raises
     ------
     BadFile
-        If it has another number of rows or columns, or holds anything but numbers.
+        If it has the wrong number of rows or columns, or contains anything but numbers.
     """
     rows: list[NDArray[np.float64]] = []
     for number, raw in enumerate(text.splitlines(), start=1):

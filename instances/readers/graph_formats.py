@@ -1,15 +1,15 @@
 """Graph files: GraphML, GML, DIMACS, SNDlib and matrices of capacities; and topologies as networkx graphs.
 
-Attributes of GraphML and GML: ``capacity`` of edges [link bandwidths] (or another name of it, see
+Attributes of GraphML and GML: ``capacity`` of edges [link bandwidths] (or another known name, see
 :class:`opticoll.instances.readers.draft.Capacities`), ``label`` and ``terminal`` of nodes, and ``loops`` of the graph
 (``keep`` accepts self-loops). An undirected edge is an arc each way. Other attributes are ignored.
 
 DIMACS (first challenge): ``p max``, ``p min`` (capacity is the upper bound, the lower must be 0), ``p sp`` (lengths are
-no capacities), ``p edge`` and ``p col`` (undirected). Vertex v is the vertex number v - 1 with the label v.
+not capacities), ``p edge`` and ``p col`` (undirected). Vertex v is the vertex number v - 1 with the label v.
 
 SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files, native and XML. A link is an arc each way
-of its pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model is in a file of its own. Demands are
-routing unit times value; several of a pair are added.
+of its pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model itself is in a separate file. Demands
+are routing unit times value; several demands of a pair are added.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.digraph import Topology
 
-#: How native files of SNDlib begin; some that are passed on lack the first line.
+#: Beginning of native SNDlib files; some files in circulation lack the first line.
 SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("
 
 
@@ -63,13 +63,13 @@ def to_networkx(topology: Topology) -> nx.MultiDiGraph:
 def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> Topology:
     """Read a GraphML document with one graph.
 
-    Edges follow ``edgedefault`` or their own ``directed``. The document is checked here and not read by networkx, which
-    merges edges of one id, creates missing nodes, reads only the first graph and refuses edges of both kinds.
+    Edges follow ``edgedefault`` or their own ``directed``. The document is not read by networkx, which
+    merges edges with the same id, creates missing nodes, reads only the first graph and refuses edges of both kinds.
 
     Raises
     ------
     BadFile
-        For malformed XML, a document type or entities, hyperedges, nested graphs, bad capacities.
+        For malformed XML, a document type or entities, hyperedges, nested graphs, or bad capacities.
     """
     options = options or ReadOptions()
     options.refuse(what, "GraphML names its vertices and lists all links", "first", "wiring")
@@ -77,7 +77,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     draft = Draft(what, "edge", options)
     graphs = root.findall(".//{*}graph")
     if len(graphs) != 1:
-        msg = f"{what}: {'no <graph> in it' if not graphs else 'more than one graph'}; write GraphML with one graph"
+        msg = f"{what}: {'no <graph>' if not graphs else 'more than one graph'}; write GraphML with one graph"
         raise BadFile(msg)
     if root.find(".//{*}hyperedge") is not None:
         msg = f"{what}: hyperedges are not supported; write edges"
@@ -135,12 +135,12 @@ def _parsed(data: bytes, what: str) -> Element:
 
 
 def write_graphml(topology: Topology) -> bytes:
-    """GraphML that reads back exactly.
+    """Return GraphML that reads back exactly.
 
     Raises
     ------
     BadFile
-        If a label holds a character that XML cannot represent exactly.
+        If a label contains a character that XML cannot represent exactly.
     """
     import networkx as nx
 
@@ -158,7 +158,7 @@ def write_graphml(topology: Topology) -> bytes:
 
 @dataclass
 class Links:
-    """A graph as a file lists it: vertices with attributes, links (ends, attributes, line), demands by pair."""
+    """Graph as listed in a file: vertices with attributes, links (ends, attributes, line), demands by pair."""
 
     vertices: dict[str, dict[str, object]] = field(default_factory=dict)
     links: list[tuple[str, str, dict[str, object], int]] = field(default_factory=list)
@@ -166,7 +166,7 @@ class Links:
     directed: bool = True
 
     def build(self, what: str, options: ReadOptions, *, keep_loops: bool = False) -> Topology:
-        """The topology of the links, with capacities chosen among their attributes.
+        """Build the topology of the links, with capacities taken from their attributes.
 
         Raises
         ------
@@ -189,13 +189,13 @@ _GML = re.compile(
     r"(?P<skip>(?:\s|#[^\n]*)*)(?:(?P<key>[A-Za-z][A-Za-z0-9_]*)"
     r'|(?P<string>"[^"]*")|(?P<number>[-+]?[0-9.][-+0-9.eE]*)(?![A-Za-z_"])|(?P<bracket>[\[\]])|\Z)'
 )
-#: Deepest nesting of lists in GML.
+#: Maximum nesting depth of lists in GML.
 _DEEPEST = 32
 GmlList = list[tuple[str, object, int]]
 
 
 def _gml(text: str, what: str) -> GmlList:
-    """The entries (key, value, line) of a GML file; a list is a value.
+    """Parse a GML file into entries (key, value, line); a list is also a value.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def _gml(text: str, what: str) -> GmlList:
         if wrong or token is None:
             at = text[position : position + 200].strip().split("\n")[0][:30]
             msg = f"{what}, line {line}: {at!r} is not GML; "
-            raise BadFile(msg + 'write keys with a number, a "text" or a [ list ]')
+            raise BadFile(msg + 'write keys with a number, a "string" or a [ list ]')
         position = token.end()
     if key or len(open_lists) > 1:
         msg = f"{what}, line {line}: the file ends inside a list; close it with ]"
@@ -237,7 +237,7 @@ def _gml(text: str, what: str) -> GmlList:
 
 
 def _entries(entries: GmlList, what: str, line: int) -> dict[str, object]:
-    """Attributes that are numbers or texts, each once."""
+    """Return the attributes that are numbers or strings, each given once."""
     result: dict[str, object] = {}
     for key, value, at in entries:
         if isinstance(value, list):
@@ -250,20 +250,20 @@ def _entries(entries: GmlList, what: str, line: int) -> dict[str, object]:
 
 
 def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a GML file with one graph; edges are undirected unless it states ``directed 1``.
+    """Read a GML file with one graph; edges are undirected unless it contains ``directed 1``.
 
-    Vertices are named by their ``id``. The file is checked here and not read by networkx, which refuses parallel edges
-    and equal labels, both common in the Topology Zoo.
+    Vertices are named by their ``id``. The file is not read by networkx, which refuses parallel edges
+    and duplicate labels, both common in the Topology Zoo.
 
     Raises
     ------
     BadFile
-        For a syntax error, more than one graph, nodes without ``id``, edges without ends, and bad capacities.
+        For a syntax error, more than one graph, nodes without ``id``, edges without ends, or bad capacities.
     """
     options.refuse(what, "GML names its vertices and lists all links", "first", "wiring")
     graphs = [value for key, value, _ in _gml(text, what) if key == "graph" and isinstance(value, list)]
     if len(graphs) != 1:
-        msg = f"{what}: {len(graphs)} graphs in it; write GML with one 'graph ['"
+        msg = f"{what}: it contains {len(graphs)} graphs; write GML with one 'graph ['"
         raise BadFile(msg)
     about = _entries(graphs[0], what, 1)
     if about.get("directed", "0") not in {"0", "1"}:
@@ -276,20 +276,20 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
         entries = _entries(value, what, line) if isinstance(value, list) else {}
         needed = ("id",) if key == "node" else ("source", "target")
         if not all(name in entries for name in needed):
-            msg = f"{what}, line {line}: {key} without {' and '.join(needed)}; write them"
+            msg = f"{what}, line {line}: {key} without {' and '.join(needed)}; add the missing keys"
             raise BadFile(msg)
         ends = [str(entries.pop(name)) for name in needed]
         if key == "edge":
             result.links.append((ends[0], ends[1], entries, line))
         elif ends[0] in result.vertices:
-            msg = f"{what}, line {line}: node id {ends[0][:60]} is used twice; give every node its own id"
+            msg = f"{what}, line {line}: node id {ends[0][:60]} is used twice; give every node a unique id"
             raise BadFile(msg)
         else:
             result.vertices[ends[0]] = entries
     return result.build(what, options, keep_loops=about.get("loops") == "keep")
 
 
-#: Columns of arcs by DIMACS problem: their letter, number of fields, and what the fields after the ends are.
+#: Arc lines by DIMACS problem: their letter, number of fields, and meaning of the fields after the ends.
 _DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "max": ("a", ("capacity",)), "min": ("a", ("lower", "capacity", "cost")), "sp": ("a", ("length",)),
     "edge": ("e", ()), "col": ("e", ()),
@@ -297,7 +297,7 @@ _DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a DIMACS problem, see the head of this module; errors as :func:`dimacs_links`."""
+    """Read a DIMACS problem, see the module docstring; errors as :func:`dimacs_links`."""
     options.refuse(what, "DIMACS numbers its vertices from 1 and lists all links", "first", "wiring")
     result = dimacs_links(text, what)
     if not result.directed and options.directed is None:
@@ -311,12 +311,12 @@ def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
 
 
 def dimacs_links(text: str, what: str) -> Links:
-    """Vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem.
+    """Read vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem.
 
     Raises
     ------
     BadFile
-        For malformed lines, ends outside the vertices, lower bounds, and another number of arcs than stated.
+        For malformed lines, unknown vertices, nonzero lower bounds, or a wrong number of arcs.
     """
     result, kind, n, m = Links(), "", 0, 0
     ends: dict[str, str] = {}
@@ -356,12 +356,12 @@ def dimacs_links(text: str, what: str) -> Links:
             raise BadFile(msg)
         attributes: dict[str, object] = dict(zip(columns, words[3:], strict=True))
         if attributes.pop("lower", "0") != "0":
-            msg = f"{where}: the arc has the lower bound {words[3][:20]!r}; opticoll has no lower bounds, write 0"
+            msg = f"{where}: the arc has the lower bound {words[3][:20]!r}; opticoll supports no lower bounds; write 0"
             raise BadFile(msg)
         attributes.pop("cost", None)
         result.links.append((names[0], names[1], attributes, line))
     if len(result.links) != m or not kind:
-        msg = f"{what}: {len(result.links)} arcs where the problem line states {m}; correct the number or add arcs"
+        msg = f"{what}: {len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs"
         raise BadFile(msg)
     if len(ends) == 2:
         result.demands[ends["s"], ends["t"]] = 1.0
@@ -384,7 +384,7 @@ _SKIPPED = {"META", "ADMISSIBLE_PATHS"}
 
 
 def _amount(text: str | None, where: str, name: str) -> float:
-    """A finite nonnegative number of an SNDlib file."""
+    """Read a finite nonnegative number of an SNDlib file."""
     if text is None or not parses_as_float(text) or not 0 <= float(text) < float("inf"):
         msg = f"{where}: {name} {str(text)[:40]!r} is not a finite nonnegative number"
         raise BadFile(msg)
@@ -394,7 +394,7 @@ def _amount(text: str | None, where: str, name: str) -> float:
 def _snd_link(
     result: Links, ends: Sequence[str], installed: str | None, modules: Sequence[str | None], where: str, line: int
 ) -> None:
-    """Add a link with its capacities that are not 0: pre-installed, and of every module."""
+    """Add a link with its nonzero capacities: pre-installed, and of every module."""
     attributes: dict[str, object] = {}
     amounts = [("pre_installed_capacity", installed or "0")]
     amounts += [(f"module_{i}_capacity", text or "") for i, text in enumerate(modules, start=1)]
@@ -410,12 +410,12 @@ def _snd_link(
 
 
 def sndlib_links(text: str, what: str) -> Links:
-    """Nodes, links and demands of an SNDlib network in the native format.
+    """Read nodes, links and demands of an SNDlib network in the native format.
 
     Raises
     ------
     BadFile
-        Naming the line that is malformed.
+        With the number of the malformed line.
     """
     result, section, depth, done = Links(directed=False), "", 0, set[str]()
     for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
@@ -445,7 +445,7 @@ def sndlib_links(text: str, what: str) -> Links:
 def _snd_entry(result: Links, section: str, entry: re.Match[str], where: str, line: int) -> None:
     if section == "NODES":
         if entry["id"] in result.vertices:
-            msg = f"{where}: node {entry['id'][:60]!r} is declared twice; give every node its own name"
+            msg = f"{where}: node {entry['id'][:60]!r} is declared twice; give every node a unique name"
             raise BadFile(msg)
         result.vertices[entry["id"]] = {}
         return
@@ -472,7 +472,7 @@ def _snd_demand(result: Links, ends: tuple[str, str], unit: str | None, value: s
 
 
 def sndlib_xml_links(root: XmlElement, what: str) -> Links:
-    """Nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
+    """Read nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
     result = Links(directed=False)
     structure = [part for part in root.all("networkStructure") for part in part.children]
     for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
@@ -503,12 +503,12 @@ def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
 
 
 def read_sndlib(result: Links, what: str, options: ReadOptions) -> Topology:
-    """The topology of an SNDlib network: an arc each way for every link unless ``directed=true``.
+    """Build the topology of an SNDlib network: an arc each way for every link unless ``directed=true``.
 
     Raises
     ------
     BadFile
-        If no link has a pre-installed capacity and ``capacity=`` does not choose one, and for bad capacities.
+        If no link has a pre-installed capacity and ``capacity=`` does not choose one, or for bad capacities.
     """
     options.refuse(what, "SNDlib names its vertices and lists all links", "first", "wiring")
     return result.build(what, options)
@@ -517,13 +517,13 @@ def read_sndlib(result: Links, what: str, options: ReadOptions) -> Topology:
 def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a square matrix of capacities, row i column j for the arc i -> j, 0 for no arc.
 
-    Rows of numbers separated by commas or blanks; or, as ``DataFrame.to_csv`` writes it, a first row of labels and a
+    Rows of numbers separated by commas or spaces; or, as ``DataFrame.to_csv`` writes it, a first row of labels and a
     label before each row. ``directed=false`` completes a triangle.
 
     Raises
     ------
     BadFile
-        If it is not square, holds anything but nonnegative numbers or rates, or has a diagonal that is not 0.
+        If it is not square, contains anything but nonnegative numbers or rates, or has a nonzero diagonal.
     """
     options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
     rows = [
@@ -535,7 +535,7 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
         labels = rows.pop(0)[1][1:]
         names = [cells.pop(0) for _, cells in rows]
         if names != labels or len(set(labels)) < len(labels):
-            msg = f"{what}: rows and columns must have the same different labels in the same order"
+            msg = f"{what}: rows and columns must have the same distinct labels in the same order"
             raise BadFile(msg)
     draft = Draft(what, "entry", options)
     draft.check_vertices(len(rows))
@@ -556,7 +556,7 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
 
 
 def read_numpy_topology(matrix: NDArray[np.float64], what: str, options: ReadOptions) -> Topology:
-    """Capacities as in :func:`read_matrix_topology`, as an array ``(n, n)``; errors as there."""
+    """Read capacities from an array ``(n, n)``, otherwise as :func:`read_matrix_topology`."""
     options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
     draft = Draft(what, "entry", options)
     draft.check_vertices(len(matrix))

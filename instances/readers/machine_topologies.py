@@ -1,21 +1,21 @@
 """Machines of GPUs: the topology XML of NCCL and RCCL, and the matrix of ``nvidia-smi topo -m``.
 
 NCCL (``NCCL_TOPO_DUMP_FILE``). Source: github.com/NVIDIA/nccl, src/graph/topo.cc and topo.h. GPUs are the ranks, in the
-order of their ``rank``; NUMA domains (``cpu``), PCIe switches and NVSwitches are relays. Capacities in GB/s, those that
-NCCL assumes: an NVLink by the GPU's compute capability (:data:`NVLINK_GBS`), all NVSwitches as one relay, PCIe by
-speed and width, CPUs by vendor and model. NICs lead out of the machine and are left out. Files of RCCL have xGMI links
-instead of NVLinks, whose bandwidth goes by the GPU's ``gcn`` (:data:`XGMI_GBS`); source: github.com/ROCm/rccl,
+order of their ``rank``; NUMA domains (``cpu``), PCIe switches and NVSwitches are relays. Capacities [GB/s] are those
+that NCCL assumes: NVLinks by the GPU's compute capability (:data:`NVLINK_GBS`), all NVSwitches as one relay, PCIe by
+speed and width, CPUs by vendor and model. NICs lead out of the machine and are omitted. RCCL files have xGMI links
+instead of NVLinks, whose bandwidth depends on the GPU's ``gcn`` (:data:`XGMI_GBS`); source: github.com/ROCm/rccl,
 src/graph/topo.h.
 
-By default the links are those that NCCL's peer-to-peer transport takes: NVLinks (xGMI) if they connect all GPUs, else
-these and PCIe. ``wiring=nvlink``, ``pci`` or ``all`` chooses. Files that clouds ship for ``NCCL_TOPO_FILE`` state GPUs
-by their PCI class alone, and NCCL adds the NVLinks on the machine: of these, ``wiring=pci`` reads the PCIe links, with
-the GPUs in the order of their bus ids.
+By default the links are those that NCCL's peer-to-peer transport uses: NVLinks (xGMI) if they connect all GPUs, else
+these and PCIe. ``wiring=nvlink``, ``pci`` or ``all`` chooses. Files that clouds ship for ``NCCL_TOPO_FILE`` identify
+GPUs only by their PCI class, and NCCL adds the NVLinks on the machine: from these, ``wiring=pci`` reads the PCIe links,
+with the GPUs in the order of their bus ids.
 
 ``nvidia-smi topo -m``. ``NV#`` is a bonded set of # NVLinks; capacities are numbers of NVLinks, or rates with
-``capacity=25GB/s``, the rate of one. Paths over PCIe have no bandwidth there and are left out. In a box with NVSwitches
+``capacity=25GB/s``, the rate of one. Paths over PCIe have no bandwidth there and are omitted. In a box with NVSwitches
 every pair shows the number of links between a GPU and the switches. That is read as a switch where the same number for
-every pair is more than a GPU has links; where both are possible, ``wiring=switch`` or ``wiring=direct`` decides.
+every pair exceeds the links that a GPU has; where both are possible, ``wiring=switch`` or ``wiring=direct`` decides.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 
     from opticoll.instances.digraph import Topology
 
-#: Choices of links, see the head of this module and :mod:`opticoll.instances.readers.topology_json` (TACCL).
+#: Choices of links, see the module docstring and :mod:`opticoll.instances.readers.topology_json` (TACCL).
 WIRINGS = ("nvlink", "pci", "all", "switch", "direct", "ndv2", "dgx2", "hub_and_spoke")
-#: Bandwidth of an NVLink [GB/s] from a compute capability on, highest first; 8.6 is an exception.
+#: Lowest compute capability and bandwidth of its NVLinks [GB/s], highest first; 8.6 is an exception.
 NVLINK_GBS = ((107, 31.2), (100, 40.1), (90, 20.6), (80, 20.0), (70, 20.0), (60, 18.0))
 _SM86_GBS = 12.0
-#: Bandwidth of an xGMI link [GB/s] by the beginning of the GPU's ``gcn`` (910 is an older name of 90a).
+#: Bandwidth of an xGMI link [GB/s] by prefix of the GPU's ``gcn`` (910 is an older name of 90a).
 XGMI_GBS = {"900": 24.0, "906": 24.0, "908": 24.0, "90a": 36.0, "910": 36.0, "94": 48.0, "95": 48.0}
-#: PCIe [100 Mb/s per lane] by the text of ``link_speed``, without "PCIe"; other texts count as 8 GT/s.
+#: PCIe [100 Mb/s per lane] by the string ``link_speed``, without "PCIe"; other strings count as 8 GT/s.
 _PCIE = {"2.5": 15, "5": 30, "5.0": 30, "8": 60, "8.0": 60, "16": 120, "16.0": 120, "32": 240, "32.0": 240, "64.0": 480}
 _LOCAL_GBS = 5000.0
-#: Beginnings of the PCI classes of GPUs: displays, and processing accelerators.
+#: Prefixes of the PCI classes of GPUs: display controllers and processing accelerators.
 _GPU_CLASSES = ("0x03", "0x12")
 #: Entries of ``nvidia-smi topo -p2p``.
 _PEER_TO_PEER = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
-#: Most NVLinks of a GPU, and fewest of a GPU behind NVSwitches (DGX-2).
+#: Maximum number of NVLinks of a GPU, and minimum of a GPU behind NVSwitches (DGX-2).
 MOST_LINKS, FEWEST_SWITCHED = 18, 6
 
 
 @dataclass
 class _Machine:
-    """Vertices and arcs of an NCCL file: NVLinks (or xGMI) and the rest apart."""
+    """Vertices and arcs of an NCCL file, with NVLinks (or xGMI) separate from the rest."""
 
     what: str
     gpus: list[tuple[int, str, XmlElement, str]] = field(default_factory=list)  # rank, vertex, element, CPU
@@ -82,16 +82,16 @@ class _Machine:
 
 
 def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
-    """Read a topology as NCCL dumps it, see the head of this module.
+    """Read a topology dumped by NCCL (see the module docstring).
 
     Raises
     ------
     BadFile
-        If it is malformed or incomplete (GPUs without ``<gpu>``), with the line.
+        If it is malformed or incomplete (GPUs without ``<gpu>``), with the line number.
     """
-    options.refuse(what, "NCCL's files state their links", "capacity", "directed", "first")
+    options.refuse(what, "NCCL files specify their links", "capacity", "directed", "first")
     if options.wiring not in {None, "nvlink", "pci", "all"}:
-        msg = f"{what}: wiring={options.wiring} is not for NCCL's files; write nvlink, pci or all"
+        msg = f"{what}: wiring={options.wiring} does not apply to NCCL files; write nvlink, pci or all"
         raise BadFile(msg)
     root = parse_xml(data, what, "write NCCL's topology XML")
     if root.tag != "system":
@@ -131,10 +131,10 @@ def _read_pci(machine: _Machine, element: XmlElement, parent: str, host: str, cp
     if element.tag in {"nic", "pcilink"}:
         return
     if element.tag != "pci":
-        raise machine.refuse(element, "is not known here; expected <pci> or <nic>")
+        raise machine.refuse(element, "is unknown here; expected <pci> or <nic>")
     bus, kind = element.attributes.get("busid", "").lower(), element.attributes.get("class", "")
     if not bus or (host, bus) in machine.by_bus:
-        raise machine.refuse(element, f"has {'the busid of another' if bus else 'no busid'}; give each its own")
+        raise machine.refuse(element, f"has {'the busid of another' if bus else 'no busid'}; give each a unique busid")
     width = machine.whole(element, "link_width", 16) or 16
     speed = element.attributes.get("link_speed", "").replace("PCIe", "").replace("GT/s", "").strip()
     gbs = width * _PCIE.get(speed, 60) / 80.0
@@ -160,8 +160,8 @@ def _read_pci(machine: _Machine, element: XmlElement, parent: str, host: str, cp
 
 def _check_gpus(machine: _Machine) -> None:
     if machine.bare:
-        reason = "is a GPU by its class, and has no <gpu>: a file that NCCL completes on the machine"
-        remedy = "dump the whole topology with NCCL_TOPO_DUMP_FILE, or write wiring=pci for its PCIe links alone"
+        reason = "is a GPU by its class but has no <gpu>, so NCCL completes this file on the machine"
+        remedy = "dump the whole topology with NCCL_TOPO_DUMP_FILE, or write wiring=pci for its PCIe links only"
         raise machine.refuse(machine.bare[0][-1], f"{reason}; {remedy}")
     ranks = [rank for rank, *_ in machine.gpus]
     if len(ranks) < 2 or len(set(ranks)) < len(ranks):
@@ -171,23 +171,23 @@ def _check_gpus(machine: _Machine) -> None:
 
 
 def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElement, host: str, cpu: str) -> None:
-    """An NVLink, xGMI or C2C link of a GPU."""
+    """Read an NVLink, xGMI or C2C link of a GPU."""
     if link.tag == "c2c":
         gbs = machine.whole(link, "bw") * machine.whole(link, "count") / 1000.0
         if gbs:
             machine.join(gpu, cpu, gbs, link.line)
         return
     if link.tag not in {"nvlink", "xgmi"}:
-        raise machine.refuse(link, "of a GPU is not known; expected <nvlink>, <xgmi> or <c2c>")
+        raise machine.refuse(link, "of a GPU is unknown; expected <nvlink>, <xgmi> or <c2c>")
     gbs = machine.whole(link, "count") * (_nvlink_gbs if link.tag == "nvlink" else _xgmi_gbs)(machine, element)
     target, kind = link.attributes.get("target", "").lower(), link.attributes.get("tclass", "")
     if not target or not kind:
         raise machine.refuse(link, "needs the attributes target and tclass")
     if not gbs:
-        raise machine.refuse(link, "has count 0; leave it out")
+        raise machine.refuse(link, "has count 0; omit it")
     if kind.startswith(_GPU_CLASSES):
         peer = machine.by_bus.get((host, target))
-        if peer is not None and peer != gpu:  # NCCL ignores links to devices that the process cannot see
+        if peer is not None and peer != gpu:  # NCCL ignores links to devices that are invisible to the process
             machine.nvlink.append((gpu, peer, gbs, link.line))
     elif kind == "0x068001":
         machine.other += [(gpu, cpu, gbs, link.line), (cpu, gpu, gbs, link.line)]
@@ -204,7 +204,7 @@ def _nvlink_gbs(machine: _Machine, gpu: XmlElement) -> float:
     for least, gbs in NVLINK_GBS:
         if sm >= least:
             return gbs
-    raise machine.refuse(gpu, f"has sm {sm}, for which the bandwidth of an NVLink is not known")
+    raise machine.refuse(gpu, f"has sm {sm}, for which the NVLink bandwidth is unknown")
 
 
 def _xgmi_gbs(machine: _Machine, gpu: XmlElement) -> float:
@@ -212,11 +212,11 @@ def _xgmi_gbs(machine: _Machine, gpu: XmlElement) -> float:
     for name, gbs in XGMI_GBS.items():
         if gcn.startswith(name):
             return gbs
-    raise machine.refuse(gpu, f"has gcn {gcn[:20]!r}, for which the bandwidth of an xGMI link is not known")
+    raise machine.refuse(gpu, f"has gcn {gcn[:20]!r}, for which the xGMI bandwidth is unknown")
 
 
 def _cpu_gbs(cpu: XmlElement) -> float:
-    """Bandwidth from a NUMA domain to another [GB/s], as NCCL assumes it."""
+    """Bandwidth from one NUMA domain to another [GB/s], as NCCL assumes."""
     arch, vendor = cpu.attributes.get("arch", ""), cpu.attributes.get("vendor", "")
     family, model = (
         int(text) if is_number(text := cpu.attributes.get(name, "0")) and len(text) < 9 else 0
@@ -262,7 +262,7 @@ def _with_ranks(draft: Draft, options: ReadOptions) -> Topology:
 
 
 def _connected(ranks: list[str], links: list[tuple[str, str, float, int]]) -> bool:
-    """Whether every GPU reaches the first and is reached from it."""
+    """Whether every GPU reaches the first one and is reachable from it."""
     for flip in (False, True):
         after: dict[str, list[str]] = {}
         for u, v, *_ in links:
@@ -291,21 +291,21 @@ def _without_dead_ends(links: list[tuple[str, str, float, int]], ranks: set[str]
 
 
 def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read the matrix of ``nvidia-smi topo -m``, see the head of this module.
+    """Read the matrix of ``nvidia-smi topo -m``, see the module docstring.
 
     Raises
     ------
     BadFile
-        For rows that do not fit the heading, numbers of links that differ by direction, and NVLinks that do not connect
+        For rows that do not fit the heading, numbers of links that differ by direction, or NVLinks that do not connect
         all GPUs.
     """
     options.refuse(what, "the matrix of nvidia-smi has links both ways", "directed", "first")
     rate = options.capacity
     if rate is not None and split_rate(rate) is None:
-        msg = f"{what}: capacity= is the rate of one NVLink here; write capacity=25GB/s, or leave it out"
+        msg = f"{what}: capacity= is the rate of one NVLink here; write capacity=25GB/s, or omit it"
         raise BadFile(msg)
     if options.wiring not in {None, "switch", "direct"}:
-        msg = f"{what}: wiring={options.wiring} is not for this file; write switch or direct"
+        msg = f"{what}: wiring={options.wiring} does not apply to this file; write switch or direct"
         raise BadFile(msg)
     links = _smi_matrix(text, what)
     n = len(links)
@@ -316,7 +316,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
     uniform = bool((links + first * np.eye(n, dtype=np.int64) == first).all())
     wiring = options.wiring
     if wiring == "switch" and not uniform:
-        msg = f"{what}: pairs of GPUs have different numbers of NVLinks, so there is no switch; leave wiring= out"
+        msg = f"{what}: pairs of GPUs have different numbers of NVLinks, so there is no switch; omit wiring="
         raise BadFile(msg)
     if wiring is None and uniform and first >= FEWEST_SWITCHED and n > 2:
         if first * (n - 1) <= MOST_LINKS:
@@ -338,8 +338,8 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
     else:
         pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
         if not _connected(names, pairs):
-            msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no bandwidth of PCIe; "
-            raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that")
+            msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no PCIe bandwidths; "
+            raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file")
         for u, v, count, row in pairs:
             draft.add_edge(u, v, count, row, directed=True)
     draft.unit = None if rate is None else draft.checked_unit(rate)
@@ -371,11 +371,11 @@ def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np
             if cell not in {"X", "SYS", "NODE", "PHB", "PXB", "PIX", "PSB", "SOC"} and not re.fullmatch(
                 r"NV[1-9][0-9]?", cell
             ):
-                hint = "; that is the matrix of topo -p2p, save that of topo -m" if cell in _PEER_TO_PEER else ""
+                hint = "; this is the matrix of topo -p2p; save that of topo -m" if cell in _PEER_TO_PEER else ""
                 msg = f"{what}, line {number}: entry {cell[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X{hint}"
                 raise BadFile(msg)
             if (cell == "X") != (j == rows):
-                msg = f"{what}, line {number}: X must stand for GPU{rows} itself only"
+                msg = f"{what}, line {number}: X must stand only for GPU{rows} itself"
                 raise BadFile(msg)
             values[rows, j] = int(cell[2:]) if cell.startswith("NV") else 0
         rows += 1
@@ -387,7 +387,7 @@ def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np
 
 
 def _smi_lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines as words, from the heading on (a command line before it is skipped), without terminal colours."""
+    """Yield lines as words, from the heading on (skipping a command line before it), without terminal colours."""
     begun = False
     for number, raw in enumerate(text.splitlines(), start=1):
         words = re.sub(r"\x1b\[[0-9;]*m", " ", raw).split()

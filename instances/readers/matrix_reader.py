@@ -1,9 +1,9 @@
-"""Read an MPS or LP file with HiGHS and save its matrix: the program that :mod:`..matrix_program` runs in a process.
+"""Read an MPS or LP file with HiGHS and save its matrix: the script that :mod:`..matrix_program` runs as a process.
 
     python matrix_reader.py FILE FOLDER
 
 writes ``FOLDER/arrays.npz`` and ``FOLDER/names.json``, or ``FOLDER/refused.txt`` with the reason in one line. HiGHS
-accepts more than it can represent: what it would drop or ignore is refused. This file imports nothing of opticoll.
+accepts more than it can represent: anything it would drop or ignore is refused. This file does not import opticoll.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 _CONTINUOUS, _INTEGER = 0, 1
-#: HiGHS drops coefficients up to this size.
+#: Largest coefficient that HiGHS drops.
 SMALLEST = 1e-12
-#: Sections of MPS files; a line of data need not be indented.
+#: Sections of MPS files; a data line need not be indented.
 SECTIONS = frozenset({
     "NAME", "OBJSENSE", "MAX", "MIN", "OBJNAME", "REFROW", "ROWS", "USERCUTS", "LAZYCONS", "COLUMNS", "RHS", "RANGES",
     "BOUNDS", "SOS", "SOS1", "SOS2", "SETS", "QSECTION", "QMATRIX", "QUADOBJ", "QCMATRIX", "CSECTION", "INDICATORS",
@@ -27,7 +27,7 @@ SECTIONS = frozenset({
 
 
 def main(file: str, folder: str) -> None:
-    """Read ``file``, write to ``folder``."""
+    """Read ``file`` and write the result to ``folder``."""
     import highspy
 
     wrong = malformed_line(Path(file)) if file.endswith(".mps") else ""
@@ -66,7 +66,7 @@ def _refuse(folder: str, reason: str) -> None:
 
 
 def malformed_line(path: Path) -> str:
-    """The first data line of an MPS file of which HiGHS would read a part only; empty if there is none.
+    """Describe the first data line of an MPS file that HiGHS would read only in part; empty if there is none.
 
     HiGHS takes ``4.5x`` for 4.5, ignores fields beyond the fifth, and does not end on a column without a number.
     """
@@ -99,7 +99,7 @@ def _is_number(text: str) -> bool:
 
 
 def _refusal(messages: list[str], *, failed: bool) -> str:
-    """Why the file is refused by what the reader reported; empty if it read all of it."""
+    """Reason to refuse the file, from the reader's messages; empty if it read everything."""
     lines = [line.strip() for message in messages for line in message.splitlines()]
     reports = [line for line in lines if line.startswith(("ERROR", "WARNING")) and "inconsistent bounds" not in line]
     if not reports:
@@ -109,7 +109,7 @@ def _refusal(messages: list[str], *, failed: bool) -> str:
 
 
 def _unsupported(highs: Any) -> str:
-    """What the program has beyond linear rows and continuous or integer columns; empty if nothing."""
+    """Name anything in the program beyond linear rows and continuous or integer columns; empty if there is nothing."""
     lp = highs.getLp()
     if highs.getModel().hessian_.dim_:
         return "it has a quadratic objective"

@@ -2,8 +2,8 @@
 
 Names of nodes become labels; names that are exactly 0 .. n-1 keep their numbers, others are numbered in the order in
 which they appear. Capacities are read under a known name (``capacity``, ``cap``, ``bandwidth``, ``bw``, ...) or the one
-that is given, as numbers or rates (``"400Gb/s"``); numbers under other names are asked about, never ignored. The spec
-of the result is ``custom:HASH``: it names the contents and cannot be parsed;
+that is given, as numbers or rates (``"400Gb/s"``); numbers under other names are refused, never ignored. The spec
+of the result is ``custom:HASH``: it identifies the contents and cannot be parsed;
 :func:`opticoll.instances.readers.files.write_topology` saves them.
 """
 
@@ -35,16 +35,16 @@ def as_instance(
     ranks: Iterable[Hashable] | None = None,
     unit: str | None = None,
 ) -> Instance:
-    """The instance that ``obj`` is, names or holds.
+    """Return an instance, parse a spec, or convert an object to a topology.
 
     Parameters
     ----------
     obj
-        A spec, an instance, or what :func:`topology` reads.
+        A spec, an instance, or an object that :func:`topology` reads.
     demand
-        If given, checked to be a demand on the topology (:class:`opticoll.instances.demands.DemandSpec`).
+        If given, it must be a demand on the topology (:class:`opticoll.instances.demands.DemandSpec`).
     capacity, ranks, unit
-        As for :func:`topology`; ``capacity`` only where ``obj`` holds edges.
+        As for :func:`topology`; ``capacity`` only if ``obj`` contains edges.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def as_instance(
         from opticoll.instances.demands import read_demand
 
         if not isinstance(result, Topology):
-            msg = f"demand: {result.spec} is not a topology; leave the demand out"
+            msg = f"demand: {result.spec} is not a topology; omit the demand"
             raise BadInput(msg)
         read_demand(demand, result, result.spec)
     return result
@@ -71,7 +71,7 @@ def as_instance(
 def _changed(
     instance: Instance, capacity: str | float | None, ranks: Iterable[Hashable] | None, unit: str | None
 ) -> Instance:
-    """An instance with other ranks or another unit of capacity."""
+    """Copy an instance with other ranks or another unit of capacity."""
     if capacity is not None:
         msg = (
             f"{instance.spec}: capacity= is for graphs and tables of edges; use the modifier +scale= or topology.scaled"
@@ -80,7 +80,7 @@ def _changed(
     if ranks is None and unit is None:
         return instance
     if type(instance) is not Topology:
-        msg = f"{instance.spec}: ranks= and unit= are for plain topologies; leave them out"
+        msg = f"{instance.spec}: ranks= and unit= are for plain topologies; omit them"
         raise BadInput(msg)
     if ranks is None:
         return Topology(
@@ -134,15 +134,15 @@ def topology(
         Unit of the capacities, such as ``"Gb/s"``.
     directed
         For files, tables and lists: False to read every edge both ways (default: arcs as written, or as the file
-        states). Graphs know it themselves.
+        specifies). Graphs have a direction of their own.
     loops
         ``refuse``, ``drop`` or ``keep`` edges from a node to itself.
 
     Raises
     ------
     BadInput
-        In one line, for objects of another kind, edges without a capacity while others have one, numbers under an
-        unknown name, unknown ranks, and capacities that are not positive and finite.
+        With a one-line message, for unsupported objects, edges without a capacity when others have one, numbers under
+        an unknown name, unknown ranks, or capacities that are not positive and finite.
     """
     if loops not in {"refuse", "drop", "keep"}:
         msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
@@ -170,7 +170,7 @@ def topology(
         edges, own = _table(obj), None
     if own is not None and directed not in (None, own):
         kind = "directed" if own else "undirected"
-        msg = f"{WHAT}: the graph or matrix is {kind}; leave directed= out, or convert it"
+        msg = f"{WHAT}: the graph or matrix is {kind}; omit directed=, or convert it"
         raise BadInput(msg)
     both = not (own if own is not None else directed in (None, True))
     read = Capacities(capacity, WHAT, 'give capacity="{name}", or capacity=1 for equal links')
@@ -203,7 +203,7 @@ Edge = tuple[Hashable, Hashable, Mapping[str, object]]
 
 
 def _known(names: list[Hashable], draft: Draft) -> list[Hashable]:
-    """Ranks as the vertices that they name, directly or by their text."""
+    """Match ranks to vertices, directly or as strings."""
     by_text = {str(name): name for name in draft.vertices()}
     return [name if draft.has_vertex(name) else by_text.get(str(name), name) for name in names]
 
@@ -215,12 +215,12 @@ def _graph(graph: Any, draft: Draft) -> list[Edge]:
 
 
 def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
-    """A matrix of capacities as a SciPy sparse array, and its labels; None if the object is none.
+    """Convert a matrix of capacities to a SciPy sparse array and its labels; None if the object is not a matrix.
 
     Raises
     ------
     BadInput
-        For a matrix that is not square, or entries that are not numbers.
+        If the matrix is not square or has entries that are not numbers.
     """
     import scipy.sparse as sp
 
@@ -248,7 +248,7 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
 def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | float | None) -> list[Edge]:
     coo, labels = result
     if capacity is not None:
-        msg = f"{WHAT}: the entries of a matrix are its capacities; leave capacity= out"
+        msg = f"{WHAT}: the entries of a matrix are its capacities; omit capacity="
         raise BadInput(msg)
     coo.sum_duplicates()
     names: list[Hashable] = list(range(coo.shape[0])) if labels is None else list(labels)
@@ -260,7 +260,7 @@ def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | 
 
 
 def _table(obj: object) -> list[Edge]:
-    """Edges of a DataFrame or a list of tuples.
+    """Read the edges of a DataFrame or a list of tuples.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def _table(obj: object) -> list[Edge]:
         if at[0] is None or at[1] is None:
             msg = (
                 f"{WHAT}: the columns {', '.join(names[:8])} do not name both ends of an edge; call them src and dst, "
-                "or label rows and columns of a matrix alike"
+                "or give a matrix the same labels for rows and columns"
             )
             raise BadInput(msg)
         for column in (at[0], at[1]):
@@ -294,7 +294,7 @@ def _table(obj: object) -> list[Edge]:
             "capacities, a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
         )
         if isinstance(obj, str):
-            msg += "; a spec such as 'ring:8' is an instance as it is"
+            msg += "; a spec such as 'ring:8' is already an instance"
         raise BadInput(msg)
     edges: list[Edge] = []
     for k, item in enumerate(obj):

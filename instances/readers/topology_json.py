@@ -2,20 +2,19 @@
 
 opticoll: ``{"format": "opticoll-topology/1", "n": 3, "arcs": [[0, 1, 2.5], [1, 2]], "terminals": [0, 1],
 "labels": ["a", "b", "c"], "unit": "Gb/s", "loops": "keep"}``. An arc is tail, head and capacity (1 if absent).
-Terminals (all vertices if absent), labels (the numbers), unit of the capacities (none) and loops (refused) may be left
-out.
+The keys terminals (default: all vertices), labels (the numbers), unit (none) and loops (refused) are optional.
 
 Node-link: ``nodes`` with ``id`` (and ``label``, ``terminal``), ``edges`` or ``links`` with ``source``, ``target`` and a
-capacity (:class:`opticoll.instances.readers.draft.Capacities`), ``directed`` (false if absent) and in ``graph`` perhaps
-``"loops": "keep"``. Other attributes are not read.
+capacity (:class:`opticoll.instances.readers.draft.Capacities`), ``directed`` (false if absent) and, in ``graph``,
+optionally ``"loops": "keep"``. Other attributes are ignored.
 
 msccl-tools (msccl/serialization.py): ``"msccl_type": "topology"`` (or an algorithm, whose topology is read) with
 ``links[dst][src]``, the chunks that a link moves per round, and ``switches`` ``[sources, destinations, bandwidth,
-name]``, which limit all links between them together. A switch with one source (or one destination) is a relay behind
-(before) that rank; others cannot be stated as capacities.
+name]``, which limit the total over all links between them. A switch with one source (or one destination) is a relay
+behind (before) that rank; others cannot be expressed as capacities.
 
-TACCL (taccl/topologies/generic.py): the links within a node. Capacities are 1000 / ``invbws`` [us/MB], that is GB/s,
-for every one of ``links``, indexed ``[dst][src]``. The files that TACCL ships have no ``links``: their wiring is in its
+TACCL (taccl/topologies/generic.py): the links within a node. Capacities are 1000 / ``invbws`` [us/MB], i.e. GB/s,
+for each of the ``links``, indexed ``[dst][src]``. The files that TACCL ships have no ``links``: their wiring is in its
 code, so ``wiring=ndv2`` (hybrid cube-mesh), or ``dgx2`` and ``hub_and_spoke`` (a switch) must be given.
 """
 
@@ -35,15 +34,15 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
 FORMAT = "opticoll-topology/1"
-#: Largest number in a file of msccl or TACCL, and most GPUs of a node.
+#: Largest number in a file of msccl or TACCL, and maximum number of GPUs in a node.
 _LARGEST, _MOST_GPUS = 1e15, 1024
-#: NDv2 (DGX-1) as TACCL numbers its GPUs: pairs with two NVLinks, and with one.
+#: NDv2 (DGX-1), with GPUs numbered as in TACCL: pairs with two NVLinks, and with one.
 _NDV2_DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
 _NDV2_SINGLE = ((0, 2), (0, 3), (1, 2), (1, 5), (3, 7), (4, 6), (4, 7), (5, 6))
-#: Keys of JSON files of TACCL and TE-CCL that state no links, and what to do.
+#: Keys of TACCL and TE-CCL files that contain no links, and what to do.
 _OTHERS = {
     "intranode_sketch": "this is a sketch of TACCL, which restricts routes and has no links; read its topology",
-    "TopologyParams": "this is an input of TE-CCL, which names a topology of its code; write its links as another file",
+    "TopologyParams": "this is a TE-CCL input, which names a topology of its code; write its links to another file",
 }
 _KEYS = {"format", "n", "arcs", "terminals", "labels", "loops", "unit"}
 
@@ -54,21 +53,21 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     Raises
     ------
     BadFile
-        For malformed JSON, another format, or arcs that are invalid; the message names the arc.
+        For malformed JSON, another format, or invalid arcs; the message names the arc.
     """
     data = parse_json(text, what, "correct the syntax")
     options = options or ReadOptions()
     if isinstance(data, dict) and data.get("format") == FORMAT:
-        options.refuse(what, "the file states all", "capacity", "directed", "first", "wiring")
+        options.refuse(what, "the file specifies everything", "capacity", "directed", "first", "wiring")
         return _ours(data, what, options)
     if isinstance(data, dict) and "nodes" in data and ("links" in data or "edges" in data):
         options.refuse(what, "the file names its vertices and lists all links", "first", "wiring")
         return _node_link(data, what, options)
     if isinstance(data, dict) and data.get("msccl_type") in {"topology", "algorithm"}:
-        options.refuse(what, "the file states its links", "capacity", "directed", "first", "wiring")
+        options.refuse(what, "the file specifies its links", "capacity", "directed", "first", "wiring")
         return _msccl(data if data["msccl_type"] == "topology" else data.get("topology"), what, options)
     if isinstance(data, dict) and "gpus_per_node" in data:
-        options.refuse(what, "the file states its links", "capacity", "directed", "first")
+        options.refuse(what, "the file specifies its links", "capacity", "directed", "first")
         return _taccl(data, what, options)
     for key, reason in _OTHERS.items():
         if isinstance(data, dict) and key in data:
@@ -182,7 +181,7 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
 
 
 def _square(data: dict[str, Any], key: str, what: str, n: int | None = None) -> list[list[float]]:
-    """An n×n list of finite nonnegative numbers, 0 on the diagonal."""
+    """Return an n×n list of finite nonnegative numbers with zero diagonal."""
     rows = _list(data, key, what)
     n = len(rows) if n is None else n
     valid = len(rows) == n and all(isinstance(row, list) and len(row) == n for row in rows)
@@ -196,7 +195,7 @@ def _square(data: dict[str, Any], key: str, what: str, n: int | None = None) -> 
 
 def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     if not isinstance(data, dict) or data.get("msccl_type") != "topology":
-        msg = f"{what}: no msccl topology in it; write {{'msccl_type': 'topology', 'links': ...}}"
+        msg = f"{what}: contains no msccl topology; write {{'msccl_type': 'topology', 'links': ...}}"
         raise BadFile(msg)
     links = _square(data, "links", what)
     draft = Draft(what, "link", options)
@@ -210,7 +209,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
         side = behind if len(sources) == 1 else before
         pairs = [(u, v) for u in sources for v in targets if u != v and links[v][u]]
         if any(pair in side for pair in pairs):
-            msg = f"{what}, switch {k}: a link belongs to two switches on one side, which capacities cannot state"
+            msg = f"{what}, switch {k}: a link belongs to two switches on one side, which capacities cannot express"
             raise BadFile(msg)
         side.update(dict.fromkeys(pairs, relay))
         if pairs:
@@ -234,7 +233,7 @@ def _switch(switch: Any, n: int, where: str) -> tuple[list[int], list[int], floa
     sources, targets, bandwidth, name = switch
     if 1 not in (len(sources), len(targets)):
         msg = f"{where}: it limits the links between several sources and several destinations together, which "
-        raise BadFile(msg + "capacities cannot state; give one switch per source or per destination")
+        raise BadFile(msg + "capacities cannot express; give one switch per source or per destination")
     return sources, targets, read_capacity(bandwidth, where), name[:60]
 
 
@@ -253,7 +252,7 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
         for v in range(n):
             for u in range(n):
                 if bool(links[v][u]) != bool(slowness[v][u]):
-                    msg = f"{what}: links and invbws must be 0 for the same pairs, not for {u}->{v} alone"
+                    msg = f"{what}: links and invbws must be 0 for the same pairs, not only for {u}->{v}"
                     raise BadFile(msg)
                 if links[v][u]:
                     draft.add_edge(u, v, links[v][u] * 1000.0 / slowness[v][u], v, directed=True)
@@ -264,7 +263,7 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
         raise BadFile(msg)
     wiring = options.wiring
     if wiring not in {"ndv2", "dgx2", "hub_and_spoke"}:
-        msg = f"{what}: it has no 'links', as their wiring is in TACCL's code; write file:PATH,wiring=ndv2, dgx2 or "
+        msg = f"{what}: it has no 'links' (their wiring is in TACCL's code); write file:PATH,wiring=ndv2, dgx2 or "
         raise BadFile(msg + "hub_and_spoke")
     if len(values) != (2 if wiring == "ndv2" else 1) or n != {"ndv2": 8, "dgx2": 16}.get(wiring, n):
         msg = f"{what}: {n} GPUs with {len(values)} invbws do not fit wiring={wiring}; choose another"
@@ -282,7 +281,7 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
 
 
 def write_json(topology: Topology) -> Iterator[str]:
-    """Write the format of opticoll, exactly, in pieces."""
+    """Yield the pieces of the opticoll format, which reads back exactly."""
     yield f'{{"format": "{FORMAT}", "n": {topology.n}'
     if topology.ranks != topology.n:
         yield f',\n "terminals": {json.dumps(topology.terminals.tolist())}'

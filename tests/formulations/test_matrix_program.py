@@ -268,7 +268,7 @@ def test_a_file_that_cannot_be_solved_is_refused_in_one_line(tmp_path, capsys, n
 def test_truncated_compressed_data_are_refused(tmp_path):
     file = tmp_path / "t.mps.gz"
     file.write_bytes(gzip.compress(MIXED.encode())[:-20])
-    with pytest.raises(BadFile, match="ends within its compressed data"):
+    with pytest.raises(BadFile, match="ends in the middle of its compressed data"):
         parse(f"mps:{file}")
 
 

@@ -117,14 +117,14 @@ def mixed(attributes):
     (nx.DiGraph([(0, 1, {"capacity": "fast"})]), {}, "not a number"), (np.ones((2, 3)), {}, "not square"),
     (np.array([[0, np.nan], [1, 0]]), {}, "positive and finite"), (np.array([[0, -1], [1, 0]]), {}, "positive"),
     (np.array([[1, 1], [1, 0]]), {}, "loop"), (np.array([["a", "b"], ["c", "d"]]), {}, "numbers"), (5, {}, "int"),
-    ("ring:8", {}, "str"), (nx.DiGraph(), {}, "no vertex"), ([(1, 2, 3, 4)], {}, "tuple"), ([5], {}, "tuple"),
+    ("ring:8", {}, "str"), (nx.DiGraph(), {}, "no vertices"), ([(1, 2, 3, 4)], {}, "tuple"), ([5], {}, "tuple"),
     (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"), (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
     (nx.path_graph(3), {"ranks": "01"}, "list of vertices"), (nx.path_graph(3), {"directed": True}, "undirected"),
     (nx.path_graph(3), {"loops": "maybe"}, "loops"), (nx.path_graph(3), {"unit": "fast"}, "rate"),
     (pd.DataFrame({"src": ["a", "b"], "dst": ["b", None]}), {}, "edge 1: the column 'dst' has no value"),
     (pd.DataFrame({"src": [0.0, np.nan], "dst": [1, 0]}), {}, "edge 1: the column 'src' has no value"),
     ([("a", "b"), ("b", None)], {}, "lacks an end"), ([("a", "b"), (np.nan, "a")], {}, "lacks an end"),
-    (MATRIX, {"capacity": "x"}, "leave capacity= out"), (parse("ring:4"), {"capacity": 2}, "capacity="),
+    (MATRIX, {"capacity": "x"}, "omit capacity="), (parse("ring:4"), {"capacity": 2}, "capacity="),
 ])  # fmt: skip
 def test_objects_that_are_not_topologies_are_refused_in_one_line(obj, options, word):
     with pytest.raises(BadInput, match=word) as caught:
@@ -212,7 +212,7 @@ def test_headings_of_edge_lists_name_the_capacity(tmp_path):
     path.write_text("src,dst\na,b\nb,a\n")
     assert parse(f"file:{path}").n == 2
     path.write_text("src,dst,weight\na,b,2\n")
-    with pytest.raises(BadInput, match=r"columns 'weight' do not say .*capacity=weight"):
+    with pytest.raises(BadInput, match=r"columns 'weight' do not identify .*capacity=weight"):
         parse(f"file:{path}")
     path.write_text("#: unit parsecs\n0 1\n1 0\n")
     with pytest.raises(BadInput, match="rate"):

@@ -110,7 +110,7 @@ def test_the_ideal_switch_and_circuits():
     ("spec", "error", "message"),
     [
         ("fat-tree:k=3", BadInput, "k must be even"),
-        ("fat-tree:k=4,oversubscription=3", BadInput, "divisible"),
+        ("fat-tree:k=4,oversubscription=3", BadInput, "divide k/2"),
         ("fat-tree:k=4,capacity=0", BadInput, "capacity"),
         ("ideal-switch:n=1", BadInput, "n"),
         ("circuits:n=8,degree=0", BadInput, "degree"),

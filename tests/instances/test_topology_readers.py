@@ -262,18 +262,18 @@ def test_demands_of_network_files(tmp_path):
 
 #: Text, suffix, options, and part of the message.
 REFUSED = [
-    ("src,dst,weight\na,b,2\n", "csv", "", "'weight' do not say which is the capacity; write file:PATH,capacity=w"),
-    ("src,dst,bw,cap\na,b,2,3\n", "csv", "", "'bw', 'cap' may hold the capacity"),
+    ("src,dst,weight\na,b,2\n", "csv", "", "'weight' do not identify the capacity; write file:PATH,capacity=w"),
+    ("src,dst,bw,cap\na,b,2,3\n", "csv", "", "'bw', 'cap' may contain the capacity"),
     ("node_a,node_b\n0,1\n1,0\n", "csv", "", "line 1: 'node_a' and 'node_b' are names"),
     ("u v\nv w\nw u\n", "txt", "", "may be a heading or an arc"),
-    ("1 2\n2 3\n3 1\n", "txt", "", "numbered from 1 to 3, and 0 has no arc; write file:PATH,first=1"),
+    ("1 2\n2 3\n3 1\n", "txt", "", "numbered from 1 to 3, but 0 has no arc; write file:PATH,first=1"),
     ("0 1\n1 0\n", "txt", ",first=1", "numbers from 1"),
     ("0 1\n1 0\n", "txt", ",directed=false", "line 1: the link between '0' and '1' is listed in both directions"),
-    ("a b 4Gb/s\nb a 5\n", "txt", "", "line 2: capacity '5' has no unit, unlike those before"),
+    ("a b 4Gb/s\nb a 5\n", "txt", "", "line 2: capacity '5' has no unit, unlike the previous ones"),
     ("a b 4Gb/s\nb a 3GB\n", "txt", "", "line 2: capacity '3GB' is a size, not a rate"),
-    ("a b\nb a 5Gb/s\n", "txt", "", "line 2: capacity '5Gb/s' has a unit, unlike those before"),
+    ("a b\nb a 5Gb/s\n", "txt", "", "line 2: capacity '5Gb/s' has a unit, unlike the previous ones"),
     ("a;b\nb;a\n", "csv", "", "separated by ';'"),
-    ("0 1 {'capacity': 2}\n", "txt", "", "line 1: an edge list with {...} does not say whether its edges are directed"),
+    ("0 1 {'capacity': 2}\n", "txt", "", "an edge list with {...} does not specify whether its edges are directed"),
     ("0 1 {'weight': 2}\n", "txt", ",directed=true", "capacity=weight"),
     ("0 1 {'capacity': __import__('os')}\n", "txt", ",directed=true", "line 1"),
     ("0 1 {'a': " + "[" * 5000 + "\n", "txt", ",directed=true", "line 1"),
@@ -286,9 +286,9 @@ REFUSED = [
     ("<algo name='x'/>", "xml", "", "this is a schedule"),
     ("0 1 2\n", "txt", ",format=excel", "format=excel is unknown"),
     ("0 1 2\n", "txt", ",wiring=ring", "wiring=ring is unknown"),
-    ("0 1 2\n", "txt", ",wiring=nvlink", "wiring= has no meaning"),
+    ("0 1 2\n", "txt", ",wiring=nvlink", "wiring= does not apply"),
     ("0 1 2\n", "txt", ",capacty=2", "unknown option 'capacty'; did you mean 'capacity'?"),
-    ("0 1 2\n", "txt", ",speed=2,first=1", "unknown option 'speed'; known are capacity"),
+    ("0 1 2\n", "txt", ",speed=2,first=1", "unknown option 'speed'; known options are capacity"),
     ("0 1 2\n", "txt", ",directed=maybe", "directed=true or directed=false"),
     ("0 1 2\n", "txt", ",first=1,first=1", "given twice"),
     ("0 1 0\n0 0 2\n3 0\n", "txt", ",format=matrix", "line 3: 2 entries"),
@@ -304,7 +304,7 @@ REFUSED = [
     ("graph " + "[ a " * 100, "gml", "", "line 1"),
     ("graph [ directed 2 ]", "gml", "", "must be 0 or 1"),
     ("graph [ node [ id 0 id 1 ] ]", "gml", "", "occurs twice"),
-    (DIMACS.replace("5\n", "6\n", 1), "max", "", "5 arcs where the problem line states 6"),
+    (DIMACS.replace("5\n", "6\n", 1), "max", "", "5 arcs, but the problem line states 6"),
     (DIMACS.replace("a 1 2 3", "a 1 9 3"), "max", "", "line 5"),
     (DIMACS.replace("a 1 2 3", "a 1 2"), "max", "", "line 5"),
     (DIMACS.replace("a 1 2 3", "a 1 2 0"), "max", "", "line 5"),
@@ -327,17 +327,17 @@ REFUSED = [
     ('<!DOCTYPE network [<!ENTITY a "b">]><network>&a;</network>', "xml", "", "not accepted"),
     ("<network>" + "<a>" * 100 + "</a>" * 100 + "</network>", "xml", "", "levels"),
     (_box().replace("</gpu>", "").replace("<gpu ", "<gpu/><x "), "xml", "", "not well-formed"),
-    (re.sub("<gpu.*?</gpu>", "", _box(), flags=re.DOTALL), "xml", "", "is a GPU by its class, and has no <gpu>"),
-    (_box().replace('sm="90"', 'sm="35"'), "xml", "", "sm 35, for which the bandwidth of an NVLink is not known"),
+    (re.sub("<gpu.*?</gpu>", "", _box(), flags=re.DOTALL), "xml", "", "is a GPU by its class but has no <gpu>"),
+    (_box().replace('sm="90"', 'sm="35"'), "xml", "", "sm 35, for which the NVLink bandwidth is unknown"),
     (_box().replace('rank="1"', 'rank="0"'), "xml", "", "two GPUs of rank 0"),
     (_box().replace('count="9"', 'count="-9"'), "xml", "", "attribute count is '-9'"),
     (_box().replace('tclass="0x068000"', ""), "xml", "", "target and tclass"),
-    (_box().replace("<nvlink", "<xgmi"), "xml", "", "for which the bandwidth of an xGMI link is not known"),
+    (_box().replace("<nvlink", "<xgmi"), "xml", "", "for which the xGMI bandwidth is unknown"),
     (_box().replace("<nvlink", "<ualink"), "xml", "", "expected <nvlink>, <xgmi> or <c2c>"),
     (_box().replace('busid="0000:11:00.0"', 'busid="0000:10:00.0"'), "xml", "", "busid of another"),
     (_box().replace('numaid="1"', 'numaid="0"'), "xml", "", "numaid of another"),
-    (_box(), "xml", ",wiring=switch", "not for NCCL's files"),
-    (_box(), "xml", ",capacity=1", "capacity= has no meaning"),
+    (_box(), "xml", ",wiring=switch", "does not apply to NCCL files"),
+    (_box(), "xml", ",capacity=1", "capacity= does not apply"),
     (_smi(_uniform(4, "NV6")), "txt", "", "NV6 between all 4 GPUs may be 6 links to each other"),
     (_smi(_uniform(4, "PHB")), "txt", "", "NVLinks do not connect all GPUs"),
     (_smi(_uniform(4, "NV#")), "txt", "", "line 2: entry 'NV#'"),
@@ -477,7 +477,7 @@ def test_published_machines_are_read_as_rccl_and_nccl_read_them():
 
 @pytest.mark.parametrize(("name", "ranks", "first"), [("ndv4-topo.xml", 8, "cpu1"), ("p4d-24xl-topo.xml", 8, "cpu0")])
 def test_files_that_nccl_completes_are_read_for_their_pcie(name, ranks, first):
-    with pytest.raises(BadFile, match="write wiring=pci for its PCIe links alone"):
+    with pytest.raises(BadFile, match="write wiring=pci for its PCIe links only"):
         read_topology(PUBLISHED / name)
     topology = read_topology(PUBLISHED / name, wiring="pci")
     assert topology.ranks == ranks
@@ -520,5 +520,5 @@ def test_other_outputs_of_nvidia_smi_and_te_ccl_are_named(tmp_path):
         read_topology(path)
     path = tmp_path / "input.json"
     path.write_text('{"TopologyParams": {"name": "NDv2", "chassis": 2}, "InstanceParams": {}}')
-    with pytest.raises(BadFile, match="an input of TE-CCL"):
+    with pytest.raises(BadFile, match="a TE-CCL input"):
         read_topology(path)

@@ -401,7 +401,7 @@ def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
     (np.ones((3, 3)), "itself"), (np.array([[0, np.nan, 1], [1, 0, 1], [1, 1, 0]]), "finite"), (7, "int"),
     ([], "square"), ([[0, 1], [1]], "numbers"),
     (pd.DataFrame({"src": ["a", "a"], "dst": ["b", "b"], "bytes": [1, 2]}), "occurs twice"),
-    (pd.DataFrame({"src": ["a"], "dst": ["b"], "x": [1]}), "no column holds"),
+    (pd.DataFrame({"src": ["a"], "dst": ["b"], "x": [1]}), "no column has"),
     (pd.DataFrame({"src": ["a"], "dst": ["b"], "bytes": [1], "amount": [2]}), "2 columns"),
     (pd.DataFrame(MATRIX, index=list("abc"), columns=list("abd")), "only a row"),
     (pd.DataFrame(MATRIX, index=list("aab"), columns=list("aab")), "occurs twice"),
@@ -415,7 +415,7 @@ def test_invalid_demand_data_are_refused_in_one_line(demand, word):
 
 
 @pytest.mark.parametrize(("text", "word"), [
-    ("src,dst\na,b\n", "no column holds"), ("src,dst,bytes\na,b\n", "line 2"), ("src,dst,bytes\na,b,many\n", "line 2"),
+    ("src,dst\na,b\n", "no column has"), ("src,dst,bytes\na,b\n", "line 2"), ("src,dst,bytes\na,b,many\n", "line 2"),
     ("src,dst,bytes\na,b,1\na,b,2\n", "occurs twice"), ("src,dst,bytes\na,q,1\n", "'q' is not a rank"),
     ("src,dst,bytes\na,b,-1\n", "nonnegative"), ("src,dst,bytes\na,b,nan\n", "finite"), ("a,b,6e6\n", "convert"),
     ("one,two,three\na,b,1\n", "heading"), (",a,b\na,0\n", "line 2"), ("src,dst,bytes\n", "no rank"),

@@ -214,10 +214,10 @@ def test_data_passes_switches_within_a_step(tmp_path):
     held = json.loads(json.dumps(document))
     last = next(row for row in held["steps"][0] if row[0] >= 8)
     held["steps"][0].remove(last)
-    held["steps"].append([last])  # a step later, the switch holds nothing
+    held["steps"].append([last])  # a step later, the switch stores nothing
     verdict = verify_document(held, tmp_path, topology, "alltoall")
     assert verdict.reason == "not-held"
-    assert "holds nothing" in verdict.message
+    assert "stores nothing" in verdict.message
     circle = json.loads(json.dumps(document))
     circle["steps"].append([[8, 0, 1, 0, 0]])  # from a switch, out of nothing
     assert verify_document(circle, tmp_path, topology, "alltoall").reason == "not-held"

@@ -346,7 +346,7 @@ def test_every_product_is_split_by_the_dimension_that_moves_fewer_bytes():
     still = parse(f"{spec},batch=1,choose=true,training=false")
     assert still.dependencies == parse(f"{spec},batch=1,training=false").dependencies
     for bad in (f"{spec},choose=true,broadcast=true", "op-graph:model=random,layers=4,choose=true"):
-        with pytest.raises(BadInput, match="choose=true is not for"):
+        with pytest.raises(BadInput, match="choose=true does not apply to"):
             parse(bad)
 
 
@@ -381,7 +381,7 @@ def test_quantum_sets_the_parts():
     (lambda: parse("op-graph:model=transformer,quantum=-1"), "quantum"),
     (lambda: parse("op-graph:model=transformer,layers=100000,parts=100000"), "use fewer"),
     (lambda: parse("op-graph:model=chain,splits=900000x900000"), "exceed the limits"),
-    (lambda: OpGraph([1, 1], [0, 1], [1], [0], [1]), "against the order"),
+    (lambda: OpGraph([1, 1], [0, 1], [1], [0], [1]), "violates the order"),
     (lambda: OpGraph([1, 0], [0, 1], [0], [1], [1]), "positive number of microseconds"),
     (lambda: OpGraph([1, 1], [0, 1], [0], [2], [1]), "outside"),
     (lambda: OpGraph([1, 1], [0, 1], [0, 0], [1, 1], [1, 1]), "twice"),

@@ -337,7 +337,7 @@ def test_slowdown_by_hand():
     assert (result.alpha, result.mean_hops, result.tax) == (2.0, 2.0, 2.0)
     assert iteration_time.iteration_time(8.0, 12.0, 2.0, 4, 1.0, 0.5) == 8.5
     for spec, says in (("n=4,degree=2,traffic=vgg", "no point-to-point"),
-                       ("n=12,degree=1,traffic=vgg,parallel=hybrid", "no circuit of its own")):  # fmt: skip
+                       ("n=12,degree=1,traffic=vgg,parallel=hybrid", "no direct circuit")):  # fmt: skip
         pool = parse(f"servers:{spec}")
         with pytest.raises(NotApplicable, match=says):
             iteration_time.slowdown(topology_finder(pool))
