@@ -75,7 +75,7 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
             first += 1
         plain, entered = decimal(size), is_entered(size)
         if len(near) > 1 or (near and entered and plain != near[0] and plain.denominator > 1):
-            msg = f"exact: {where} has several fractions near {value!r}, which cannot be told apart; use fewer digits"
+            msg = f"exact: {where} has fractions too near {value!r} to be distinguished; state its data in fewer digits"
             raise BadInput(msg)
         if not near and not entered:
             msg = (
