@@ -50,10 +50,10 @@ def run_certified_rounds(context: Context) -> Answer:
        (:mod:`opticoll.solvers.methods.lumorph.assignment`).
     2. Constructions: balanced permutations of the mesh, the ring, first fit
        (:mod:`opticoll.solvers.methods.lumorph.round_search`).
-    3. Search within the time limit: ejections for direct sends, rounds of nearest rarest chunks for copies.
-    4. HiGHS on the formulation's program with one round less, where that is small.
+    3. Search within the time limit: ejections for direct sends, nearest rarest chunks round by round for copies.
+    4. HiGHS on the formulation's program with one round fewer, if it is small.
 
-    An all-reduce has one more construction, which is not a reduce-scatter and an all-gather: where the bounds allow a
+    An all-reduce has one more construction, which is not a reduce-scatter and an all-gather: if the bounds allow a
     single round, all vertices send all contributions to all others in it.
 
     Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
@@ -158,7 +158,7 @@ class _State:
             self.priced = True
 
     def branch_and_bound(self) -> None:
-        """Solve the formulation's program with one round less, if it is small and has one phase."""
+        """Solve the formulation's program with one round fewer, if it is small and has one phase."""
         seconds = float(self.context.parameters["mip_s"])
         left = self._left(time.monotonic() + seconds)
         size = self.context.formulation.estimate

@@ -61,7 +61,7 @@ def realised(
 ) -> RoundSchedule:
     """The schedule of a pattern on ``topology`` under ``limits``, see the module.
 
-    Up to ``search_s`` seconds of search per step follow first fit where that misses the step's bound (the result then
+    Up to ``search_s`` seconds of search per step follow first fit if that misses the step's bound (the result then
     depends on the speed of the machine); ``tick`` is called before every step.
 
     Raises

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
 
-#: First and last temperature of the chain, relative to the time.
+#: First and last temperature of the Markov chain, relative to the time.
 HEAT, COOL = 0.1, 1e-4
 
 
 def _splits(parts: int, ways: int) -> I64:
-    """Every split of ``parts`` equal parts among ``ways``, ``(., ways)``."""
+    """All splits of ``parts`` equal parts among ``ways``, ``(., ways)``."""
     if ways == 1:
         return np.array([[parts]])
     return np.concatenate([
@@ -193,7 +193,7 @@ def planned(data: Plane, x: I64) -> Planned:
 def alternate(
     data: Plane, *, rounds: int, steps: int, seed: int, tick: Callable[[Planned], None], start: I64 | None = None
 ) -> tuple[Planned, int]:
-    """Alternate until T does not fall; returns the best plan and the number of rounds.
+    """Alternate until T does not fall; return the best plan and the number of rounds.
 
     ``tick`` is called with every better plan. ``start`` is the first strategy, :func:`first_strategy` by default.
     """
