@@ -194,8 +194,8 @@ class OwnLimits:
         while not self._done.wait(_POLL_S):
             used = 0.0 if most_mb is None else own_memory_mb()
             late = 0.0 if deadline is None else time.monotonic() - deadline
-            had_its_time = time.process_time() - self._begun_s >= self._least_s or late > 10 * self._least_s
-            if late > 0 and had_its_time:
+            minimum_over = time.process_time() - self._begun_s >= self._least_s or late > 10 * self._least_s
+            if late > 0 and minimum_over:
                 self.ending, self.message = Termination.TIME_LIMIT, "the time limit was reached"
             elif most_mb is not None and used > most_mb:
                 self.ending = Termination.MEMORY_LIMIT

@@ -323,7 +323,7 @@ def _refuse_other_settings(
         )
         if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the setting only names
             remedy = "the same demand, as data or as a file"
-        msg = f"{path}: is a solution for {contained}, not for {requested} as requested; to check it, use {remedy}"
+        msg = f"{path}: is a solution for {contained}, but {requested} was requested; to check it, use {remedy}"
         raise BadFile(msg)
 
 

@@ -44,7 +44,7 @@ FORKS = sys.platform == "linux"
 #: File in which Linux lists the children of this thread.
 _LISTED = Path("/proc/thread-self/children")
 #: Most idle workers per thread.
-MOST_WAITING = 3
+MOST_IDLE = 3
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -166,14 +166,14 @@ class Worker:
         return None
 
 
-class _WaitingRoom(threading.local):
+class _IdleWorkers(threading.local):
     """The idle workers of each thread, by ``serves``; the system kills workers when their thread ends."""
 
     def __init__(self) -> None:
         self.waiting: dict[tuple[object, ...], Worker] = {}
 
 
-waiting_room = _WaitingRoom()
+idle_workers = _IdleWorkers()
 
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
@@ -187,7 +187,7 @@ def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
     The next calls of this thread with the same modules and threads use it. It ends with this process.
     """
     serves = _served(modules, threads)
-    if serves not in waiting_room.waiting:
+    if serves not in idle_workers.waiting:
         _keep(_start(serves, threads))
 
 
@@ -202,22 +202,22 @@ def _start(serves: tuple[object, ...], threads: int | None) -> Worker:
 
 
 def _keep(worker: Worker) -> None:
-    """Keep a worker idle; if there are more than :data:`MOST_WAITING`, end the one idle for longest."""
-    waiting_room.waiting[worker.serves] = worker
-    for serves in list(waiting_room.waiting)[:-MOST_WAITING]:
-        waiting_room.waiting.pop(serves).end()
+    """Keep a worker idle; if there are more than :data:`MOST_IDLE`, end the one idle for longest."""
+    idle_workers.waiting[worker.serves] = worker
+    for serves in list(idle_workers.waiting)[:-MOST_IDLE]:
+        idle_workers.waiting.pop(serves).end()
 
 
 def end_waiting() -> None:
     """End the idle workers of this thread."""
-    while waiting_room.waiting:
-        waiting_room.waiting.popitem()[1].end()
+    while idle_workers.waiting:
+        idle_workers.waiting.popitem()[1].end()
 
 
 def start_job(folder: Path, modules: tuple[str, ...], threads: int | None) -> Job:
     """Give the job in a folder to a worker with these modules, an idle one or a new one."""
     serves = _served(modules, threads)
-    waiting = waiting_room.waiting.pop(serves, None)
+    waiting = idle_workers.waiting.pop(serves, None)
     job = None if waiting is None else waiting.take(folder)
     while job is None:
         job = _start(serves, threads).take(folder)

@@ -294,7 +294,7 @@ class _Run:
                 raise SolverUnavailable(msg) from error
         tail = solver_log.Tail(self.printed)
         try:
-            asked, state = None, (0, 0)
+            interrupted, state = None, (0, 0)
             while process.poll() is None:
                 tail.copy()
                 passed = time.perf_counter() - start
@@ -302,11 +302,11 @@ class _Run:
                 if now != state:
                     state = now
                     report()
-                if limit is not None and asked is None and passed > 1.02 * limit + GRACE_S:
-                    asked = passed
+                if limit is not None and interrupted is None and passed > 1.02 * limit + GRACE_S:
+                    interrupted = passed
                     self.killed = True
                     _signal(process.pid, signal.SIGINT)
-                elif asked is not None and passed > asked + LAST_S:
+                elif interrupted is not None and passed > interrupted + LAST_S:
                     _signal(process.pid, signal.SIGKILL)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.02)

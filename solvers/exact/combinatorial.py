@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
 
 #: File name suffixes of combinatorial certificates.
-ENDINGS = (".proof.json", ".proof.json.gz")
+SUFFIXES = (".proof.json", ".proof.json.gz")
 #: The kind of every formulation that has combinatorial certificates.
 FORMULATIONS = {
     "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
@@ -80,7 +80,7 @@ MOST_PARTS = 5040
 
 def is_combinatorial(path: Path) -> bool:
     """Whether a file name has the suffix of a combinatorial certificate."""
-    return path.name.lower().endswith(ENDINGS)
+    return path.name.lower().endswith(SUFFIXES)
 
 
 class CertificateFacts(TypedDict):

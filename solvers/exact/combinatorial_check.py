@@ -178,10 +178,10 @@ def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
         taken = [walk(p, ends, s, t) for p, (s, t, _) in zip(listed(paths, len(each)), each)]
         require(len({(k // split, *path) for k, path in enumerate(taken)}) == len(each), "a pair has a path twice")
         if coloured:
-            shades = [index(one) for one in listed(colour, len(wanted))]
-            used = Counter((c, a) for c, path in zip(shades, taken) for a in path)
+            colour_of = [index(one) for one in listed(colour, len(wanted))]
+            used = Counter((c, a) for c, path in zip(colour_of, taken) for a in path)
             require(max(used.values(), default=0) <= 1, "two paths of a colour share an arc")
-            high = Fraction(len(set(shades)))
+            high = Fraction(len(set(colour_of)))
         else:
             load: dict[int, Fraction] = defaultdict(Fraction)
             for path, (_, _, amount) in zip(taken, each):

@@ -303,7 +303,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )  # fmt: skip
     run = replace(run, record=record)
-    return run if answer is None or form is None else _taken(run, form, answer)
+    return run if answer is None or form is None else _with_answer(run, form, answer)
 
 
 def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
@@ -316,7 +316,7 @@ def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
     return None if np.isnan(x).all() else x
 
 
-def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run with an exactly proven bound, unless its own value contradicts it."""
     record = run.record
     assert answer.bound is not None
@@ -332,14 +332,14 @@ def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     )
 
 
-def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run with the exact answer in place of its own value, bound and proof."""
     plan, record = run.plan, run.record
     assert plan is not None
     model = plan.formulation
     message = record.message or ""
     if answer.status == "bounded":
-        return _bounded(run, form, answer)
+        return _with_bound(run, form, answer)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         infeasible = answer.status == "infeasible"
         if infeasible and record.verified:

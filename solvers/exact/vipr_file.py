@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.exact import ExactAnswer, ExactForm
 
 #: File name suffixes of certificates.
-ENDINGS = (".vipr", ".vipr.gz")
+SUFFIXES = (".vipr", ".vipr.gz")
 #: Largest file, and its largest decompressed size [bytes].
 MOST_BYTES, MOST_UNPACKED = 1 << 33, 1 << 36
 #: Longest word [bytes]; a line that ends in a comment may be as long as ``LONGEST_LINE``.
@@ -64,7 +64,7 @@ def comments(path: Path) -> Iterator[str]:
 
 def is_certificate(path: Path) -> bool:
     """Whether a file name has the suffix of a certificate."""
-    return path.name.lower().endswith(ENDINGS)
+    return path.name.lower().endswith(SUFFIXES)
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------

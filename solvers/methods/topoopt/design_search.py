@@ -407,14 +407,14 @@ class WiringSearch:
             target = low + stage * (self.value - low) if stage < 1 else None
             if target is not None and not self.bound < target < self._cut():
                 continue
-            proven = self._none_below(options, prefixes, target, deficits=deficits, most=most)
+            proven = self._exclude(options, prefixes, target, deficits=deficits, most=most)
             self.bound = max(self.bound, min(proven, self.value) * (1 - ROUND_OFF))
             self.stages += 1
             if self.closed:
                 break
         return True
 
-    def _none_below(self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int) -> float:
+    def _exclude(self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int) -> float:
         """Exclude every wiring below the target (None: the incumbent's value as it falls) and return the bound."""
         n = self.data.n
         ranked = np.argsort(-self.demand, axis=1, kind="stable")
