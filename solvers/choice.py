@@ -139,7 +139,7 @@ ORBIT, ORBIT_VARIABLES = "orbit-lp", 30_000
 DECOMPOSED = "master-child"
 
 #: Models of up to this many nonzeros are built in Pyomo, which is imported in half the time of CVXPY (0.4 s of 0.8 s),
-#: larger ones in CVXPY, which takes 1 us a nonzero to build and compile them (Pyomo 5 us).
+#: larger ones in CVXPY, which takes 1 us per nonzero to build and compile them (Pyomo 5 us).
 PYOMO_NONZEROS = 50_000
 
 

@@ -550,7 +550,7 @@ def _residuals(model: Formulation, data: Any, values: Mapping[str, NDArray[np.fl
 
 
 def _is_json(path: Path) -> bool:
-    """Whether a file begins as a JSON object, as `solve --solution NAME.sol` writes it."""
+    """Whether a file starts like a JSON object, as written by `solve --solution NAME.sol`."""
     try:
         with path.open("rb") as file:
             return file.read(1) == b"{"

@@ -189,7 +189,7 @@ class Inequalities:
     def fill(self, lower: F64, upper: F64) -> tuple[F64, F64]:
         """Column bounds, infinite ones replaced by finite ones that the rows and the other columns imply.
 
-        Rounded outward, so they hold for every x within rows and bounds; still infinite where nothing is implied
+        Rounded outward, so they are valid for every x within rows and bounds; still infinite if nothing is implied
         within a few passes.
         """
         lower, upper = lower.copy(), upper.copy()

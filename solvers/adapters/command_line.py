@@ -162,7 +162,7 @@ class CommandLine(Adapter):
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
         """Solve ``form`` as a minimization without its constant; see :meth:`Adapter.solve`."""
         if request.options and not self.configuration.option:
-            msg = f'solver {self.name!r} takes no options; add option = "--{{name}}={{value}}" to its table'
+            msg = f'solver {self.name!r} accepts no options; add option = "--{{name}}={{value}}" to its table'
             raise BadOption(msg)
         with scratch_folder(64 * form.A.nnz) as folder:
             run = _Run(self.configuration, folder, request)

@@ -112,7 +112,7 @@ class ExactForm:
         import scipy.sparse as sp
 
         if not np.isfinite(form.cost).all() or not math.isfinite(form.offset):
-            msg = "exact: the objective holds an infinite coefficient"
+            msg = "exact: the objective has an infinite coefficient"
             raise ModelError(msg)
         by_row = sp.csr_array(form.A)
         by_row.sort_indices()

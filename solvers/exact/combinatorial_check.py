@@ -447,7 +447,7 @@ def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
         got, load = carried(flows, n, ends)
         require(all(total <= 1 for total in load.values()), "a link has too much flow")
         least = min(got[s, v] for s in range(n) for v in range(n) if s != v)
-        require(least > 0, "a node gets nothing from another")
+        require(least > 0, "a node receives nothing from another")
         high = 1 / least
     if argument is not None:
         full, lacking = field(argument, "full", "lacking")
@@ -504,7 +504,7 @@ def read(path: str) -> Any:
 def main() -> None:
     try:
         low, high = verify(read(sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)))
-        print("proven: the least value is", low if low == high else f"between {low} and {high}")
+        print("proven: the optimal value is", low if low == high else f"between {low} and {high}")
     except (Refused, OSError) as problem:
         print("not proven:", problem, file=sys.stderr)
         sys.exit(1)

@@ -45,7 +45,7 @@ _NO_ASSUMPTIONS: frozenset[int] = frozenset()
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a certificate proves.
+    """The statement that a certificate proves.
 
     Parameters
     ----------

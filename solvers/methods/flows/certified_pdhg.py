@@ -59,7 +59,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     topology = data.topology
     document = read_document(path)
     if document.get("formulation") != "alltoall.master":
-        msg = f"{path}: start takes a solution of alltoall.master, not of {document.get('formulation')!r}"
+        msg = f"{path}: start needs a solution of alltoall.master, not of {document.get('formulation')!r}"
         raise BadFile(msg)
     tail, head = _arcs(document.get("arcs"), path)
     # The file's own arcs, and as many sources as the problem has.

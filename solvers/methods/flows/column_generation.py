@@ -171,7 +171,7 @@ class MasterSolution:
 
 
 class RestrictedMaster:
-    """The LP above in HiGHS; for code that runs in a worker of its own (it imports the solver).
+    """The LP above in HiGHS, for code that runs in its own worker, because it imports the solver.
 
     Parameters
     ----------

@@ -257,7 +257,7 @@ def improve(items: Packing, least: int, random: np.random.Generator, left: Calla
 
 
 def too_large(items: Packing, rounds: int) -> bool:
-    """Whether the tables of a search with so many rounds would exceed :data:`MOST_ENTRIES`."""
+    """Whether the tables of a search with this many rounds would exceed :data:`MOST_ENTRIES`."""
     bins = rounds * items.wavelengths
     return bins * (int(items.room.sum()) + items.room.size + items.bin_of.size) > MOST_ENTRIES
 

@@ -271,7 +271,7 @@ def run_round_program(context: Context) -> Answer:
     The program is that of :mod:`opticoll.formulations.lumorph.rounds` with R_min from the bounds and a warm start:
 
     1. Every phase is scheduled by construction and a short search; R_max is the number of rounds of that schedule.
-    2. The routes are the candidates (or, LuMorph section 3.1, those of least overlap:
+    2. The routes are the candidates (or, LuMorph section 3.1, those of minimum overlap:
        :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of the schedule, which is the warm start. The
        symmetries of wavelengths and mesh are not broken, so the start is feasible.
     3. Where analytic bounds leave a gap or are switched off, a bound is recomputed from the duals of the relaxation.
@@ -338,7 +338,7 @@ def _constructed(context: Context) -> list[RoundSchedule]:
 
 
 def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
-    """The program of a phase over its candidate routes (or those of least overlap) and those of the schedule."""
+    """The program of a phase over its candidate routes (or those of minimum overlap) and those of the schedule."""
     data: RoundModel = context.data
     program = replace(data.program(data.phases[k], schedule.rounds), symmetry=False)
     least_overlap = context.parameters["candidates"] == "min-overlap"
@@ -403,7 +403,7 @@ ROUND_PROGRAM = Method(
             "candidates",
             str,
             default="routes",
-            help="routes of a pair: those of `paths` and `routes`, or the one of least overlap among all pairs",
+            help="routes of a pair: those of `paths` and `routes`, or the one of minimum overlap among all pairs",
             choices=("routes", "min-overlap"),
         ),
         Parameter(

@@ -108,7 +108,7 @@ def _method(algorithm: Algorithm) -> Method:
         """A known collective algorithm as a schedule of Algorithm 1, with one chunk per circuit and round.
 
         The transfers of each step are those of :mod:`opticoll.solvers.methods.lumorph.collective_algorithms`. Routes of
-        least overlap, wavelengths and rounds are assigned step by step
+        minimum overlap, wavelengths and rounds are assigned step by step
         (:mod:`opticoll.solvers.methods.lumorph.realisation`). With ``compact`` a transfer starts as soon as its sender
         has the chunk; ``metrics.stepwise_rounds`` is the number of rounds without that.
 
@@ -129,7 +129,7 @@ def _method(algorithm: Algorithm) -> Method:
 def _run_layers(context: Context) -> Answer:
     """Greedy LayerToLayer rounds (Algorithm 3) as a schedule of Algorithm 1, with one chunk per circuit and round.
 
-    The transfers of each round are those of :func:`.collective_algorithms.layer_to_layer`. Routes of least overlap,
+    The transfers of each round are those of :func:`.collective_algorithms.layer_to_layer`. Routes of minimum overlap,
     wavelengths and rounds are assigned step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`). With
     ``compact`` a transfer starts as soon as its sender has the chunk; ``metrics.stepwise_rounds`` is the number of
     rounds without that.

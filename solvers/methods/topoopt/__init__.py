@@ -234,7 +234,7 @@ def geometric_coins(ratio: int, count: int) -> int:
 
 
 def coin_table(size: int, coins: Sequence[int]) -> tuple[I64, I64]:
-    """Fewest coins that add up to each m modulo ``size``, and the last of them; ``(size,)`` each, 0 and 0 for m = 0.
+    """Smallest number of coins that add up to each m modulo ``size``, and the last coin; ``(size,)`` each, 0 for m = 0.
 
     Raises
     ------

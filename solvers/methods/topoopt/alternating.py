@@ -142,7 +142,7 @@ def time_over(data: Plane, x: I64, loads: F64) -> float:
 def first_strategy(data: Plane) -> I64:
     """All kinds replicated, or in their first way if they cannot be.
 
-    While they exceed the memory, the largest kinds take the way that holds the fewest bytes.
+    While they exceed the memory, the largest kinds switch to the way that needs the least memory.
     """
     allowed = np.where(data.allowed, data.held, np.inf)
     x = np.zeros(data.allowed.shape, dtype=np.int64)

@@ -129,7 +129,7 @@ def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
 def connected(n: int, circuits: I64, degree: int, demand: F64) -> I64:
     """Circuits that connect all servers, obtained from the given ones by 2-edge replacement.
 
-    Connected circuits are returned as they are. Otherwise free ports are filled (u -> v and w -> w become u -> w -> v),
+    Connected circuits are returned unchanged. Otherwise free ports are filled (u -> v and w -> w become u -> w -> v),
     so that every server has ``degree`` circuits each way and every component is strongly connected. Then circuits of
     two components, those of smallest demand, exchange their heads until one component is left.
     """
