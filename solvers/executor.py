@@ -39,7 +39,7 @@ class JobCrashed(OpticollError):
 
 
 class ClusterLost(OpticollError):
-    """The cluster that ran the jobs is gone."""
+    """The connection to the cluster that ran the jobs was lost."""
 
     exit_status = 3
 
@@ -349,8 +349,8 @@ class DaskCluster(Closing):
             versions: dict[str, str] = self._client.run(installed_version)
         except ModuleNotFoundError as error:
             msg = (
-                f"--dask {self.address}: a worker cannot import {error.name!r}: start the workers in an environment "
-                "with opticoll and its solvers, the same as here"
+                f"--dask {self.address}: a worker cannot import {error.name!r}: start the workers in the same "
+                "environment as this process, with opticoll and its solvers"
             )
             raise SolverUnavailable(msg) from error
         ours = installed_version()
@@ -369,7 +369,7 @@ class DaskCluster(Closing):
         Raises
         ------
         ClusterLost
-            If the scheduler is gone.
+            If the connection to the scheduler is lost.
         """
         from distributed import as_completed
 
@@ -415,7 +415,7 @@ class DaskCluster(Closing):
         return error
 
     def _lost(self, error: BaseException) -> ClusterLost:
-        msg = f"the Dask scheduler {self.address} is gone ({_line(error)}); finished results are kept: start again"
+        msg = f"lost the Dask scheduler {self.address} ({_line(error)}); finished results are kept: start again"
         return ClusterLost(msg)
 
     def close(self) -> None:

@@ -234,7 +234,7 @@ class CommandLine(Adapter):
         return next((status for pattern, status in _STATED if re.search(pattern, stated)), None)
 
     def _columns(self, form: StandardForm, solution: SolFile) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Column values by name; columns missing from the file are 0, or, if in no row, within their bounds."""
+        """Column values by name; columns missing from the file are 0, unused ones clipped to their bounds."""
         names = [f"x{j}" for j in range(form.A.shape[1])]
         idle = (np.diff(form.A.indptr) == 0) & (form.cost == 0)
         x = np.where(idle, np.clip(0.0, form.col_lower, form.col_upper), 0.0)

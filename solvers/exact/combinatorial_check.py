@@ -133,7 +133,7 @@ def priced(
 ) -> tuple[dict[int, Fraction], list[Fraction]]:
     """Prices of the arcs, and for every pair the smallest total price of k walks."""
     price = {index(a, len(ends)): number(p) for a, p in listed(prices, width=2)}
-    require(price and all(p >= 0 for p in price.values()) and any(price.values()), "prices are >= 0, and not all 0")
+    require(price and all(p >= 0 for p in price.values()) and any(price.values()), "prices must be >= 0, not all 0")
     out: dict[int, list[tuple[int, Fraction]]] = defaultdict(list)
     for a, (u, v) in enumerate(ends):
         out[u].append((v, price.get(a, Fraction(0))))
@@ -164,13 +164,13 @@ def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if isinstance(problem, dict):
         problem = {"split": 1, **problem}
     arcs, pairs, coloured, split = field(problem, "arcs", "pairs", "colours", "split")
-    require(index(split) > 0 and (split == 1 or coloured is False), "a pair takes at least one path, one if coloured")
-    require(isinstance(coloured, bool), "colours is true or false")
+    require(index(split) > 0 and (split == 1 or coloured is False), "a pair needs at least one path, one if coloured")
+    require(isinstance(coloured, bool), "colours must be true or false")
     ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
     capacity = [number(c) for _, _, c in arcs]
     wanted = [(index(s), index(t), number(amount)) for s, t, amount in listed(pairs, width=3)]
     require(all(c > 0 for c in capacity) and all(d > 0 and s != t for s, t, d in wanted), "a pair or arc is empty")
-    require(not coloured or all(one == 1 for one in [*capacity, *(d for _, _, d in wanted)]), "circuits are of size 1")
+    require(not coloured or all(one == 1 for one in [*capacity, *(d for _, _, d in wanted)]), "circuits need size 1")
     low = high = None
     if solution is not None:
         paths, colour = field(solution, "paths", "colour")

@@ -58,7 +58,7 @@ STEP = 0.9995 / np.sqrt(3.0)
 FIRST_WEIGHT = 0.5
 #: Arcs with less than this share of the inflow of a vertex are treated as noise.
 NOISE = 1e-7
-#: Arcs whose columns have less than this share of the largest width are idle.
+#: Floor on the total width of an arc's columns, as a share of the largest, for arcs that carry nothing.
 IDLE = 1e-9
 #: Smallest throughflow in the width of a column, as a share of the mean demand.
 LEAST_WIDTH = 0.25
@@ -184,7 +184,7 @@ class Saddle:
 
         self.team.run(job, len(self.chunks))
         into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
-        # Arcs that only enter the one source there is carry nothing: any step is safe for their weights.
+        # With a single source, arcs into it carry nothing: any step is safe for their weights.
         self.arc_stiff = self.capacity**2 / np.maximum(into, IDLE * into.max())
 
     def _begin_from(self, start: Start) -> None:

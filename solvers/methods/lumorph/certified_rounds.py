@@ -363,7 +363,7 @@ def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
 
 
 def column_vector(program: RoundProgram, schedule: RoundSchedule) -> F64:
-    """C of a schedule in which every circuit carries one chunk, over the program's columns.
+    """Values of the program's columns C for a schedule in which every circuit carries one chunk.
 
     Raises
     ------

@@ -355,10 +355,10 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
     n = demand.shape[0]
     load, missing = np.zeros(head.size), 0.0
     depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
-    ways, passed = np.empty(n), np.empty(n)
+    paths, passed = np.empty(n), np.empty(n)
     for source in range(n):
-        depth[:], ways[:] = -1, 0.0
-        depth[source], ways[source], order[0] = 0, 1.0, source
+        depth[:], paths[:] = -1, 0.0
+        depth[source], paths[source], order[0] = 0, 1.0, source
         begin, end = 0, 1
         while begin < end:
             u = order[begin]
@@ -371,7 +371,7 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
                     order[end] = v
                     end += 1
                 if depth[v] == deeper:
-                    ways[v] += ways[u]
+                    paths[v] += paths[u]
         if end < n:
             for v in range(n):
                 if depth[v] < 0:
@@ -382,9 +382,9 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
             for link in range(first[u], first[u + 1]):
                 v = head[link]
                 if depth[v] == deeper:
-                    load[link] += passed[v] * ways[u]
+                    load[link] += passed[v] * paths[u]
                     sent += passed[v]
-            passed[u] = demand[source, u] / ways[u] + sent
+            passed[u] = demand[source, u] / paths[u] + sent
     total = 0.0
     for link in range(head.size):
         power = load[link]
