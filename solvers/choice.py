@@ -56,7 +56,7 @@ class Largest:
     proof
         Method that continues if our bounds do not prove the optimum when HiGHS ends; by default ``beyond``.
     most
-        Variables of the largest model whose data fit in the memory of that method; None if the data are small.
+        Variables of the largest model whose data that method can hold in memory; None if the data are small.
     """
 
     variables: int
