@@ -240,7 +240,7 @@ def _solver(
 def _refuse_unknown_settings(
     left: Mapping[str, Any], model: Formulation, method: Method | None, solver: Adapter | None
 ) -> None:
-    """Refuse remaining settings that are neither solver options nor, except for a misspelling, parameters."""
+    """Refuse remaining settings that look like misspelt parameters, or that no solver takes as options."""
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
     for name in left:
         if name == "demand":

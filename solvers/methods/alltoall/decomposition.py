@@ -487,7 +487,7 @@ TREE_PACKING = Method(
         formulation.name
         in {"alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"}
     ),
-    parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for none"),),
+    parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit"),),
     run=run_tree_packing,
 )
 

@@ -169,7 +169,7 @@ def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
 STEPS = 100_000
 #: Steps of the first tries.
 QUICK = 20_000
-#: In the search, demands are rounded up to this fraction of the largest; most target loads that it tries.
+#: In the search, demands are rounded up to multiples of the largest over this number; most target loads tried.
 MOST_UNITS, TARGETS = 1e6, 8
 #: Branch and bound is used for matrices of at most this many nonzeros.
 MOST_NONZEROS = 400_000

@@ -15,7 +15,7 @@ hop level of the arc's head (flows next to a source are N/d times those far from
 1/r the squared norm of the row scaled by w. Every column has three entries and every row scaled in this way has norm 1,
 hence the operator's norm is at most :math:`\sqrt 3`, and :math:`\tau\sigma < 1/3` is safe for every instance.
 
-The dual converges long before the primal: at N = 1000 the lower bound on T* is within 1e-4 after about a hundred steps,
+The dual converges long before the primal: at N = 1000 the lower bound on T* is within 1e-4 after a few hundred steps,
 the upper bound of a repaired flow only after thousands. When the lower bound L has settled, the flows are therefore
 *polished*: the target of the loads is fixed at L (1 + tol/2), the objective is dropped, all duals are set to 0, and the
 same iteration searches for any flow below that target. This takes 20 to 200 steps.
