@@ -85,8 +85,8 @@ class Tree:
         Relative gap that counts as closed.
     tick
         Called before every node with (incumbent, bound, nodes, open nodes); raises TimeoutError to end the search.
-    found
-        Called with every better x.
+    on_incumbent
+        Called with every better x and its value.
     """
 
     def __init__(

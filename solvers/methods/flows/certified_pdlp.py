@@ -114,7 +114,7 @@ def value(time: float) -> float:
 
 
 def _with_column(csc: sp.csc_array, at: int, entries: F64) -> sp.csc_array:
-    """Return the CSC matrix with column ``at`` replaced by dense ``entries``."""
+    """Return the matrix ``csc`` with column ``at`` replaced by dense ``entries``."""
     import scipy.sparse as sp
 
     left, right = csc[:, :at], csc[:, at + 1 :]

@@ -222,15 +222,15 @@ LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
 
 
 class WiringSearch:
-    """The search on one problem.
+    """Search for the best wiring of one problem.
 
     Parameters
     ----------
     data, tol, seed
         Problem; relative gap that counts as closed; seed of the exchanges.
     tick
-        Called often; raises TimeoutError to end the search, and returns the seconds that are left.
-    found
+        Called often; raises TimeoutError to end the search, and returns the seconds left.
+    on_improvement
         Called with every better design.
     """
 

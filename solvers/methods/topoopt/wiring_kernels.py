@@ -310,7 +310,7 @@ def enumerate_wirings(
         Maximum load, or byte-hops if ``tax``, from which a wiring is ruled out.
     nodes
         Most nodes of this call.
-    kept, values, tally
+    wirings, values, tally
         Survivors as options of every server, ``(room, n)``, and their lower bounds, ``(room,)``; counters: survivors,
         nodes, complete wirings, those ruled out by lengths alone, ``(4,)``.
     """
