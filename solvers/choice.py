@@ -1,9 +1,9 @@
 """Choose how ``auto`` solves a task: the stated model, or a certified method where the model is too large.
 
-``auto`` builds the stated model and gives it to HiGHS wherever that is expected to take less than about ten seconds on
-two cores. :data:`LARGEST` has the largest such model of every formulation with a certified method, which solves larger
-instances from their data without building the model. Integer programs whose optimum is not proven by our own bounds
-when HiGHS ends, or when :data:`ATTEMPT_S` are over, are continued by the same method.
+``auto`` builds the stated model and passes it to HiGHS if that is expected to take less than about ten seconds on two
+cores. :data:`LARGEST` lists the largest such model of every formulation with a certified method, which solves larger
+instances from their data without building the model. The same method continues an integer program whose optimum our
+own bounds do not prove by the time HiGHS ends or :data:`ATTEMPT_S` seconds have passed.
 
 ``python -m opticoll.analysis.bench stated-models`` measures the figures behind :data:`LARGEST`.
 """
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     Size = Mapping[str, int]
 
-#: Terminations of a solver that has solved its problem.
+#: Terminations that mean the solver has solved its problem.
 ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
 
-#: Method for small integer programs that no method of their own proves optimal, and its time limit [s].
+#: Method for small integer programs whose formulation has no method that proves optimality, and its time limit [s].
 PROOF, PROOF_S = "certified-branching", 10.0
-#: Largest integer program from outside the package that it is tried on.
+#: Largest user-supplied integer program on which it is tried.
 OWN_VARIABLES, OWN_NONZEROS = 2_000, 20_000
 
 
@@ -54,9 +54,9 @@ class Largest:
     beyond
         Method for larger instances. None where it depends on the instance and the tolerance (:func:`_certified_flow`).
     proof
-        Method that proves the optimum where our bounds do not when HiGHS ends; by default ``beyond``.
+        Method that continues if our bounds do not prove the optimum when HiGHS ends; by default ``beyond``.
     most
-        Variables of the largest model whose data the method behind it can hold; None where the data are small.
+        Variables of the largest model whose data that method can hold in memory; None if the data are small.
     """
 
     variables: int
@@ -135,11 +135,11 @@ FIRST_ORDER, SCREENED = "certified-pdhg", "screened-lp"
 #: notes/benchmarks-pdhg.md.
 ORBIT, ORBIT_VARIABLES = "orbit-lp", 30_000
 
-#: The method for commodity flows that are larger, but for the paper's relaxation of them (``printed``).
+#: Method for larger commodity flows, except for the paper's relaxation of them (``printed``).
 DECOMPOSED = "master-child"
 
 #: Models of up to this many nonzeros are built in Pyomo, which is imported in half the time of CVXPY (0.4 s of 0.8 s),
-#: larger ones in CVXPY, which takes 1 us a nonzero to build and compile them (Pyomo 5 us).
+#: larger ones in CVXPY, which takes 1 us per nonzero to build and compile them (Pyomo 5 us).
 PYOMO_NONZEROS = 50_000
 
 
@@ -163,9 +163,9 @@ class Choice:
 def choose(
     model: Formulation, data: Any, task: Task, instance: object, parameters: Settings, *, sized: bool = True
 ) -> Choice:
-    """How ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
+    """Choose how ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
 
-    The size is unknown (``sized``) until the solution that the data depend on is available.
+    The size is known (``sized``) only once the solution that the data depend on is available.
     """
     largest = largest_of(model.name, parameters)
     beyond = None if largest is None else largest.beyond
@@ -196,7 +196,7 @@ def largest_of(name: str, parameters: Settings) -> Largest | None:
 
 
 def kind_of(instance: object) -> str:
-    """Name of what a method without a model works on."""
+    """Name for the data that a method without a model works on."""
     return "topology" if isinstance(instance, Topology) else "instance"
 
 
@@ -305,7 +305,7 @@ def joined(first: Run, second: Run, method: str) -> Run:
 
 
 def attempt_until(task: Task, deadline: float | None) -> float | None:
-    """When the attempt at the stated model ends, where a certified method can continue it."""
+    """Deadline of the attempt at the stated model, if a certified method can continue it."""
     if task.form is not None:
         return deadline
     if deadline is None:
@@ -315,7 +315,7 @@ def attempt_until(task: Task, deadline: float | None) -> float | None:
 
 
 def model_info(plan: Plan, outcome: Outcome, form: StandardForm | None, *, refuted: bool) -> ModelInfo:
-    """Whether the stated model was built, and why or why not."""
+    """Record of whether the stated model was built, and the reason."""
     choice = plan.choice
     if refuted:
         return ModelInfo(built=False, reason="a bound excludes every solution")

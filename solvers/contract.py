@@ -12,10 +12,10 @@ A test file for an adapter called ``mine``::
         misspelt = ("presolv", "presolve")     # a wrong option, and the one that the error must suggest
         bad_value = ("presolve", "perhaps")    # an option with a value that is refused
 
-An adapter without options leaves the last two out.
+An adapter without options omits the last two.
 
-The adapter solves all problems in one worker process, so many checks start one process. What the adapter does not
-declare in its :class:`~opticoll.solvers.adapters.interface.Capabilities` is skipped.
+The adapter solves all problems in one worker process, so the many checks start only one process. Tests of features that
+the adapter does not declare in its :class:`~opticoll.solvers.adapters.interface.Capabilities` are skipped.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def make(
 
 
 def mirrored(form: StandardForm) -> StandardForm:
-    """The equivalent problem with the opposite sense, whose optimum is the negative."""
+    """The equivalent problem with the opposite sense, whose optimum has the opposite sign."""
     sense: Any = "min" if form.sense == "max" else "max"
     return replace(form, cost=-form.cost, sense=sense, offset=-form.offset)
 
@@ -227,7 +227,7 @@ def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[s
 
 
 def _disagreement(name: str, form: StandardForm, seed: int) -> str:
-    """How the adapter differs from scipy on an LP, as text; empty if it does not."""
+    """Describe how the adapter differs from scipy on an LP; empty if it does not."""
     from scipy.optimize import linprog
 
     exact = adapter(name).capabilities.exact
@@ -305,7 +305,7 @@ def results(name: str, misspelt: str, bad_value: tuple[str, Any] | None) -> Resu
 class AdapterContract:
     """Tests of an adapter: subclass it in a test file with the name of the adapter and two wrong options.
 
-    By default the wrong option is one that no solver has, for which nothing need be suggested, and no value is tried.
+    By default the wrong option is one that no solver has, without a suggestion, and no invalid value is tried.
     """
 
     name: ClassVar[str]
@@ -326,7 +326,7 @@ class AdapterContract:
         if "broken" in outcome:
             pytest.fail(outcome["broken"]["reason"])
         if case not in outcome:
-            pytest.skip(f"{self.name} does not take this class of problems")
+            pytest.skip(f"{self.name} does not support this class of problems")
         return outcome[case]
 
     def needs(self, capability: str) -> None:
@@ -355,7 +355,7 @@ class AdapterContract:
 
     @pytest.mark.parametrize("case", [case for case in SOLVED if not PROBLEMS[case][0].is_mip])
     def test_duals_are_shadow_prices(self, case: str) -> None:
-        """Sign, complementary slackness and strong duality, by our arithmetic."""
+        """Sign, complementary slackness and strong duality, computed outside the solver."""
         self.needs("duals")
         form, known = PROBLEMS[case]
         got = self.result(case)
@@ -418,13 +418,13 @@ class AdapterContract:
             assert got["bound"] is None, got["bound"]
 
     def test_misspelt_option_suggests_the_closest(self) -> None:
-        """An option that does not exist is refused, with the nearest one."""
+        """An option that does not exist is refused, and the error suggests the closest one."""
         got = self.result("misspelt")
         assert got.get("error") == "BadOption", got
         assert all(name in got["text"] for name in self.misspelt), got["text"]
 
     def test_invalid_option_value_is_rejected(self) -> None:
-        """An invalid value is refused, with the name of the option."""
+        """An invalid value is refused, and the error names the option."""
         if self.bad_value is None:
             pytest.skip(f"{self.name}: the test names no option with an invalid value")
         got = self.result("bad-value")
@@ -459,7 +459,7 @@ class AdapterContract:
     def test_integer_problem_is_rejected_before_a_worker_starts(self) -> None:
         """An LP solver refuses integer columns."""
         if adapter(self.name).capabilities.mip:
-            pytest.skip(f"{self.name} takes integer problems")
+            pytest.skip(f"{self.name} supports integer problems")
         with pytest.raises(MethodMismatch, match="integer"):
             solve_isolated(knapsack(), self.name, SolveRequest())
 

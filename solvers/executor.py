@@ -1,8 +1,8 @@
 """Run independent jobs in this process, in local processes, or on a Dask cluster.
 
 ``map_unordered(function, items)`` yields ``(index, result)`` as jobs finish; a job that fails yields its exception
-in place of a result and does not affect the others. Functions and items must be picklable for everything but
-:class:`InProcess`, and functions must live in an importable module. Plug-ins go to the processes with every job.
+in place of a result and does not affect the others. Except for :class:`InProcess`, functions and items must be
+picklable, and functions must be defined in an importable module. Plug-ins are sent to the processes with every job.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class JobCrashed(OpticollError):
 
 
 class ClusterLost(OpticollError):
-    """The cluster that ran the jobs is gone."""
+    """The connection to the cluster that ran the jobs was lost."""
 
     exit_status = 3
 
@@ -47,14 +47,14 @@ class ClusterLost(OpticollError):
 class Executor(Protocol):
     """Runs independent jobs; a context manager that leaves no process behind, even after Ctrl-C.
 
-    ``jobs`` is how many it runs at a time; ``shares_files`` whether they can read the user's files.
+    ``jobs`` is the number it runs at a time; ``shares_files`` whether jobs can read the user's files.
     """
 
     shares_files: bool
 
     @property
     def jobs(self) -> int:
-        """How many jobs it runs at a time."""
+        """Number of jobs that run at a time."""
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -89,7 +89,7 @@ class Closing:
 
 
 class InProcess(Closing):
-    """One job after the other, in this process and in order."""
+    """Runs jobs one by one, in this process and in order."""
 
     jobs = 1
 
@@ -144,13 +144,13 @@ class LocalProcesses(Closing):
                 yield index, result
         finally:
             stop.set()
-            if any(thread.is_alive() for thread in threads):  # left early: the results of running jobs are not needed
+            if any(thread.is_alive() for thread in threads):  # closed early: results of running jobs are not needed
                 self._kill_running()
             for thread in threads:
                 thread.join()
 
     def _feed(self, todo: Any, results: Any, stop: threading.Event) -> None:
-        """Send one process its jobs; this thread starts it, since it ends with the thread that started it."""
+        """Send one process its jobs; the same thread starts it, because it ends with the thread that started it."""
         process: _Process | None = None
         while not stop.is_set():
             try:
@@ -248,7 +248,7 @@ class _Process:
             return self._pipe.recv()
         except (EOFError, OSError):
             self._process.wait()
-            msg = f"a job's process died (status {self._process.returncode}); the other jobs go on"
+            msg = f"a job's process died (status {self._process.returncode}); the other jobs continue"
             raise JobCrashed(msg) from None
 
     def kill(self) -> None:
@@ -349,8 +349,8 @@ class DaskCluster(Closing):
             versions: dict[str, str] = self._client.run(installed_version)
         except ModuleNotFoundError as error:
             msg = (
-                f"--dask {self.address}: a worker cannot import {error.name!r}: start the workers in an environment "
-                "with opticoll and its solvers, the same as here"
+                f"--dask {self.address}: a worker cannot import {error.name!r}: start the workers in the same "
+                "environment as this process, with opticoll and its solvers"
             )
             raise SolverUnavailable(msg) from error
         ours = installed_version()
@@ -369,7 +369,7 @@ class DaskCluster(Closing):
         Raises
         ------
         ClusterLost
-            If the scheduler is gone.
+            If the connection to the scheduler is lost.
         """
         from distributed import as_completed
 
@@ -411,11 +411,11 @@ class DaskCluster(Closing):
         except (CancelledError, OSError) as lost:
             raise self._lost(lost) from lost
         if isinstance(error, KilledWorker):
-            return JobCrashed(f"its worker died each time it was tried ({_line(error)}); the other jobs go on")
+            return JobCrashed(f"the job's worker died at every attempt ({_line(error)}); the other jobs continue")
         return error
 
     def _lost(self, error: BaseException) -> ClusterLost:
-        msg = f"the Dask scheduler {self.address} is gone ({_line(error)}); finished results are kept: start again"
+        msg = f"lost the Dask scheduler {self.address} ({_line(error)}); finished results are kept: start again"
         return ClusterLost(msg)
 
     def close(self) -> None:
@@ -435,7 +435,7 @@ def installed_version() -> str:
 
 
 def _scheduler(address: str) -> str:
-    """The scheduler's own address, out of a scheduler file if one is named."""
+    """The scheduler's address, read from a scheduler file if one is given."""
     if not address.endswith(".json"):
         return address
     import json
@@ -460,7 +460,7 @@ def _check_listening(address: str, place: str) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
             if protocol != "tls":
                 connection.settimeout(ANSWER_S)
-                if not connection.recv(1):  # both ends of a Dask connection speak first
+                if not connection.recv(1):  # both ends of a Dask connection send a greeting
                     raise ConnectionResetError("the connection was closed")  # noqa: EM101
     except (OSError, OverflowError) as error:
         msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
@@ -483,7 +483,7 @@ def make_executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     """
     if dask is not None:
         if jobs is not None:
-            msg = "--jobs and --dask exclude each other: the cluster has its own workers"
+            msg = "--jobs and --dask exclude each other: the cluster has its own number of workers"
             raise BadOption(msg)
         return DaskCluster(dask)
     return InProcess() if jobs is None or jobs == 1 else LocalProcesses(jobs)

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Task
     from opticoll.solvers.worker import Job
 
-#: Seconds between two looks at a worker, and between two attempts to end the work of a thread.
+#: Seconds between two polls of a worker, and between two attempts to interrupt a thread.
 _POLL_S, _AGAIN_S = 0.05, 1.0
-#: Seconds that reading and preparing an instance may take at least, that loading our modules takes at most beside the
-#: limit, and that analytic bounds may take after it.
+#: Seconds granted in any case to reading and preparing an instance, not counted while our modules are loaded (at most),
+#: and granted to analytic bounds after the limit.
 READING_S, LOADING_S, BOUNDS_S = 4.0, 2.0, 5.0
 _GIB = 2**30
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
@@ -101,9 +101,9 @@ def call_isolated(
     wall_limit_s, memory_limit_gib
         Wall-clock limit [s] and limit on the resident memory of the worker's whole process tree [GiB].
     threads
-        Written into the environment variables that thread pools read at start.
+        Written to the environment variables that thread pools read when they start.
     modules
-        What the worker imports before it takes the call; one that has imported them may be waiting.
+        Modules that the worker imports before the call; an idle worker that has imported them is reused.
     on_progress
         Called in this process, at most every 50 ms, with the latest report.
     stop
@@ -112,7 +112,7 @@ def call_isolated(
     Raises
     ------
     OpticollError
-        Typed errors of the function are raised here as the same class.
+        Typed errors of the function are raised here with the same class.
     """
     if stop is not None and stop.is_set():
         return Answer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
@@ -144,10 +144,10 @@ class LimitReached(BaseException):
 
 
 class OwnLimits:
-    """Limits on the work of this thread: a deadline, the growth of this process's memory, and a stop from outside.
+    """Limits on the work of this thread: a deadline, the memory of this process, and a stop event.
 
     Within the block, :class:`LimitReached` is raised between two steps of the interpreter; ``ending`` and ``message``
-    then say why. A call of compiled code is not interrupted.
+    then give the reason. A call of compiled code is not interrupted.
 
     Parameters
     ----------
@@ -187,20 +187,20 @@ class OwnLimits:
         if self._thread is not None:
             with self._lock:
                 self._done.set()
-            _raise_in(threading.get_ident(), None)  # it may be on its way
+            _raise_in(threading.get_ident(), None)  # one may be pending
 
     def _watch(self, thread: int) -> None:
         deadline, most_mb, stop = self._limits
         while not self._done.wait(_POLL_S):
             used = 0.0 if most_mb is None else own_memory_mb()
             late = 0.0 if deadline is None else time.monotonic() - deadline
-            had_its_time = time.process_time() - self._begun_s >= self._least_s or late > 10 * self._least_s
-            if late > 0 and had_its_time:
+            minimum_over = time.process_time() - self._begun_s >= self._least_s or late > 10 * self._least_s
+            if late > 0 and minimum_over:
                 self.ending, self.message = Termination.TIME_LIMIT, "the time limit was reached"
             elif most_mb is not None and used > most_mb:
                 self.ending = Termination.MEMORY_LIMIT
                 self.message = (
-                    f"this process alone has {used:.0f} MB, more than the {most_mb:.0f} MB that the memory limit allows"
+                    f"this process alone uses {used:.0f} MB, more than the {most_mb:.0f} MB of the memory limit"
                 )
             elif stop is not None and stop.is_set():
                 self.ending, self.message = Termination.INTERRUPTED, "stopped by its caller"
@@ -210,7 +210,7 @@ class OwnLimits:
                     with self._lock:
                         if not self._done.is_set():
                             _raise_in(thread, LimitReached)
-                    # Python ignores it in a destructor and in the callback of a weak reference.
+                    # Raise again: Python ignores the exception in destructors and in callbacks of weak references.
                     if self._done.wait(_AGAIN_S):
                         return
 
@@ -230,7 +230,7 @@ def _report_unraisable_but_limits() -> None:
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an error in another thread before its next step; None takes back one that has not been raised yet."""
+    """Raise an error in another thread before its next step; None cancels one that has not been raised yet."""
     import ctypes
 
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -238,12 +238,12 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
     )
 
 
-#: Part of the time limit that the usual solve has at most before an exact step, which has the rest.
+#: Largest share of the time limit for the floating-point solve before an exact step, which gets the rest.
 USUAL_PART = 0.5
 
 
 class Budget:
-    """Time and memory of a solve, from its start; before an exact step it has a part of the time limit."""
+    """Time and memory of a solve, from its start; before an exact step, only a part of the time limit."""
 
     def __init__(self, task: Task, stop: threading.Event | None) -> None:
         self.task, self.stop = task, stop
@@ -264,11 +264,11 @@ class Budget:
         return None if most is None else max(most - max(own_memory_mb() - self.base_mb, 0.0) * 1e6 / 2**30, 0.001)
 
     def reading(self) -> OwnLimits:
-        """The limits of reading and preparing; loading our own modules is allowed some time beside them."""
+        """The limits of reading and preparing an instance, with a minimum of processor time."""
         return self.own_limits(self.deadline, least_s=READING_S)
 
     def start_solving(self) -> None:
-        """Move the deadline by the time that loading our own modules may have taken."""
+        """Postpone the deadline by the time that loading our own modules may have taken."""
         if self.deadline is not None:
             self.deadline += min(time.monotonic() - self.started, LOADING_S)
 
@@ -299,8 +299,8 @@ class _Watch:
         return time.perf_counter() - self.start
 
     def run(self, job: Job) -> tuple[Termination | None, str]:
-        """Wait; returns why the job must be killed, or (None, "") when it has ended by itself."""
-        # Without a limit the first look can wait: a worker that ends before it states its own peak.
+        """Wait for the job; return why it must be killed, or (None, "") when it has ended by itself."""
+        # Without a limit the first poll can wait: a worker that ends before it reports its own peak.
         next_memory = 0.0 if self.memory_limit_mb else 4 * _POLL_S
         while True:
             ended = job.wait(_POLL_S)
@@ -349,19 +349,19 @@ def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, 
 
 
 def _diagnose(folder: Path, code: int, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
-    """Why a worker ended without an answer."""
+    """Determine why a worker ended without an answer."""
     log = _tail(folder / "log")
     if "failure" in answer:
         return Termination.ERROR, answer["failure"]
     if "memory" in answer or (limited and any(word in log for word in _OUT_OF_MEMORY)):
         limit = "the memory limit" if limited else "this machine's memory"
-        return Termination.MEMORY_LIMIT, f"an allocation was refused: beyond {limit}"
+        return Termination.MEMORY_LIMIT, f"a memory allocation failed: it would exceed {limit}"
     if code < 0:
         with suppress(ValueError):
             name = signal.Signals(-code).name
-            hint = " (perhaps the system ran out of memory)" if name == "SIGKILL" else ""
-            return Termination.CRASHED, f"the worker died by signal {-code} ({name}){hint}{_quoted(log)}"
-    return Termination.CRASHED, f"the worker ended with status {code} and no answer{_quoted(log)}"
+            hint = " (the system may have run out of memory)" if name == "SIGKILL" else ""
+            return Termination.CRASHED, f"the worker was killed by signal {-code} ({name}){hint}{_quoted(log)}"
+    return Termination.CRASHED, f"the worker ended with status {code} without an answer{_quoted(log)}"
 
 
 def _tail(path: Path, size: int = 2000) -> str:
@@ -402,7 +402,7 @@ def solve_isolated(
     form, adapter_name, request
         The problem, the solver's name, and the request.
     wall_limit_s
-        When the worker is killed; by default a little after ``request.time_limit_s``.
+        Wall-clock time [s] after which the worker is killed; by default a little after ``request.time_limit_s``.
     memory_limit_gib
         Limit on the memory of the worker's process tree [GiB].
     on_progress
@@ -413,7 +413,7 @@ def solve_isolated(
     Returns
     -------
     Outcome
-        Also when the worker was killed or crashed: then with the last incumbent and bound it reported.
+        If the worker was killed or crashed, with the last incumbent and bound that it reported.
 
     Raises
     ------
@@ -469,7 +469,7 @@ def _outcome(answer: Answer, adapter_name: str) -> Outcome:
 def solve_in_worker(
     arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Do the worker's side of :func:`solve_isolated`."""
+    """Solve in the worker; target of :func:`solve_isolated`."""
     request = SolveRequest(**{**arguments["request"], "warm_start": arrays.pop("warm_start", None)})
     form = assemble(arrays)
     start = time.perf_counter()
@@ -498,10 +498,9 @@ def solve_in_worker(
 def solve_here(
     form: StandardForm, adapter_name: str, request: SolveRequest, progress: Progress | None = None
 ) -> Outcome:
-    """Solve in this process: for code that already runs in a worker.
+    """Solve in this process, for code that already runs in a worker.
 
-    ortools and highspy cannot share a process, and nothing here enforces limits: elsewhere use
-    :func:`solve_isolated`.
+    Elsewhere use :func:`solve_isolated`: ortools and highspy cannot share a process, and nothing here enforces limits.
     """
     chosen = adapter(adapter_name)
     chosen.check(form, request)
@@ -561,7 +560,7 @@ def write_isolated(
 def write_in_worker(
     arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Do the worker's side of :func:`write_isolated`."""
+    """Write the file in the worker; target of :func:`write_isolated`."""
     form = assemble(arrays)
     lower, upper = rounded_bounds(form)
     form = replace(form, col_lower=lower, col_upper=upper)
@@ -578,7 +577,7 @@ def modules_of(adapter_name: str) -> tuple[str, ...]:
 
 @cache
 def probe(adapter_name: str) -> LicenceState:
-    """Whether a solver can be used here; tested in a worker, once per process."""
+    """Test in a worker whether a solver can be used here; cached for this process."""
     chosen = adapter(adapter_name)
     if not chosen.installed():
         return LicenceState(usable=False, state="not installed", remedy=chosen.install)
@@ -596,5 +595,5 @@ def probe(adapter_name: str) -> LicenceState:
 def probe_in_worker(
     arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Do the worker's side of :func:`probe`."""
+    """Probe the licence in the worker; target of :func:`probe`."""
     return asdict(adapter(arguments["adapter"]).probe_licence()), {}

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     Size = Mapping[str, int]
 
 GIB = 2**30
-#: Peak of building and compiling a model, by layer [bytes an entry].
+#: Peak of building and compiling a model, by layer [bytes per entry].
 BUILD = {"matrix": 45.0, "cvxpy": 90.0, "pyomo": 160.0}
-#: The compiled form, which stays with the caller while it is solved [bytes an entry].
+#: Size of the compiled form, which the caller keeps while it is solved [bytes per entry].
 KEPT = 20.0
-#: Peak of a solver's process [bytes an entry]; a solver that is not listed holds at least a copy of the matrix.
+#: Peak of a solver's process [bytes per entry]; a solver that is not listed holds at least a copy of the matrix.
 SOLVE = {
     "highs": 130.0, "highs-simplex": 150.0, "highs-ipx": 130.0, "highs-pdlp": 140.0, "glop": 190.0,
     "clarabel": 215.0, "pdlp": 80.0, "scip": 1000.0, "cp-sat": 200.0,
@@ -43,11 +43,11 @@ SOLVE_ON = {
     },
 }  # fmt: skip
 COPY = 20.0
-#: Needs up to this [bytes] are not compared with the available memory, which takes milliseconds to find out.
+#: Up to this need [bytes], the available memory is not determined, which would take milliseconds.
 NEGLIGIBLE = 4 * 2**20
 #: Per-commodity flows are dense arrays of at most this many entries (8 bytes each).
 MOST_ENTRIES = 200_000_000
-#: Peak of a method that builds no matrix [bytes a variable of the formulation's].
+#: Peak of a method that builds no matrix [bytes per variable of the formulation].
 PROCEDURES = {
     "column-generation": 16.0, "flow-decomposition": 16.0, "master-child": 16.0, "certified-pdhg": 40.0,
     "certified-pdlp": 300.0, "fptas": 32.0,
@@ -72,7 +72,7 @@ class Limit:
 
     @classmethod
     def of(cls, task: Task) -> Limit:
-        """The task's own limit, or what is left on this machine and in its container."""
+        """The task's own limit, or the memory available on this machine and in its container."""
         if task.memory_limit_gib is not None:
             return cls(task.memory_limit_gib * GIB, requested=True)
         return cls(available_bytes(), requested=False)
@@ -118,8 +118,8 @@ def refuse(
     model, size, spec
         The formulation, the size of its matrix, and the instance's name.
     form, method, solver
-        The layer the matrix is built in, the method, and the solver of the matrix. A method that builds no matrix
-        counts by its own need, where that is known.
+        The layer the matrix is built in, the method, and the solver of the matrix. For a method that builds no
+        matrix its own need is used, if known.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def _control_groups(processes: Path, groups: Path) -> Iterator[tuple[Path, str, 
         else:
             continue
         folder = top / path.strip("/")
-        for place in (folder, *folder.parents):  # where the path is not visible from inside, the root is our own
+        for place in (folder, *folder.parents):  # if the path is not visible in the container, the root is our group
             if place.is_dir():
                 yield place, limit, used
             if place == top:

@@ -1,7 +1,7 @@
 """Resolve a task to a plan: formulation, instance, method, adapter and every setting, before anything runs.
 
-The procedure of a method runs in a worker, to which the task is sent as JSON and arrays; the answer comes back the same
-way.
+The procedure of a method runs in a worker, to which the task is sent as JSON and arrays; the answer is returned in the
+same way.
 """
 
 from __future__ import annotations
@@ -103,16 +103,16 @@ def make_plan(
     task
         What to solve and how.
     instance
-        The task's instance where it has been parsed already.
+        The task's instance, if it has already been parsed.
     needed
-        The solution that the formulation takes as data, where it does.
+        The solution that the formulation takes as data, if any.
 
     Raises
     ------
     BadInput
         Unknown formulation, instance, form, parameter; an instance the formulation does not apply to.
     MethodMismatch
-        A method or solver that cannot take the formulation.
+        A method or solver that does not support the formulation.
     SolverUnavailable
         A solver whose package is not installed.
     TooLarge
@@ -137,7 +137,7 @@ def make_plan(
     _refuse_too_large(task, model, instance, parameters, form)
     data = prepared(model, instance, parameters, needed)
     if task.exact and model.derived is not None:
-        model.derived(data)  # refuses data that are not fractions
+        model.derived(data)  # raises an error for data that are not fractions
 
     sized = model.needs is None or needed is not None
     choice = choose(model, data, task, instance, parameters, sized=sized) if task.method == "auto" else None
@@ -209,7 +209,7 @@ def _refuse_unknown_method(name: str, model: Formulation) -> None:
     fitting = methods_for(model)
     if method is not None:
         options = ", ".join([*fitting, *(a for a in adapters())])
-        msg = f"method {name!r} does not take {model.name}; it can be solved by {options}"
+        msg = f"method {name!r} does not apply to {model.name}; it can be solved by {options}"
         raise MethodMismatch(msg)
     msg = f"no method or solver {name!r}; {nearest(name, [*fitting, *adapters(), 'auto'])}"
     raise MethodMismatch(msg)
@@ -218,7 +218,7 @@ def _refuse_unknown_method(name: str, model: Formulation) -> None:
 def _solver(
     model: Formulation, name: str, method: Method | None, method_parameters: Mapping[str, Any]
 ) -> Adapter | None:
-    """The adapter behind a method, after checking that it takes the problem class and is installed."""
+    """The adapter behind a method, after checking that it supports the problem class and is installed."""
     wanted = name if method is None else method_parameters.get("solver")
     if wanted is None:
         return None
@@ -226,11 +226,11 @@ def _solver(
     can = chosen.capabilities
     if model.problem == "MILP" and not can.mip and (method is None or method.run is None):
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip)
-        msg = f"{chosen.name} does not solve integer problems, and {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} does not solve integer problems, but {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if model.problem == "LP" and not can.lp:
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
-        msg = f"{chosen.name} does not solve continuous LPs, and {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} does not solve continuous LPs, but {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if not chosen.installed():
         raise SolverUnavailable(chosen.missing())
@@ -240,7 +240,7 @@ def _solver(
 def _refuse_unknown_settings(
     left: Mapping[str, Any], model: Formulation, method: Method | None, solver: Adapter | None
 ) -> None:
-    """Settings left over are options of the solver that gets the matrix; misspelt parameters are named in the error."""
+    """Refuse remaining settings that look like misspelt parameters, or that no solver takes as options."""
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
     for name in left:
         if name == "demand":
@@ -257,7 +257,7 @@ def _refuse_unknown_settings(
 
 @contextmanager
 def parameters_named(plan: Plan) -> Iterator[None]:
-    """Name the parameters in the error for an option that the solver does not have: one of them may be meant."""
+    """Add the parameters to the error for an unknown solver option, since the user may have meant one of them."""
     try:
         yield
     except BadOption as error:
@@ -273,7 +273,7 @@ def parameters_named(plan: Plan) -> Iterator[None]:
 
 
 def resume_key(task: Task) -> str:
-    """SHA-256 over everything that may change the answer or the time; studies resume by it."""
+    """SHA-256 of everything that may change the answer or the time; studies use it to resume."""
     return plan_key(task, make_plan(task))
 
 
@@ -304,9 +304,9 @@ def plan_key(task: Task, plan: Plan) -> str:
 
 
 def plugins_of(plan: Plan) -> dict[str, str]:
-    """The plug-ins that take part in a plan, with the SHA-256 of their source.
+    """The plug-ins that a plan uses, with the SHA-256 of their source.
 
-    A formulation that is neither of the package nor of a plug-in is listed by its name, with a digest of its code.
+    A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
     """
     model = plan.formulation
     data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
@@ -322,8 +322,8 @@ _READS = ("LOAD_GLOBAL", "LOAD_NAME")
 def code_digest(value: object) -> str:
     """SHA-256 of an object defined in a main script or a notebook, the same in every process.
 
-    Of its functions it holds the bytecode, the constants, and the values that they refer to; of functions of other
-    modules the source file. Objects that are neither functions nor plain data count by their text.
+    For its functions it covers the bytecode, the constants, and the values that they refer to; for functions of other
+    modules the source file. Objects that are neither functions nor plain data count by their representation.
     """
     content, seen = sha256(), set[int]()
 
@@ -376,7 +376,7 @@ def code_digest(value: object) -> str:
 
 
 def _names_in(code: CodeType) -> list[str]:
-    """Names of the globals that a function reads; attributes of the same names are not among them."""
+    """Names of the globals that a function reads, without attributes of the same names."""
     inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part)]
     return sorted({*(step.argval for step in get_instructions(code) if step.opname in _READS), *inner})
 
@@ -387,7 +387,7 @@ def rehearse_options(plan: Plan) -> None:
     Raises
     ------
     BadOption
-        As the solve itself would; an unavailable solver is reported when it is about to run.
+        As the solve itself would raise it; an unavailable solver is only reported when it is about to run.
     """
     if plan.adapter is not None and plan.options:
         options = tuple(sorted((name, str(value)) for name, value in plan.options.items()))
@@ -417,10 +417,10 @@ _SENT_APART = ("formulation", "instance")
 def send(task: Task, instance: Instance, needed: Mapping[str, NDArray[Any]] | None = None) -> tuple[Message, Arrays]:
     """JSON-able arguments and arrays that let a worker rebuild the task.
 
-    A formulation that has no name in other processes is sent with its code. An instance given by its spec is rebuilt
-    from it. One made in Python, of a family of the user's script, or read from a file is sent whole, since the file may
-    change. Settings that name files must be pinned; settings that hold data are sent whole. ``needed`` are the values
-    that the formulation takes as data, if any.
+    A formulation that is unknown to other processes is sent with its code. An instance given by its spec is rebuilt
+    from the spec. An instance made in Python, of a family of the user's script, or read from a file is sent whole,
+    since the file may change. Settings that name files must be pinned; settings that hold data are sent whole.
+    ``needed`` are the values that the formulation takes as data, if any.
     """
     data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
     arguments = {name: getattr(task, name) for name in task.__struct_fields__ if name not in _SENT_APART}
@@ -439,7 +439,7 @@ def send(task: Task, instance: Instance, needed: Mapping[str, NDArray[Any]] | No
 
 
 def _pickled(value: object) -> NDArray[np.uint8]:
-    """Only between our own processes, through a private folder: nothing else is ever unpickled."""
+    """Pickle a value for another of our own processes, through a private folder; nothing else is ever unpickled."""
     if not type(value).__module__.startswith("opticoll.") or isinstance(value, Formulation):
         import cloudpickle
 
@@ -472,7 +472,7 @@ def run_procedure(
 
     def save(answer: Answer, objective: float | None = None) -> None:
         values, named = _pack(answer)
-        # Whatever this report leaves out stays as an earlier one gave it.
+        # Fields that this report omits keep the values of an earlier one.
         changed = {name: value for name, value in values.items() if not (name.startswith("has_") and not value)}
         report({**changed, "objective": objective}, named)
 
@@ -483,7 +483,7 @@ def run_procedure(
     try:
         answer = plan.procedure.run(context)
     except TimeoutError:
-        answer = Answer(Termination.TIME_LIMIT, message="the time limit ran out between two steps of the method")
+        answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
     if not isinstance(answer, Answer):
         msg = f"method {plan.method!r}: run returned {type(answer).__name__}; return an Answer"
         raise BadInput(msg)

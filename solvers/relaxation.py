@@ -1,21 +1,21 @@
-"""Scaling of programs, so results do not depend on units; bounds from their linear relaxations.
+"""Scaling of programs, so that results do not depend on units; bounds from their linear relaxations.
 
-Scaling. An LP whose columns are bounded by nothing but 0 and infinity is homogeneous in (x, row bounds): with s the
-largest finite row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this,
-capacities of 1e-7 are lost in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
+Scaling. An LP whose column bounds are all 0 or infinite is homogeneous in (x, row bounds): with s the largest finite
+row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this, capacities of
+1e-7 are lost in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
 
-Where capacities are coefficients (load <= c T) a column of tiny ones is worse: solvers drop entries of 1e-9 and
-call what is left infeasible. A column of large ones is as bad: with demands of D bytes, F has the coefficient D and the
-duals are of the size 1 / D, which a solver's dual tolerance of 1e-7 does not tell from 0, so F = 0 passes for
-optimal. Such columns are measured in another unit, x_j = y_j / k_j with k_j a power of 2, and the objective in one in
-which its largest cost is about 1.
+If capacities are coefficients (load <= c T), a column of tiny ones is worse: solvers drop entries of 1e-9 and declare
+the remaining problem infeasible. A column of large ones is as bad: with demands of D bytes, F has the coefficient D and
+the duals have the size 1 / D, which a solver's dual tolerance of 1e-7 does not distinguish from 0, so F = 0 passes for
+optimal. Such columns are measured in another unit, x_j = y_j / k_j with k_j a power of 2, and the objective in a unit
+in which its largest cost is about 1.
 
-Every adapter gets the scaled matrix; x, duals, objective and bound come back in the units of the problem as stated.
+Every adapter gets the scaled matrix; x, duals, objective and bound are returned in the units of the stated problem.
 
 Bounds, and proofs of infeasibility. A branch-and-bound solver's bound cannot be checked, but the relaxation's row duals
-can: weak duality turns any of them into a bound (:func:`opticoll.solvers.verify.dual_bound`). Where only integer
-columns have costs, in whole multiples of some step, the bound is rounded to the next value that the objective can take;
-where that equals the incumbent, the incumbent is optimal.
+can: weak duality turns any of them into a bound (:func:`opticoll.solvers.verify.dual_bound`). If only integer columns
+have costs, and these are integer multiples of some step, the bound is rounded to the next value that the objective can
+take; if that equals the incumbent, the incumbent is optimal.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SMALLEST = 1e-8
 
 
 def scaling_steps(form: StandardForm) -> list[Reformulation]:
-    """The reformulations that bring a problem to unit rows and columns, in order; none where it has them."""
+    """The reformulations that scale a problem's rows and columns, in order; none if they are well scaled."""
     steps: list[Reformulation] = []
     for unit in (unit_rows, unit_integers, unit_columns):
         step = unit(steps[-1].form if steps else form)
@@ -71,8 +71,8 @@ def solve_scaled(
     """Solve a problem through its reformulations; outcome and progress are of ``form`` itself.
 
     ``steps`` are by default :func:`scaling_steps`. ``in_process`` solves in this process, without limit on memory. The
-    other parameters, and what is raised, are those of :func:`opticoll.solvers.isolation.solve_isolated`. A warm start
-    cannot be converted.
+    other parameters and the errors are those of :func:`opticoll.solvers.isolation.solve_isolated`. A warm start cannot
+    be converted.
     """
     assert request.warm_start is None
     chain = scaling_steps(form) if steps is None else steps
@@ -97,10 +97,10 @@ def solve_scaled(
 
 
 def unit_rows(form: StandardForm) -> Reformulation | None:
-    """The linear program with row bounds of at most 1 in size; None where it has them, and for integer programs.
+    """The linear program with row bounds of at most 1 in size; None if it needs no scaling, or has integer columns.
 
-    The unit is the largest row bound, or the largest column bound where rows have none but 0. A program with other
-    column bounds than 0 and infinity stays as it is where that lies between TINY and LARGE.
+    The unit is the largest row bound, or the largest column bound if all row bounds are 0. A program with column bounds
+    other than 0 and infinity is left unchanged if the unit lies between TINY and LARGE.
     """
     rows, columns = (
         np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0)
@@ -134,10 +134,10 @@ def _with_values(outcome: Outcome, value: Callable[[float], float]) -> Outcome:
 
 
 def unit_integers(form: StandardForm) -> Reformulation | None:
-    """The integer program with smaller coefficients in the rows where those of integer columns exceed LARGE, else None.
+    """The integer program with rows scaled down if coefficients of integer columns exceed LARGE; None if none do.
 
-    A row with a continuous column that occurs in other rows too stays as it is: where a large coefficient only switches
-    a row off, the others would be lost in the tolerance.
+    A row with a continuous column that also occurs in other rows is left unchanged: if a large coefficient only
+    switches a row off, the others would be lost in the tolerance.
     """
     import scipy.sparse as sp
 
@@ -169,9 +169,9 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
 
 
 def unit_columns(form: StandardForm) -> Reformulation | None:
-    """The problem with continuous columns of coefficients near 1 where they were all tiny or some large, else None.
+    """The problem with continuous columns rescaled if their coefficients are all tiny or some are large, else None.
 
-    None also where the objective's largest cost lies between TINY and LARGE.
+    None also if the objective's largest cost lies between TINY and LARGE.
     """
     size = abs(form.A)
     largest, smallest = np.zeros(form.cost.size), np.zeros(form.cost.size)
@@ -207,15 +207,15 @@ def unit_columns(form: StandardForm) -> Reformulation | None:
     return Reformulation(scaled, recover, value)
 
 
-#: A bound this little beyond an attainable value, in steps, counts as that value. It only weakens the bound: solvers
-#: accept columns this far from whole numbers, and their values must not contradict it.
+#: A bound beyond an attainable value by at most this part of a step counts as that value. This only weakens the bound:
+#: solvers accept columns this far from integers, and their values must not contradict it.
 ROUND_OFF = Fraction(1, 10**6)
-#: The LP solver that provides the duals; which one does not matter for their proof.
+#: The LP solver that provides the duals; the proof does not depend on it.
 SOLVER = "highs"
 
 
 def objective_step(form: StandardForm) -> float | None:
-    """The step of the objective, if every solution's value is ``offset`` plus a whole multiple of one; else None."""
+    """A step such that every solution's value is ``offset`` plus an integer multiple of it; None if unknown."""
     assert form.integer is not None
     priced = np.flatnonzero(form.cost)
     costs = form.cost[priced]
@@ -231,7 +231,7 @@ def objective_step(form: StandardForm) -> float | None:
 
 
 def rounded(form: StandardForm, bound: float) -> float:
-    """A bound on the objective, moved to the next value that the objective can take; in exact arithmetic."""
+    """Round a bound to the next value that the objective can take, in exact arithmetic."""
     step = objective_step(form)
     if step is None or not np.isfinite(bound):
         return bound
@@ -243,14 +243,14 @@ def rounded(form: StandardForm, bound: float) -> float:
 
 
 def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> str | None:
-    r"""Proof that not even the relaxation has a solution, as text; None if none is found in time.
+    r"""Describe a proof that not even the relaxation has a solution; None if none is found in time.
 
-    The least total violation of the rows,
+    The smallest total violation of the rows,
 
     .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
 
-    with x within its bounds is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; above
-    :data:`opticoll.solvers.verify.FEASIBLE` there is no solution.
+    with x within its bounds, is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; if that
+    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution.
     """
     import scipy.sparse as sp
 
@@ -270,7 +270,7 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
 
 
 def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:
-    """Solve the relaxation and recompute its bound from the duals; None if there is none in time."""
+    """Solve the relaxation and recompute its bound from the duals; None if none is found in time."""
     relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool))
     outcome = solve_scaled(relaxed, SOLVER, request, memory_limit_gib=memory_limit_gib)
     if outcome.row_duals is None:

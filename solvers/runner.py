@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "export", "resume_key", "solution_document", "solve"]
 
-#: A raw solution whose worst violation is below this is kept as it is; above, it is repaired if it can be.
+#: A raw solution with a worst violation above this is repaired if possible.
 EXACT = 1e-9
 
 
@@ -113,11 +113,11 @@ def solve(
     Raises
     ------
     BadInput
-        For anything that can be refused before solving, and for unknown solver options.
+        For any input that can be refused before solving, and for unknown solver options.
     SolverUnavailable
         If the solver's package or licence is missing, or the licence is too small.
     TooLarge
-        If it cannot fit in the memory limit or in the available memory; nothing has been started.
+        If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
     with solver_log.streamed(log):
         run = _solve(task, None, on_progress, stop, Budget(task, stop))
@@ -168,7 +168,7 @@ def _continued(
     stop: threading.Event | None,
     budget: Budget,
 ) -> Run:
-    """Continue with another method where the optimum of the stated model is not proven."""
+    """Continue with another method after a run that did not prove the optimum of the stated model."""
     task, old = first.task, first.record
     if deadline is None and method == PROOF:
         deadline = time.monotonic() + PROOF_S
@@ -201,12 +201,12 @@ def _solve_needed(
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
 ) -> Run | None:
-    """Solve the formulation whose solution is this one's data, if any.
+    """Solve the formulation whose solution the task's formulation takes as data, if any.
 
     Raises
     ------
     NoSolution
-        If that has no verified solution within the limits.
+        If no verified solution of it is found within the limits.
     """
     model = formulation(task.formulation)
     name = model.needs
@@ -215,7 +215,7 @@ def _solve_needed(
     parameter = METHOD_PARAMETERS.get(model.name)
     method = "auto" if parameter is None else str(plan.parameters[parameter])
     shared = shared_parameters(model, plan.parameters)
-    exact = task.exact and formulation(name).problem == "LP"  # the others' data are whole numbers
+    exact = task.exact and formulation(name).problem == "LP"  # other formulations have integer solutions
     basis = msgspec.structs.replace(
         task, formulation=name, method=method, form=None, settings=shared, repetition=0, exact=exact
     )
@@ -235,7 +235,7 @@ def export(
     form: str | None = None,
     settings: Settings | None = None,
 ) -> None:
-    """Write the matrix of a formulation on an instance as MPS or LP, with the names of its docstring, or of its file.
+    """Write the matrix of a formulation on an instance as MPS or LP, with the names in its docstring or its own file.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def export(
         msg = f"export: {path.name} must end in .mps or .lp"
         raise BadInput(msg)
     if not path.parent.is_dir():
-        msg = f"export: the folder {path.parent} does not exist; make it first"
+        msg = f"export: the folder {path.parent} does not exist; create it first"
         raise BadInput(msg)
     task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
     value = instance_of(task)
@@ -261,7 +261,7 @@ def export(
 
 
 def run_in_worker(arguments: dict[str, Any], arrays: Arrays, report: Report) -> tuple[dict[str, Any], Arrays]:
-    """Target of :func:`opticoll.solvers.isolation.call_isolated`: run a method's procedure."""
+    """Run a method's procedure; target of :func:`opticoll.solvers.isolation.call_isolated`."""
     return run_procedure(arguments, arrays, report, solve)
 
 
@@ -306,7 +306,7 @@ class _Work:
     # Solving
 
     def solve_matrix(self) -> None:
-        """Build, compile, and hand the matrix to the adapter, through the reformulation if there is one."""
+        """Build and compile the model, and pass the matrix to the adapter, through a reformulation if there is one."""
         plan, task = self.plan, self.task
         assert plan.adapter is not None
         begun = time.monotonic()
@@ -335,7 +335,7 @@ class _Work:
         self.times["build_s"], self.times["compile_s"] = built - start, compiled - built
         left = None if self.deadline is None else self.deadline - compiled
         if left is not None and left <= 0:
-            self.outcome = Outcome(Termination.TIME_LIMIT, message="the limit was spent on building the model")
+            self.outcome = Outcome(Termination.TIME_LIMIT, message="the time limit was used up by building the model")
             return
         request = SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options))
         with parameters_named(plan):
@@ -360,7 +360,7 @@ class _Work:
             self._prove_infeasible()
 
     def _prove_infeasible(self) -> None:
-        """Look for a proof of the solver's claim that there is no solution."""
+        """Try to prove the solver's claim that there is no solution."""
         assert self.form is not None
         start = time.monotonic()
         left = None if self.deadline is None else self.deadline - start
@@ -369,7 +369,7 @@ class _Work:
             self.infeasible_by = infeasibility(self.form, request, self.budget.memory_left_gib())
             self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
         if self.infeasible_by is None:
-            self.outcome.message += " only the solver says that there is no solution; this is not verified"
+            self.outcome.message += " only the solver claims that there is no solution; this is not verified"
 
     def call_procedure(self) -> None:
         """Run a method's procedure in a separate worker."""
@@ -419,7 +419,7 @@ class _Work:
         formulation, task = self.plan.formulation, self.task
         bounds = self._all_bounds(objective)
         bound = verify.tightest(bounds, formulation.sense)
-        if self.analytic is None and formulation.closed_forms is not None:  # else among the bounds already
+        if self.analytic is None and formulation.closed_forms is not None:  # otherwise already among the bounds
             exact = formulation.closed_forms(self.plan.data)
         else:
             exact = []
@@ -456,7 +456,7 @@ class _Work:
         return Run(task, record, self.values, self.duals, self.plan, self.analytic, needed)
 
     def _verify(self) -> tuple[float | None, bool]:
-        """Check the values, repaired where a repair exists and is needed."""
+        """Check the values, after a repair if one exists and is needed."""
         formulation, data = self.plan.formulation, self.plan.data
         if self.values is None:
             return None, False
@@ -468,7 +468,7 @@ class _Work:
             return None, False
         raw = verify.residuals(formulation, data, self.values)
         worst, on_matrix = max(raw.values(), default=0.0), self._on_matrix()
-        # The matrix is in its own unit: a violation that is negligible here may be too large for a column there.
+        # Matrix violations are relative to other sizes: a violation negligible in ``raw`` may be too large there.
         good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
         if not good and formulation.repair is not None:
             repaired = formulation.repair(data, self.values)
@@ -482,12 +482,12 @@ class _Work:
         return verify.objective(formulation, data, self.values), verified
 
     def _on_matrix(self) -> dict[str, float]:
-        """Violations of the compiled matrix by the values; none where there is no matrix, or they do not fit it."""
+        """Violations of the compiled matrix by the values; none if there is no matrix or the values do not fit it."""
         x = None if self.form is None or self.values is None else verify.pack(self.form, self.values)
         return {} if self.form is None or x is None else verify.matrix_violations(self.form, x)
 
     def _all_bounds(self, objective: float | None) -> list[Bound]:
-        """All recomputed bounds: from duals first, analytic ones where those leave a gap."""
+        """All recomputed bounds: from duals, and analytic ones if those leave a gap."""
         formulation, data = self.plan.formulation, self.plan.data
         result = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:
@@ -513,7 +513,7 @@ class _Work:
         return result
 
     def _analytic_bounds(self) -> list[Bound]:
-        """The analytic bounds, unless they take longer than the limit and a few seconds."""
+        """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
         stopped = self.stop is not None and self.stop.is_set()
         deadline = time.monotonic() if stopped else self.deadline
         limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)

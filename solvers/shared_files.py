@@ -1,10 +1,10 @@
 """Files that processes share: atomic writing and locks, and private folders of a worker.
 
-This works also on a file system that several machines share.
+This also works on a file system that several machines share.
 
-A file is written under a temporary name in its own folder and then
-renamed (:func:`rewrite`) or linked (:func:`publish`) to its name, so readers never see a part of it. ``link``
-fails if the name exists, also between machines, so exactly one of several writers succeeds.
+A file is written under a temporary name in its own folder and then renamed (:func:`rewrite`) or linked
+(:func:`publish`) to its name, so readers never see a partial file. ``link`` fails if the name exists, also between
+machines, so exactly one of several writers succeeds.
 
 The system releases an advisory lock when its holder dies. On a file system without locks, every claim succeeds: a claim
 only avoids duplicate work.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Arrays = Mapping[str, NDArray[Any]]
-    #: Where an array is: file, first byte, type, shape.
+    #: Location of an array: file, first byte, type, shape.
     Place = tuple[str, int, str, tuple[int, ...]]
 
 
@@ -52,16 +52,16 @@ SYNC_S = 1.0
 
 
 class AlreadyStored(Exception):
-    """The name is taken: another writer has published it first."""
+    """The file already exists, because another writer published it first."""
 
 
 def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Create ``path`` with what ``write`` writes, complete and flushed to disk.
+    """Create ``path`` with the content that ``write`` writes, complete and flushed to disk.
 
     Raises
     ------
     AlreadyStored
-        If ``path`` exists; it is left as it is.
+        If ``path`` exists; it is not changed.
     BadInput
         If the folder cannot be written.
     """
@@ -83,9 +83,9 @@ def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None], *, durable: bool = True) -> None:
-    """Replace the content of ``path``, given or written by a function: readers see the old file or the new one.
+    """Replace the content of ``path``, given or written by a function; readers see either the old or the new file.
 
-    ``durable`` flushes it to the disk first, so it also survives a crash of the machine.
+    ``durable`` flushes it to disk first, so that it also survives a crash of the machine.
     """
     temporary = _temporary(path.parent)
     try:
@@ -110,7 +110,7 @@ def _link(temporary: Path, path: Path) -> None:
     try:
         os.link(temporary, path)
     except OSError as error:
-        # A network file system may carry out a link and lose the answer: two names then mean that we won.
+        # A network file system may carry out a link but lose the reply: two names then mean that it succeeded.
         if temporary.stat().st_nlink == 2:
             return
         if isinstance(error, FileExistsError):
@@ -139,11 +139,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path, *, stale_s: float = STALE_S) -> int:
-    """Remove temporary files that writers left behind ``stale_s`` seconds ago or more; their number."""
+    """Remove temporary files that writers abandoned at least ``stale_s`` seconds ago; return their number."""
     removed = 0
     oldest = time.time() - stale_s
     for path in folder.glob(f"{TEMPORARY}*"):
-        with suppress(OSError):  # another process may sweep too
+        with suppress(OSError):  # another process may remove it first
             if path.stat().st_mtime <= oldest:
                 path.unlink()
                 removed += 1
@@ -167,7 +167,7 @@ def claim(path: Path) -> Iterator[bool]:
         yield True
     finally:
         with suppress(OSError):
-            path.unlink()  # while it is still ours
+            path.unlink()  # while we still hold the lock
         os.close(descriptor)
 
 
@@ -185,7 +185,7 @@ def _lock(path: Path) -> int | None:
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Lock an open file: False if another process holds the lock, None if the file system has no locks."""
+    """Lock an open file; return False if another process holds the lock, None if the file system has no locks."""
     if fcntl is None:
         return None
     try:
@@ -206,10 +206,10 @@ def _is_current(path: Path, descriptor: int) -> bool:
 
 PREFIX = "opticoll-"
 NESTED = "OPTICOLL_SCRATCH"
-"""Environment variable: the folder of the enclosing worker, so nested folders are removed with it."""
+"""Environment variable with the folder of the enclosing worker, so that nested folders are removed with it."""
 
 _MIB = 2**20
-#: Size of files of arrays that are mapped rather than read, and what the places of arrays are multiples of [bytes].
+#: File size from which arrays are mapped rather than read, and alignment of arrays in a file [bytes].
 _MAPPED_BYTES, _ALIGNED = 2**20, 64
 _SWEEP_AGE_S = 60.0
 
@@ -228,7 +228,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_arrays(folder: Path, arrays: Arrays, tag: str) -> dict[str, Place]:
-    """Save named arrays in one file; returns where each is.
+    """Save named arrays in one file and return the location of each.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def write_arrays(folder: Path, arrays: Arrays, tag: str) -> dict[str, Place]:
         for name, array in arrays.items():
             whole = np.asarray(array, order="C")
             if whole.dtype.hasobject or whole.dtype.names:
-                msg = f"array {name!r} has the type {whole.dtype}; only numbers, truth values and text can be sent"
+                msg = f"array {name!r} has the type {whole.dtype}; only numbers, booleans and strings can be sent"
                 raise TypeError(msg)
             target.write(bytes(-target.tell() % _ALIGNED))
             places[name] = (file, target.tell(), whole.dtype.str, whole.shape)
@@ -252,7 +252,7 @@ def write_arrays(folder: Path, arrays: Arrays, tag: str) -> dict[str, Place]:
 
 
 def read_arrays(folder: Path, places: Mapping[str, Place], *, mapped: bool = False) -> dict[str, NDArray[Any]]:
-    """Load arrays from where :func:`write_arrays` put them, read-only if ``mapped``: large files stay on disk."""
+    """Load the arrays that :func:`write_arrays` saved; if ``mapped``, read-only and large files stay on disk."""
     files = {file: _bytes_in(folder / file, mapped=mapped) for file, *_ in places.values()}
     arrays = {}
     for name, (file, start, kind, shape) in places.items():
@@ -272,8 +272,8 @@ def _bytes_in(path: Path, *, mapped: bool) -> NDArray[np.uint8]:
 class Report:
     """The progress of a worker, which the parent can read even after the worker has died.
 
-    New values and arrays replace earlier ones of the same name and leave the others: a new bound keeps the incumbent.
-    Callable from any thread of the solver.
+    New values and arrays replace earlier ones of the same name; the others remain, so a new bound keeps the incumbent.
+    May be called from any thread of the solver.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -303,7 +303,7 @@ def read_progress(
 ) -> tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None:
     """Read the last report if its serial is above ``after``: serial, values, arrays; else None.
 
-    ``mapped`` leaves the arrays on file, for callers that may not look at them.
+    ``mapped`` leaves the arrays on disk, for callers that may not read them.
     """
     for _ in range(20):
         state = read_json(folder / "progress.json")
@@ -326,7 +326,7 @@ def scratch_folder(size_bytes: int) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():  # a dying worker may have written once more meanwhile
+        if folder.exists():  # a dying worker may have written another file meanwhile
             time.sleep(0.05)
             shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
@@ -346,7 +346,7 @@ def _place(size_bytes: int) -> str | None:
 
 
 def _folder_lock(folder: Path) -> int | None:
-    """Lock a folder until the descriptor is closed; None if another process holds it or there are no locks."""
+    """Lock a folder until the descriptor is closed; None if another process holds the lock or there are no locks."""
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     if try_lock(handle):
         return handle
@@ -372,7 +372,7 @@ def _sweep() -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON for values that solvers return: numpy scalars, paths, enumerations."""
+    """Convert values that solvers return to JSON: numpy scalars, paths, enumerations."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FORMAT = "opticoll-solution/1"
 #: Largest solution file that is read [bytes].
 MAX_BYTES = 1 << 30
-#: Parameters of formulations that a schedule is timed with.
+#: Parameters of formulations that determine the time of a schedule.
 SCHEDULE_SETTINGS = ("alpha", "beta")
 
 
@@ -48,10 +48,10 @@ def solution_document(run: Run) -> dict[str, Json]:
     """The verified solution of a run as a JSON-able document.
 
     ``values`` (and ``needed``, the solution that this one took as data) hold named arrays in coordinate form:
-    ``shape``, and for the non-zeros ``index`` (one list of integers an entry) and ``value``; ``duals`` are what
-    proved the bound, where there are any. ``arcs`` names the arcs that flow indices count:
-    ``[tail, head, capacity]`` each; ``vertices`` is their number. ``terminals``, ``labels`` and ``capacity_unit`` of a
-    topology follow where they are not the default.
+    ``shape``, and for the nonzeros ``index`` (one list of integers per entry) and ``value``; ``duals`` are those that
+    proved the bound, if any. ``arcs`` lists the arcs that flow indices refer to, ``[tail, head, capacity]`` each;
+    ``vertices`` is the number of vertices. ``terminals``, ``labels`` and ``capacity_unit`` of a topology are included
+    if they are not the default.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def solution_document(run: Run) -> dict[str, Json]:
         If the run has no verified solution.
     """
     if run.values is None or not run.verified or run.plan is None:
-        msg = f"no solution to write: the run ended with {run.termination} and nothing verified"
+        msg = f"no solution to write: the run ended with {run.termination} and no verified solution"
         raise BadFile(msg)
     instance = run.plan.instance
     document: dict[str, Any] = {
@@ -105,14 +105,14 @@ def check(
 ) -> CheckRecord:
     """Verify an external solution of a formulation on an instance or its spec.
 
-    The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file for
-    another one is refused. From the file come the values, and duals, whose bound is recomputed.
+    The problem is given by the instance and ``settings``, the parameters of the formulation by name. A file for another
+    problem is refused. Values are read from the file, and duals, from which the bound is recomputed.
 
     Returns
     -------
     A record: formulation, instance, instance_hash, settings, verified, violations, objective, reason (why it is
     refused: the worst block and its violation), claimed (the objective that the file states), bound and bound_source
-    (recomputed from the file's duals, else None), and notes, a list of sentences on what was left unused.
+    (recomputed from the file's duals, else None), and notes, a list of sentences on what was ignored.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def check(
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
     elif wrong_claim:
-        reason = f"the file claims objective {claimed}, its values have {objective!r}"
+        reason = f"the file claims objective {claimed}, but its values have {objective!r}"
     if bound is not None:
         notes.append(f"the bound was recomputed from the file's duals ({bound.reason})")
     elif document.get("bound") is not None:
@@ -178,7 +178,7 @@ def check(
 
 @dataclass(frozen=True)
 class StatedSolution:
-    """A solution from a document, checked: data of the model, values, those of the needed solution, duals, and verdict.
+    """A checked solution from a document: data of the model, values, those of the needed solution, duals and verdict.
 
     ``bound`` is recomputed from the duals; None without any.
     """
@@ -250,7 +250,7 @@ def recomputed_violations(
     values: Mapping[str, NDArray[np.float64]],
     needed: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> dict[str, float]:
-    """Worst violation of every block by the values, and by those of the needed solution, whose blocks are prefixed."""
+    """Worst violation of every block by the values and by those of the needed solution, whose blocks are prefixed."""
     violations: dict[str, float] = {}
     if model.needs is not None and needed is not None:
         basis = formulation(model.needs)
@@ -266,7 +266,7 @@ def _basis_data(model: Formulation, instance: Instance, parameters: Mapping[str,
 
 
 def shared_parameters(model: Formulation, parameters: Settings) -> dict[str, Setting]:
-    """The demand of a formulation that takes its data from another one, for that one; nothing if it is the default."""
+    """The demand that a formulation passes on to the one it takes its data from; empty if it is the default."""
     if model.needs is None or parameters.get("demand") in (None, UNIFORM):
         return {}
     known = {parameter.name for parameter in formulation(model.needs).parameters}
@@ -279,7 +279,7 @@ def _refuse_other_problem(model: Formulation, instance: Instance, document: Mapp
     Raises
     ------
     BadFile
-        With both names of it.
+        The message states both names.
     """
     theirs = document.get("formulation")
     if theirs != model.name:
@@ -293,7 +293,7 @@ def _refuse_other_problem(model: Formulation, instance: Instance, document: Mapp
         msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --solution`"
         raise BadFile(msg)
     if spec == instance.spec:
-        msg = f"{path}: is a solution for other data of the same name, {ours}; solve the instance again"
+        msg = f"{path}: is a solution for different data of the same name, {ours}; solve the instance again"
         raise BadFile(msg)
     msg = f"{path}: is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for"
     raise BadFile(msg)
@@ -302,12 +302,12 @@ def _refuse_other_problem(model: Formulation, instance: Instance, document: Mapp
 def _refuse_other_settings(
     model: Formulation, parameters: Mapping[str, Any], stated: Any, path: Path, instance: Any
 ) -> None:
-    """Refuse a file that is for other parameters; those that it does not mention are not compared.
+    """Refuse a file for other parameters; parameters that the file does not state are not compared.
 
     Raises
     ------
     BadFile
-        With both values of each, and what to write on the command line.
+        The message states both values of each, and what to write on the command line.
     """
     if stated is None:
         return
@@ -321,9 +321,9 @@ def _refuse_other_settings(
             separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
             for separator, prefix, values in ((", ", "", theirs), (", ", "", parameters), (" ", "--set ", theirs))
         )
-        if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the text only names
+        if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the setting only names
             remedy = "the same demand, as data or as a file"
-        msg = f"{path}: is a solution for {contained}, and {requested} is asked for; to check it as that, give {remedy}"
+        msg = f"{path}: is a solution for {contained}, but {requested} was requested; to check it, use {remedy}"
         raise BadFile(msg)
 
 
@@ -340,7 +340,7 @@ def _written(value: Any) -> str:
 def _stated_duals(
     model: Formulation, data: Any, document: Mapping[str, Any], path: Path
 ) -> dict[str, NDArray[np.float64]] | None:
-    """The duals in a document from which the formulation computes a bound; None if there are none."""
+    """The duals in a document from which the formulation can compute a bound; None if there are none."""
     duals = document.get("duals")
     if duals is None or model.certify is None or model.dual_arrays is None:
         return None
@@ -415,7 +415,7 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
     data = prepared(model, instance, parameters)
     result = read_sol(path)
     if not result.solved:
-        msg = f"{where} holds no solution (status {result.status or 'unknown'}); name one with values"
+        msg = f"{where} contains no solution (status {result.status or 'unknown'}); name a file with values"
         raise BadFile(msg)
     program = instance if isinstance(instance, MatrixProgram) else None
     form = compile_built(model, model.build["matrix" if program is not None else model.forms[0]](data))
@@ -439,7 +439,7 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
     elif result.objective is not None:
         scale = max(abs(objective), abs(result.objective), 1.0)
         if abs(objective - result.objective) > FEASIBLE * scale:
-            reason = f"the file claims objective {result.objective}, its values have {objective!r}"
+            reason = f"the file claims objective {result.objective}, but its values have {objective!r}"
     bound = None
     if result.duals is not None and not form.is_mip:
         y = np.zeros(len(rows))
@@ -494,20 +494,20 @@ def check_schedule(
 ) -> CheckRecord:
     """Execute an external schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
 
-    Of the formulation's parameters a schedule takes only ``alpha`` and ``beta``, the cost of a step and a shard, and
-    ``demand`` and ``root``, which must be those of the schedule.
+    Only these parameters of the formulation apply to a schedule: ``alpha`` and ``beta``, the cost of a step and a
+    shard, and ``demand`` and ``root``, which must be those of the schedule.
 
     Returns
     -------
-    The record of :func:`check`; ``schedule`` in it holds the reason's key and the first violated rank, chunk and step;
-    ``objective`` is the time of the schedule.
+    The record of :func:`check`; its ``schedule`` contains the key of the reason and the first violated rank, chunk and
+    step; ``objective`` is the time of the schedule.
 
     Raises
     ------
     BadFile
         If the file is malformed, too large, or for another instance; also for a formulation that has no schedules.
     BadInput
-        For other settings than those.
+        For other settings.
     """
     from opticoll.formulations.schedules import schedule_json
 
@@ -516,7 +516,7 @@ def check_schedule(
         raise BadFile(msg)
     for name in settings or {}:
         if name not in (*SCHEDULE_SETTINGS, "demand", "root"):
-            msg = f"{path}: is a schedule, which is executed as it is: --set {name}=... has no meaning; leave it out"
+            msg = f"{path}: is a schedule, which is executed as stated: --set {name}=... has no effect; omit it"
             raise BadInput(msg)
     parameters = read_parameters(model.parameters, settings or {}, model.name)
     cost = {name: float(parameters[name]) for name in SCHEDULE_SETTINGS if name in parameters}
@@ -529,7 +529,7 @@ def check_schedule(
             document, path, instance, collective, traffic=traffic, root=root, **cost
         )
     else:
-        msg = f"{path}: schedules are checked on topologies, and {instance.spec} is not one"
+        msg = f"{path}: schedules are checked on topologies, but {instance.spec} is not one"
         raise BadFile(msg)
     violations = {} if verdict.valid else {verdict.reason: None}
     record = check_record(model, instance, None, verdict.message, violations, verdict.time)
@@ -544,13 +544,13 @@ def check_schedule(
 
 
 def _residuals(model: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    with np.errstate(all="ignore"):  # what overflows is a violation
+    with np.errstate(all="ignore"):  # overflow counts as a violation
         result = verify.residuals(model, data, values)
     return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in result.items()}
 
 
 def _is_json(path: Path) -> bool:
-    """Whether a file begins as a JSON object, as `solve --solution NAME.sol` writes it."""
+    """Whether a file starts like a JSON object, as written by `solve --solution NAME.sol`."""
     try:
         with path.open("rb") as file:
             return file.read(1) == b"{"
@@ -559,14 +559,14 @@ def _is_json(path: Path) -> bool:
 
 
 def read_document(path: Path) -> dict[str, Json]:
-    """A solution document or a schedule, as JSON gives it.
+    """Read a solution document or a schedule as parsed JSON.
 
     Raises
     ------
     BadFile
         If it cannot be read, is too large, or is neither.
     """
-    document = readers.read_json(path, MAX_BYTES, "name a solution file, as solve --solution writes it")
+    document = readers.read_json(path, MAX_BYTES, "name a solution file that solve --solution wrote")
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
         msg = f"{path}: is not a solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)

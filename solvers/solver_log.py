@@ -1,9 +1,9 @@
 """The solvers' own logs, shown while they run.
 
-A caller that wants them names a text stream (:func:`streamed`). Adapters then let their solver print
-(:func:`shown`), a worker's output is copied to the stream as it appears, and that of a worker's own workers reaches it
-through the worker. New incumbents and bounds appear between the solver's lines. None of this enters a task, its
-resume key or the options on record.
+A caller that wants them provides a text stream (:func:`streamed`). Adapters then let their solver print
+(:func:`shown`), a worker's output is copied to the stream as it appears, and that of nested workers reaches it through
+the worker. New incumbents and bounds appear between the solver's lines. None of this affects a task, its resume key or
+the recorded options.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def shown() -> bool:
 def _target() -> TextIO | None:
     stream = _stream.get()
     if stream is None and os.environ.get(VARIABLE) == "1" and os.environ.get(NESTED):
-        return sys.stdout  # of a worker, whose parent reads it
+        return sys.stdout  # in a worker, whose parent reads it
     return stream
 
 
@@ -66,7 +66,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Lines with the incumbent, the bound and the gap between the solver's, in the process that shows the log."""
+    """Prints incumbent, bound and gap between the solver's lines, in the process that shows the log."""
 
     def __init__(self) -> None:
         self._last: tuple[float | None, float | None] = (None, None)
@@ -83,7 +83,7 @@ class Progress:
 
 
 def buffer_lines() -> None:
-    """Let C libraries of this process flush their standard output after every line, although it is not a terminal."""
+    """Make C libraries in this process flush standard output after every line, although it is not a terminal."""
     if os.environ.get(VARIABLE) != "1":
         return
     with suppress(AttributeError, OSError, ValueError, TypeError, ImportError):

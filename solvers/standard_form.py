@@ -6,7 +6,7 @@ r"""The sparse matrix form that every solver accepts, and to which models are co
 
 Rows and columns carry *blocks*: the names of constraints and variables in the formulation's docstring, with
 the array shape they have there, so vectors can be converted back to named arrays. Infinite bounds are
-``±inf``. Columns are stored by column (CSC) because that is what most solvers take without a copy.
+``±inf``. The matrix is stored by column (CSC) because most solvers accept that without a copy.
 
 A declarative model becomes a StandardForm by its modelling layer's own compiler. Rows keep the orientation that the
 layer compiles them to: CVXPY turns ``lhs >= rhs`` into ``rhs - lhs <= 0``, Pyomo does not. Duals of a block have the
@@ -42,7 +42,7 @@ Sense = Literal["min", "max"]
 
 @dataclass(frozen=True)
 class Block:
-    """Where a named array of variables or constraints is in the columns or rows.
+    """Positions of a named array of variables or constraints among the columns or rows.
 
     ``index`` holds positions in C order of ``shape``; -1 marks an entry that the model does not have
     (a variable that no constraint mentions, a constraint that is skipped).
@@ -104,10 +104,10 @@ class StandardForm:
                 msg = f"StandardForm: {name} has shape {array.shape}, expected ({size},)"
                 raise ModelError(msg)
             if np.isnan(array.astype(float)).any():
-                msg = f"StandardForm: {name} holds NaN at position {int(np.argmax(np.isnan(array)))}"
+                msg = f"StandardForm: {name} contains NaN at position {int(np.argmax(np.isnan(array)))}"
                 raise ModelError(msg)
         if not np.isfinite(self.A.data).all():
-            msg = "StandardForm: the constraint matrix holds NaN or infinity"
+            msg = "StandardForm: the constraint matrix contains NaN or infinity"
             raise ModelError(msg)
 
     @property
@@ -138,7 +138,7 @@ class StandardForm:
         return {name: block.gather(y) for name, block in self.rows.items()}
 
     def column_names(self) -> list[str]:
-        """A name for every column: ``g[0,3]`` from its block, ``x7`` where none names it."""
+        """A name for every column: ``g[0,3]`` from its block, or ``x7`` if no block contains it."""
         return named(self.columns, self.A.shape[1], "x")
 
     def row_names(self) -> list[str]:
@@ -146,7 +146,7 @@ class StandardForm:
         return named(self.rows, self.A.shape[0], "r")
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """List the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
+        """Return the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
         return {
             "indptr": self.A.indptr, "indices": self.A.indices, "data": self.A.data,
             "row_lower": self.row_lower, "row_upper": self.row_upper,
@@ -169,7 +169,7 @@ def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
 
 
 def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
-    """A name for each of ``count`` rows or columns, from its block; ``letter`` and its number where none names it."""
+    """A name for each of ``count`` rows or columns: from its block, else ``letter`` and its number."""
     names = [f"{letter}{j}" for j in range(count)]
     for block in blocks.values():
         for position, where in enumerate(block.index):
@@ -185,8 +185,8 @@ def import_layer(form: str) -> None:
     if form == "cvxpy":
         import_module("cvxpy")
     elif form == "pyomo" and "pyomo" not in sys.modules:
-        # Where SciPy is loaded, Pyomo imports these parts of it with itself, unused here; they take longer (0.7 s) than
-        # Pyomo. SciPy loads them on access.
+        # If SciPy is loaded, Pyomo also imports these parts of it, which take longer (0.7 s) than Pyomo itself and are
+        # not used here. SciPy loads them on access.
         absent = [name for name in ("scipy.stats", "scipy.integrate", "scipy.spatial") if name not in sys.modules]
         sys.modules.update({name: ModuleType(name) for name in absent})
         try:
@@ -198,7 +198,7 @@ def import_layer(form: str) -> None:
 
 
 def compile_model(model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
-    """The StandardForm of a built model, with blocks for its named variables and constraints.
+    """Compile a built model to a StandardForm with blocks for its named variables and constraints.
 
     Variables of a bare CVXPY problem or Pyomo model keep their names, and so do Pyomo's constraints.
 
@@ -231,7 +231,7 @@ def _named_cvxpy(problem: Any) -> CvxpyModel:
     Raises
     ------
     ModelError
-        If one has no name, or two have the same.
+        If a variable has no name, or two have the same name.
     """
     import cvxpy as cp
 
@@ -281,7 +281,7 @@ def _shape(item: Any) -> tuple[int, ...] | None:
 
 
 def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
-    """The StandardForm of a model that a formulation has built.
+    """Compile a model built by a formulation to a StandardForm.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
         msg = f"{where}: {error}"
         raise ModelError(msg) from error
     if form.sense != formulation.sense:
-        msg = f"{where}: it states sense={formulation.sense!r} and its build has {form.sense!r}; correct one of them"
+        msg = f"{where}: it states sense={formulation.sense!r}, but its build has {form.sense!r}; correct one of them"
         raise ModelError(msg)
     if form.is_mip and formulation.problem == "LP":
         msg = f"{where}: its build has {form.size['integers']} integer variables; state problem='MILP'"
@@ -340,7 +340,7 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     except (cp.SolverError, cp.DCPError) as reason:
         text = str(reason).splitlines()[0]
         why = "its objective or constraints are not linear" if "SCIPY" in text else text
-        msg = f"CVXPY cannot compile this problem to linear rows: {why}; state a linear program, perhaps with integers"
+        msg = f"CVXPY cannot compile this problem to linear rows: {why}; state a linear or mixed-integer linear program"
         raise ModelError(msg) from reason
     program = data["param_prob"]
     count = program.x.size
@@ -462,7 +462,7 @@ def _pyomo_blocks(axes: Mapping[str, tuple[Axis, ...]], items: Sequence[Any]) ->
 
 
 def _places(axis: Sequence[Hashable]) -> tuple[int, dict[tuple[Hashable, ...], int]]:
-    """How many Pyomo indices an axis takes, and the position of each of its labels."""
+    """Number of Pyomo indices per entry of an axis, and the position of each of its labels."""
     labels = [label if isinstance(label, tuple) else (label,) for label in axis]
     return len(labels[0]) if labels else 1, {label: i for i, label in enumerate(labels)}
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Termination(StrEnum):
-    """Why a solve stopped, whether or not it has a solution."""
+    """Reason why a solve stopped, whether or not it has a solution."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -94,7 +94,7 @@ class SolveRequest:
     seed
         Random seed, recorded.
     options
-        Solver options by the solver's own names, values as text or numbers; unknown names are refused.
+        Solver options by the solver's own names, values as strings or numbers; unknown names are refused.
     warm_start
         A column vector to start from, or None.
     """
@@ -112,10 +112,10 @@ class Outcome:
     """The result of an adapter.
 
     ``objective`` and ``bound`` are the solver's own claims in the sense of the StandardForm (a max problem has
-    bound >= objective). ``row_duals`` are shadow prices d(objective)/d(rhs) in the sense of the problem as
-    stated: for a max problem the dual of a binding ``<=`` row is >= 0, for a min problem it is <= 0.
-    ``solve_s`` is the wall-clock time of the solver [s], ``cpu_s`` its processor time, all threads together [s].
-    ``algorithm`` is the one that ran, ``options`` are those in force beyond the solver's defaults.
+    bound >= objective). ``row_duals`` are shadow prices d(objective)/d(rhs) in the sense of the stated problem:
+    for a max problem the dual of a binding ``<=`` row is >= 0, for a min problem it is <= 0.
+    ``solve_s`` is the wall-clock time of the solver [s], ``cpu_s`` its processor time, summed over threads [s].
+    ``algorithm`` is the one that ran, ``options`` are those that differ from the solver's defaults.
     """
 
     termination: Termination
@@ -137,7 +137,7 @@ class Outcome:
     incumbents: list[tuple[float, float]] = field(default_factory=list)
 
 
-#: Largest time limit [s], memory limit [GiB] and number of threads: more is a mistake, on which solvers abort.
+#: Largest time limit [s], memory limit [GiB] and number of threads; solvers abort on larger ones, which are mistakes.
 MOST_S, MOST_GIB, MOST_THREADS = 1e9, 1e6, 1024
 
 
@@ -147,8 +147,8 @@ class Task(msgspec.Struct, frozen=True):
     Parameters
     ----------
     formulation, instance
-        Names as the command line takes them; ``formulation`` may also be a formulation of the user's own, ``instance``
-        an instance value.
+        Names as on the command line; ``formulation`` may also be a user-defined formulation, ``instance`` an instance
+        object.
     method
         A solver adapter, a method of the formulation, or ``"auto"``.
     form
@@ -199,7 +199,7 @@ class Task(msgspec.Struct, frozen=True):
                 msg = f"{name}: must be a positive number, not {value}"
                 raise BadOption(msg)
             if value is not None and value > most:
-                msg = f"{name}: must be at most {most:g}, not {value}; leave it out for none"
+                msg = f"{name}: must be at most {most:g}, not {value}; omit it for no limit"
                 raise BadOption(msg)
         if not 0 < self.tol < 1:
             msg = f"tol: must lie between 0 and 1, not {self.tol}"
@@ -223,13 +223,13 @@ class Progress(TypedDict):
     elapsed_s: float
 
 
-#: Held while fields are read: msgspec examines a class when it first reads it, and two threads that do so at once
-#: can end the process.
+#: Lock held while fields are read: msgspec inspects a class when it first reads it, and two threads that do so at the
+#: same time can crash the process.
 _READING = threading.Lock()
 
 
 class Fields(msgspec.Struct, frozen=True, kw_only=True):
-    """Immutable fields, read as attributes or, as in the JSON object, by name: ``record["gap"]``."""
+    """Immutable fields, accessible as attributes or, as in the JSON object, by name: ``record["gap"]``."""
 
     @classmethod
     def read(cls, values: Mapping[str, Json]) -> Self:
@@ -305,7 +305,7 @@ class Size(Fields, frozen=True, kw_only=True):
 
 
 class ModelInfo(Fields, frozen=True, kw_only=True):
-    """Whether the stated model was built, in which form, and why or why not; ``variables`` is its size, where known."""
+    """Whether the stated model was built, in which form, and the reason; ``variables`` is its size, if known."""
 
     built: bool | None = None
     form: str | None = None
@@ -314,7 +314,7 @@ class ModelInfo(Fields, frozen=True, kw_only=True):
 
 
 class Requested(Fields, frozen=True, kw_only=True):
-    """What a task asked for, before any choice was made."""
+    """The request of a task, before any choice was made."""
 
     method: str | None = None
     form: str | None = None
@@ -329,12 +329,12 @@ class Requested(Fields, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, task: Task) -> Requested:
-        """The request of a task, its settings as text."""
+        """The request of a task, with its settings as strings."""
         fields = {name: getattr(task, name) for name in cls.__struct_fields__}
         return cls(**{**fields, "settings": texts(task.settings)})
 
 
-#: Fields of a request that enter the resume key as they are.
+#: Fields of a request that enter the resume key unchanged.
 LIMITS = ("time_limit_s", "memory_limit_gib", "tol", "seed", "threads", "repetition")
 
 
@@ -384,12 +384,12 @@ class Environment(Fields, frozen=True, kw_only=True):
 
 
 class Record(Fields, frozen=True, kw_only=True):
-    """Everything that is recorded about a run; None where it is unknown.
+    """Everything that is recorded about a run; unknown fields are None.
 
-    ``key`` is the resume key. ``form`` is the form of the model that was built. ``infeasible_by`` says how
+    ``key`` is the resume key. ``form`` is the form of the model that was built. ``infeasible_by`` states how
     infeasibility was proven. ``settings`` are the effective settings, ``requested`` those of the task. ``plugins`` are
-    the plug-ins that took part, by name, with the SHA-256 of their source. ``incumbents`` are pairs (seconds,
-    objective). ``objective_exact`` is the optimum as a fraction, ``"761/51"``, where it is proven without rounding.
+    the plug-ins used, by name, with the SHA-256 of their source. ``incumbents`` are pairs (seconds, objective).
+    ``objective_exact`` is the optimum as a fraction, ``"761/51"``, if it is proven without rounding.
     """
 
     key: str | None = None
@@ -434,7 +434,7 @@ MOST_TEXT = 4000
 
 
 def one_line(text: object, most: int = MOST_TEXT) -> str:
-    """A text as one line that can be stored and printed: no control characters or surrogates, and of limited length."""
+    """Convert text to one line that can be stored and printed: of limited length, without control characters."""
     words = str(text)[: 4 * most].encode("utf-8", "replace").decode()
     line = " ".join(
         "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in words).split()
@@ -443,12 +443,12 @@ def one_line(text: object, most: int = MOST_TEXT) -> str:
 
 
 def texts(settings: Mapping[str, object]) -> dict[str, str]:
-    """Settings as text, as records and resume keys hold them."""
+    """Convert settings to strings, as in records and resume keys."""
     return {name: str(value) for name, value in settings.items()}
 
 
 class ScheduleFault(TypedDict):
-    """Where a schedule fails: which rule, and at which rank, chunk and step; None where there is none."""
+    """The rule that a schedule violates, and the rank, chunk and step; None for any that does not apply."""
 
     collective: NotRequired[str]
     violation: str | None
@@ -482,7 +482,7 @@ def check_record(
     model: Formulation, instance: Instance, parameters: Mapping[str, object] | None, reason: str = "",
     violations: Mapping[str, float | None] | None = None, objective: float | None = None,
 ) -> CheckRecord:  # fmt: skip
-    """A verdict without claim, bound, metrics and notes: verified unless there is a ``reason``.
+    """Make a verdict without claim, bound, metrics and notes: verified unless there is a ``reason``.
 
     ``parameters`` are None for a schedule, which has no settings.
     """
@@ -506,7 +506,7 @@ def plain(value: object) -> Json: ...
 
 
 def plain(value: object) -> Json:
-    """A value as JSON holds it: numbers, lists and strings of Python's own types; NaN and infinity become None."""
+    """Convert a value to JSON types: plain Python numbers, lists and strings; NaN and infinity become None."""
     if value is None or type(value) in (bool, int, str):
         return cast("Json", value)
     if isinstance(value, Enum):
@@ -529,9 +529,9 @@ class Run:
     """The record of a run, and its solution.
 
     ``values`` are the named variable arrays that were verified (after repair, if one was needed); ``duals``
-    the named duals that certified the bound, where there are any; ``bounds`` the formulation's analytic bounds, where
-    the run computed them; ``needed`` the run whose solution was the data of this one. ``exact`` are the problem in
-    rational numbers and its proven answer, where the task asks for them and they were found.
+    the named duals that certified the bound, if any; ``bounds`` the formulation's analytic bounds, if the run computed
+    them; ``needed`` the run whose solution was the data of this one. ``exact`` is the problem in rational numbers with
+    its proven answer, if the task requested it and it was found.
     """
 
     task: Task
@@ -545,7 +545,7 @@ class Run:
 
     @property
     def termination(self) -> Termination:
-        """Why the run stopped."""
+        """The reason why the run stopped."""
         return self.record.termination or Termination.ERROR
 
     @property
@@ -560,7 +560,7 @@ class Run:
 
     @property
     def objective_exact(self) -> Fraction | None:
-        """The optimum as a fraction, where it is proven in rational arithmetic."""
+        """The optimum as a fraction, if it is proven in rational arithmetic."""
         return None if self.record.objective_exact is None else Fraction(self.record.objective_exact)
 
     @property

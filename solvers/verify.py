@@ -1,16 +1,16 @@
-r"""Verify solutions on the matrix and recompute bounds from duals, with numpy alone.
+r"""Verify solutions on the matrix and recompute bounds from duals, using only numpy.
 
 Bounds from approximate duals. For :math:`\min c^\top x` over :math:`l_r \le A x \le u_r`, :math:`l_x \le x \le u_x`,
 any row duals y give
 
 .. math:: \sum_i \min_{l_i \le r \le u_i} y_i r + \sum_j \min_{l_j \le x \le u_j} z_j x, \qquad z = c - A^\top y.
 
-Here z is known as an interval only, since :math:`c - A^\top y` is computed in floating point; the bound takes the worst
-z in it, and every product and sum is rounded down. A solver's z is rarely of the right sign everywhere, so a column
+Here z is only known as an interval, since :math:`c - A^\top y` is computed in floating point; the bound uses the worst
+z in it, and every product and sum is rounded down. A solver's z rarely has the right sign everywhere, so a column
 without a finite bound on the side where z may be wrong gets an implied one, from the rows and the bounds of the other
 columns (A. Neumaier & O. Shcherbina, *Math. Programming* 99, 2004; C. Jansson, *SIAM J. Optim.* 14, 2004).
 
-Where the rows do not imply one, the objective does: for any number v the optimum is at least v, or attained where
+If the rows do not imply one, the objective does: for any number v the optimum is at least v, or attained where
 :math:`c^\top x \le v`. With v the value of the duals in ordinary arithmetic, the smaller of v and of the bound over
 :math:`\{c^\top x \le v\}` holds, whatever v is.
 """
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 #: Most passes over the matrix that look for implied column bounds.
 PASSES = 12
-#: The objective's cutoff is this much, relative, above what the duals give in ordinary arithmetic.
+#: Relative distance of the objective's cutoff above the value of the duals in ordinary arithmetic.
 SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class WeakDuality:
-    """The bounds that duals prove on a problem turned into a minimization, without its offset.
+    """The bounds that duals prove on a problem written as a minimization, without its offset.
 
     ``cost`` is that of the minimization, ``(columns,)``; ``A`` is CSC, ``(rows, columns)``.
     """
@@ -89,7 +89,7 @@ class WeakDuality:
         return self._inequalities.fill(self.col_lower, self.col_upper)
 
     def bound(self, y: F64, lower: F64 | None = None, upper: F64 | None = None, offset: float = 0.0) -> float:
-        """What row duals ``y`` prove: at most the least ``cost @ x + offset`` in exact arithmetic, -inf if nothing.
+        """Lower bound on ``cost @ x + offset``, valid in exact arithmetic, from row duals ``y``; -inf if none.
 
         Parameters
         ----------
@@ -97,12 +97,12 @@ class WeakDuality:
             Any floats, ``(rows,)``; entries that are not finite count as 0, as do those whose sign an infinite row
             bound forbids.
         lower, upper
-            Column bounds at least as tight as the problem's own, ``(columns,)``; None for those.
+            Column bounds at least as tight as the problem's own, ``(columns,)``; None for the problem's own.
         """
         return _sum_down([self._bound(y, self.cost, lower, upper), offset])
 
     def empty(self, y: F64, lower: F64 | None = None, upper: F64 | None = None) -> bool:
-        """Whether the ray ``y`` shows that nothing lies within the rows and the column bounds (Farkas)."""
+        """Whether the ray ``y`` proves that no x satisfies the rows and the column bounds (Farkas)."""
         return self._bound(y, np.zeros(self.cost.size), lower, upper) > 0.0
 
     def _bound(self, y: F64, cost: F64, lower: F64 | None, upper: F64 | None) -> float:
@@ -167,7 +167,7 @@ class Inequalities:
 
     @classmethod
     def of(cls, A: sp.csc_array, lower: F64, upper: F64) -> Inequalities:
-        """Both sides of every row that are finite."""
+        """The finite sides of every row."""
         entries = A.tocoo()
         row, column, value = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
         below, above = np.isfinite(upper)[row], np.isfinite(lower)[row]
@@ -189,7 +189,7 @@ class Inequalities:
     def fill(self, lower: F64, upper: F64) -> tuple[F64, F64]:
         """Column bounds, infinite ones replaced by finite ones that the rows and the other columns imply.
 
-        Rounded outward, so they hold for every x within rows and bounds; still infinite where nothing is implied
+        Rounded outward, so they are valid for every x within rows and bounds; still infinite if nothing is implied
         within a few passes.
         """
         lower, upper = lower.copy(), upper.copy()
@@ -212,7 +212,7 @@ class Inequalities:
                 many = np.bincount(self.row, open_end, rows)
                 usable = np.flatnonzero(missing & (many[self.row] == open_end))
                 row, column, value = self.row[usable], self.column[usable], self.value[usable]
-                # The others of the row add up to at least this.
+                # The other terms of the row add up to at least this.
                 others = np.nextafter(np.nextafter(least[row] - term[usable], -np.inf) - loss[row], -np.inf)
                 room = np.nextafter(self.limit[row] - others, np.inf)
                 end = np.nextafter(room / np.abs(value), np.inf)
@@ -227,7 +227,7 @@ class Inequalities:
 
 
 def _least_products(least: F64, most: F64, lower: F64, upper: F64) -> F64:
-    """At most the smallest ``z x`` over ``least <= z <= most``, ``lower <= x <= upper``; 0 times infinity is 0."""
+    """Lower bound on ``z x`` over ``least <= z <= most``, ``lower <= x <= upper``; 0 times infinity is 0."""
     # z x is bilinear: its minimum lies at a corner.
     products = np.full(least.shape, np.inf)
     for z in (least,) if least is most else (least, most):
@@ -242,7 +242,7 @@ def _total(rows: F64, columns: F64) -> float:
 
 
 def _sum_down(terms: list[float]) -> float:
-    """At most the exact sum of the terms, and that itself if it is a float; -inf where it overflows."""
+    """Lower bound on the exact sum of the terms, tight if that is a float; -inf if it overflows."""
     try:
         total = math.fsum(terms)  # correctly rounded
         left = math.fsum([*terms, -total]) if math.isfinite(total) else 0.0
@@ -260,7 +260,7 @@ PAST = 1e-9
 
 
 def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """The worst violation of every block of constraints, by the formulation's own checker; 0 where it has slack.
+    """The worst violation of every block of constraints by the formulation's own checker; 0 if there is none.
 
     Raises
     ------
@@ -291,12 +291,12 @@ def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
 
 
 def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *arguments: Any) -> dict[str, Json]:
-    """What the formulation's own function ``metrics`` or ``describe`` says of a solution; empty without one.
+    """The result of the formulation's own function ``metrics`` or ``describe``; empty if it has none.
 
     Raises
     ------
     BadInput
-        If it does not return a mapping of names to what JSON can hold.
+        If it does not return a mapping of names to JSON values.
     """
     function = formulation.metrics_at if hook == "metrics" else formulation.describe
     result = {} if function is None else function(*arguments)
@@ -306,7 +306,7 @@ def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *
         json.dumps(dict(result), default=_held, skipkeys=True)
     except (TypeError, ValueError, AttributeError) as error:
         what = f"{_hook(formulation, hook)} returned {str(result)[:60]}"
-        msg = f"{what}; return a mapping of names to numbers, texts or lists of these"
+        msg = f"{what}; return a mapping of names to numbers, strings or lists of these"
         raise BadInput(msg) from error
     return dict(result)
 
@@ -485,8 +485,8 @@ def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
 def relative_gap(objective: float | None, bound: float | None, sense: str) -> float | None:
     """``(bound - objective) / |objective|`` signed so that a valid bound gives >= 0; None if either is missing.
 
-    An objective of 0 has gap 0 to a bound of 0 and an infinite one to any other. An objective beyond the bound by no
-    more than :data:`PAST` of the larger of the two gives 0: it is that of a point which is feasible within a tolerance.
+    An objective of 0 has gap 0 to a bound of 0 and an infinite gap to any other. An objective beyond the bound by at
+    most :data:`PAST` of the larger of the two has gap 0: its point is feasible only within a tolerance.
     """
     if objective is None or bound is None or not np.isfinite([objective, bound]).all():
         return None
@@ -502,8 +502,8 @@ def prove(
 ) -> tuple[Proof, float | None]:
     """The proof status that a verified value and a bound of our own allow, and the gap.
 
-    A negative gap means that value and bound contradict each other: nothing is proven then. Nor does an infinite one,
-    of an objective of 0, prove anything.
+    A negative gap means that value and bound contradict each other, so nothing is proven. Nothing is proven either by
+    an infinite gap, that of an objective of 0.
     """
     have_bound = bound is not None and bool(np.isfinite(bound))
     if not verified or objective is None:
@@ -526,10 +526,9 @@ def capped(proof: Proof, gap: float | None, data_proof: Proof, data_gap: float |
 
 
 def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> str | None:
-    """Two of our own numbers that cannot both be right, as a message; None if there are none.
+    """Describe two of our own numbers that cannot both be right; None if there are none.
 
-    A bound may be no tighter than one that is exact, and a verified value no better than any bound, except by
-    :data:`PAST`.
+    No bound may be tighter than an exact one, and no verified value better than any bound, except by :data:`PAST`.
     """
     best = tightest(bounds, sense)
     if best is None:
@@ -537,12 +536,12 @@ def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> s
     for exact in bounds:
         if exact.exact and (relative_gap(exact.value, best.value, sense) or 0.0) < 0:
             return (
-                f"bounds contradict each other: {best.name} says {best.value:.12g}, but {exact.name} says that "
+                f"bounds contradict each other: {best.name} gives {best.value:.12g}, but according to {exact.name} "
                 f"the optimum is {exact.value:.12g}"
             )
     if (relative_gap(objective, best.value, sense) or 0.0) < 0:
         return (
-            f"value and bound contradict each other: the value {objective:.12g} is verified, but {best.name} says "
+            f"value and bound contradict each other: the value {objective:.12g} is verified, but {best.name} gives "
             f"{best.value:.12g}"
         )
     return None
@@ -551,9 +550,9 @@ def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> s
 def misstated(
     formulation: Formulation, form: StandardForm | None, values: Mapping[str, NDArray[np.float64]], objective: float
 ) -> str | None:
-    """A build from outside the package whose objective is not that of the formulation's function, as a message.
+    """Describe how a user-defined build's objective differs from the formulation's function; None if it agrees.
 
-    Bounds come from the build and the value from the function: they bound each other only if both are the same.
+    Bounds come from the build and the value from the function, so they can only be compared if both agree.
     """
     x = None if form is None or not formulation.own else pack(form, values)
     if form is None or x is None:

@@ -1,4 +1,4 @@
-"""Worker processes in which solvers run: started ahead of their job where possible, kept for the next one, and ended.
+"""Worker processes for solvers: started before their job if possible, and reused for the next one.
 
 A job is a folder: its process reads ``job.json``, calls one function, writes ``answer.json`` and exits at once, without
 running the destructors of libraries, which may crash. It is killed when its parent dies.
@@ -41,10 +41,10 @@ ROOT = Path(__file__).absolute().parents[2]
 
 #: Whether a worker forks a process for every job and then takes another; otherwise it takes one job.
 FORKS = sys.platform == "linux"
-#: Where the system lists the children of this process, if it does.
+#: File in which Linux lists the children of this thread.
 _LISTED = Path("/proc/thread-self/children")
-#: Workers of a thread that wait at a time.
-MOST_WAITING = 3
+#: Most idle workers per thread.
+MOST_IDLE = 3
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -52,7 +52,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 def interpreter(target: str) -> list[str]:
     """The command that calls a ``module:function`` of opticoll in a new interpreter, from any working directory.
 
-    The working directory is not importable there (``-P``), and our own folder comes first only if it is not on the
+    The working directory is not importable there (``-P``), and our own folder is put first only if it is not on the
     regular path, so nothing shadows the standard library.
     """
     module, _, function = target.partition(":")
@@ -62,7 +62,7 @@ def interpreter(target: str) -> list[str]:
 
 
 def importable_places() -> list[str]:
-    """The import path of this process, with the working directory by its name."""
+    """The import path of this process, with the working directory as an absolute path."""
     return [entry or str(Path.cwd()) for entry in sys.path]
 
 
@@ -77,8 +77,8 @@ def isolated_environment(threads: int | None = None) -> dict[str, str]:
 def descendants(root: int) -> list[int]:
     """The processes that a process has started, and theirs.
 
-    Where the system lists the children of a process, only those are looked at: a search through all processes takes
-    ten times as long, and is repeated all the time.
+    If the system lists the children of a process, only those are examined: a search through all processes takes ten
+    times as long, and this function is called continually.
     """
     import psutil
 
@@ -95,7 +95,7 @@ def descendants(root: int) -> list[int]:
 
 
 class Job:
-    """A job that a worker carries out: wait for it, measure it, kill it."""
+    """Handle on a job that a worker carries out, to wait for it, measure it or kill it."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -115,7 +115,7 @@ class Job:
             self._received += chunk
             if self._received.endswith(b"\n"):
                 self.returncode = int(self._received)
-            elif not chunk:  # the worker itself has died, or takes one job only
+            elif not chunk:  # the worker itself has died, or takes only one job
                 self.returncode = process.wait()
         return True
 
@@ -132,7 +132,7 @@ class Job:
         return total / 1e6
 
     def end(self) -> None:
-        """Kill the job if it still runs; a worker that can take another job waits for one."""
+        """Kill the job if it is still running; a worker that can take another job becomes idle."""
         worker = self._worker
         if self.returncode is None or worker.process.poll() is not None or not FORKS:
             worker.end()
@@ -144,8 +144,8 @@ class Job:
 class Worker:
     """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
-    ``serves`` says for which calls: the modules that it has imported, the threads of its pools, the process that
-    started it, whether it shows logs, its working directory and its environment.
+    ``serves`` identifies the calls it can take: the modules that it has imported, the threads of its pools, the process
+    that started it, whether it shows logs, its working directory and its environment.
     """
 
     process: subprocess.Popen[bytes]
@@ -155,7 +155,7 @@ class Worker:
         self.end = weakref.finalize(self, _end_worker, self.process, os.getpid())
 
     def take(self, folder: Path) -> Job | None:
-        """Hand over the job in a folder; None if the worker has died."""
+        """Send the job in a folder to the worker; return None if the worker has died."""
         assert self.process.stdin is not None
         if self.process.poll() is None:
             with suppress(OSError):
@@ -166,14 +166,14 @@ class Worker:
         return None
 
 
-class _WaitingRoom(threading.local):
-    """The waiting workers of each thread, by what they serve; the system kills workers when their thread ends."""
+class _IdleWorkers(threading.local):
+    """The idle workers of each thread, by ``serves``; the system kills workers when their thread ends."""
 
     def __init__(self) -> None:
         self.waiting: dict[tuple[object, ...], Worker] = {}
 
 
-waiting_room = _WaitingRoom()
+idle_workers = _IdleWorkers()
 
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
@@ -184,10 +184,10 @@ def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]
 def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
     """Start a worker that imports a solver's modules while this process builds the model for it.
 
-    The next calls of this thread with the same modules and threads take it. It ends with this process.
+    The next calls of this thread with the same modules and threads use it. It ends with this process.
     """
     serves = _served(modules, threads)
-    if serves not in waiting_room.waiting:
+    if serves not in idle_workers.waiting:
         _keep(_start(serves, threads))
 
 
@@ -202,22 +202,22 @@ def _start(serves: tuple[object, ...], threads: int | None) -> Worker:
 
 
 def _keep(worker: Worker) -> None:
-    """Let a worker wait; beyond :data:`MOST_WAITING`, the one that has waited longest ends."""
-    waiting_room.waiting[worker.serves] = worker
-    for serves in list(waiting_room.waiting)[:-MOST_WAITING]:
-        waiting_room.waiting.pop(serves).end()
+    """Keep a worker idle; if there are more than :data:`MOST_IDLE`, end the one idle for longest."""
+    idle_workers.waiting[worker.serves] = worker
+    for serves in list(idle_workers.waiting)[:-MOST_IDLE]:
+        idle_workers.waiting.pop(serves).end()
 
 
 def end_waiting() -> None:
-    """End the workers of this thread that wait for jobs."""
-    while waiting_room.waiting:
-        waiting_room.waiting.popitem()[1].end()
+    """End the idle workers of this thread."""
+    while idle_workers.waiting:
+        idle_workers.waiting.popitem()[1].end()
 
 
 def start_job(folder: Path, modules: tuple[str, ...], threads: int | None) -> Job:
-    """Give the job in a folder to a worker with these modules: a waiting one or a new one."""
+    """Give the job in a folder to a worker with these modules, an idle one or a new one."""
     serves = _served(modules, threads)
-    waiting = waiting_room.waiting.pop(serves, None)
+    waiting = idle_workers.waiting.pop(serves, None)
     job = None if waiting is None else waiting.take(folder)
     while job is None:
         job = _start(serves, threads).take(folder)
@@ -235,7 +235,7 @@ def _end_worker(process: subprocess.Popen[bytes], parent: int) -> None:
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """Kill a worker and every process it started, and wait until it is gone."""
+    """Kill a worker and every process it started, and wait until it has ended."""
     import psutil
 
     family: list[psutil.Process] = []
@@ -257,11 +257,11 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main() -> NoReturn:
-    """Import the modules (call the ``module:function``) named after the parent's process id, then do jobs.
+    """Import the modules (call the ``module:function``) in the arguments after the parent's process id, then do jobs.
 
-    The jobs' folders come on stdin. Every job runs in a process of its own, forked from this one before the job comes,
-    and its exit status goes to stdout. Processes that a job leaves behind, in whatever session, come back to this one
-    and are killed. Where there is no safe fork, this process does one job itself.
+    The jobs' folders are read from stdin. Every job runs in its own process, forked from this one before the job
+    arrives, and its exit status is written to stdout. Processes that a job leaves behind, in any session, are adopted
+    by this one and killed. If fork is not safe, this process does one job itself.
     """
     parent, *modules = sys.argv[1:]
     tied = tie_to_parent(int(parent))
@@ -287,7 +287,7 @@ def main() -> NoReturn:
             os.write(named, os.fsencode(folder))
         os.close(named)
         answered_all = answers_alone(pid, answered)
-        if answered_all:  # the system takes milliseconds to end the process, which nobody has to wait for
+        if answered_all:  # do not wait the milliseconds that the system takes to end the process
             os.write(1, b"0\n")
         ended, status = os.waitpid(-1, 0)
         while ended != pid:  # an orphan of the job
@@ -300,7 +300,7 @@ def main() -> NoReturn:
 
 
 def fork_ahead(worker: int, answering: int) -> tuple[int, int]:
-    """Fork the process of the next job before it comes: its id, and the pipe that takes the job's folder."""
+    """Fork the process of the next job in advance; return its id and the pipe that takes the job's folder."""
     folder, named = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -316,9 +316,9 @@ def fork_ahead(worker: int, answering: int) -> tuple[int, int]:
 
 
 def answers_alone(pid: int, answered: int) -> bool:
-    """Wait for a job's answer or its end; whether it has answered and is the only process that this one has left.
+    """Wait for a job's answer or its end; return whether it has answered and is the only remaining child process.
 
-    False also where the system cannot tell the end of a process.
+    False also if the system cannot report the end of a process.
     """
     try:
         end = os.pidfd_open(pid)
@@ -332,7 +332,7 @@ def answers_alone(pid: int, answered: int) -> bool:
 
 
 def wait_for_folder() -> Path:
-    """Wait for the parent to name a folder; ends this process where the parent closes the pipe."""
+    """Wait for the parent to name a folder; end this process if the parent closes the pipe."""
     folder = os.fsdecode(sys.stdin.buffer.readline()).rstrip("\n")
     if not folder:
         os._exit(0)
@@ -347,9 +347,9 @@ def do_job(folder: Path, watched: int | None = None, answering: int | None = Non
     folder
         The folder.
     watched
-        The parent's id, where the system does not signal its death.
+        The parent's id, if the system does not signal its death.
     answering
-        Pipe that gets a line when the answer is complete.
+        Pipe to which a line is written when the answer is complete.
     """
     with (folder / "log").open("wb") as log, Path(os.devnull).open("rb") as nothing:
         if watched is not None:
@@ -371,7 +371,7 @@ def do_job(folder: Path, watched: int | None = None, answering: int | None = Non
         answer = {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}
     except MemoryError:
         answer = {"memory": True}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent reports it
+    except Exception as error:  # noqa: BLE001 - the parent reports any error
         traceback.print_exc()
         where = plugins.blame(error)
         answer = {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}
@@ -385,21 +385,21 @@ def do_job(folder: Path, watched: int | None = None, answering: int | None = Non
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose parent dies, instead of the system's first process."""
+    """Let this process, rather than the system's first one, adopt descendants whose parent dies."""
     with suppress(AttributeError, OSError, TypeError):
         _system().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @cache
 def _system() -> Any:
-    """The system's library, loaded once: forked processes have it already."""
+    """The system's C library, loaded once, before processes are forked."""
     import ctypes
 
     return ctypes.CDLL(None)
 
 
 def kill_orphans() -> None:
-    """Kill all children of this process, and theirs, which come back to it."""
+    """Kill all children of this process and their descendants, which this process adopts."""
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with suppress(OSError):
         while pids := children.read_bytes().split():
@@ -433,7 +433,7 @@ def extend_path(entries: list[str]) -> None:
 
 
 def limit_data(limit_bytes: int | None) -> None:
-    """Limit private memory to ``limit_bytes`` by the kernel, where it can."""
+    """Let the kernel limit private memory to ``limit_bytes``, where it supports this."""
     if limit_bytes is None:
         return
     try:
@@ -473,20 +473,20 @@ _nested_peak_mb = 0.0
 
 
 def note_nested_peak(child_mb: float | None) -> None:
-    """Record the peak memory of a child together with our own: it may be too short-lived to be sampled."""
+    """Record the peak memory of a child together with our own, since it may be too short-lived to be sampled."""
     global _nested_peak_mb
     _nested_peak_mb = max(_nested_peak_mb, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
 
 
 def tree_peak_mb() -> float | None:
-    """Largest memory of this process and of the workers it started [MB], None where the system does not report it."""
+    """Largest memory of this process and of the workers it started [MB], None if the system does not report it."""
     return max(peak_memory_mb() or 0.0, _nested_peak_mb) or None
 
 
 def peak_memory_mb() -> float | None:
-    """Largest resident memory of this process so far [MB], None where the system does not report it.
+    """Largest resident memory of this process so far [MB], None if the system does not report it.
 
-    Not ``ru_maxrss``: after an exec that still counts the parent's memory.
+    ``ru_maxrss`` is not used, because after an exec it still includes the parent's memory.
     """
     return _memory_mb("VmHWM:")
 

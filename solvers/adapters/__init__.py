@@ -1,4 +1,4 @@
-"""Registry of solver adapters: what modules of this package, and plug-ins, define as ``ADAPTER``."""
+"""Registry of solver adapters: the ``ADAPTER`` of every module of this package and of every plug-in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opticoll.solvers.adapters.interface import Adapter
 
 @cache
 def own_adapters() -> dict[str, Adapter]:
-    """Return the adapters of the package by name, without configured ones and those of plug-ins."""
+    """Return this package's own adapters by name, without those of configuration files and plug-ins."""
     return {adapter.name: adapter for adapter in contributed(modules_of(__name__), "ADAPTER")}
 
 
@@ -23,7 +23,7 @@ def adapters() -> dict[str, Adapter]:
     Raises
     ------
     BadFile
-        If a configuration file of solvers (:mod:`opticoll.solvers.adapters.command_line`) is wrong.
+        If a solver configuration file (:mod:`opticoll.solvers.adapters.command_line`) is invalid.
     """
     contributions = {adapter.name: adapter for adapter in plugins.contributed("ADAPTER")}
     return {**own_adapters(), **configured(own_adapters()), **contributions}

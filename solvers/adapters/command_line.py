@@ -46,15 +46,15 @@ if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
-#: Files of solvers, separated by ``os.pathsep``.
+#: Environment variable that lists the configuration files, separated by ``os.pathsep``.
 VARIABLE = "OPTICOLL_SOLVERS"
-#: Solvers as JSON, for workers that cannot see the files.
+#: Environment variable that holds configurations as JSON, for workers that cannot see the files.
 TABLES = "OPTICOLL_SOLVER_TABLES"
 #: Largest configuration file [bytes].
 MOST_BYTES = 1 << 20
-#: What a command gets for {time_limit_s} where there is no limit [s].
+#: Value of {time_limit_s} in a command if there is no limit [s].
 NO_LIMIT_S = 10**7
-#: Time [s] that a command has after its limit, and after it has been interrupted.
+#: Grace period [s] of a command after its time limit, and after an interrupt.
 GRACE_S, LAST_S = 0.5, 1.0
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
@@ -64,7 +64,7 @@ _STATUSES = {str(one): one for one in (
     Termination.OPTIMAL, Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED,
     Termination.TIME_LIMIT, Termination.MEMORY_LIMIT, Termination.ITERATION_LIMIT,
 )}  # fmt: skip
-#: Statuses that solution files state, in the order in which they are looked for.
+#: Patterns of the statuses in solution files, in the order in which they are tried.
 _STATED = (
     (r"infeasible or unbounded|unbounded or infeasible|inforunbd", Termination.INFEASIBLE_OR_UNBOUNDED),
     (r"infeasible", Termination.INFEASIBLE), (r"unbounded", Termination.UNBOUNDED),
@@ -75,7 +75,7 @@ _STATED = (
 
 @dataclass(frozen=True)
 class Configuration:
-    """A solver's table: its name, words of its commands, capabilities, and patterns of its statuses."""
+    """Configuration of one solver: name, command arguments, capabilities and status patterns."""
 
     name: str
     command: tuple[str, ...]
@@ -95,25 +95,25 @@ class Configuration:
 
 
 class CommandLine(Adapter):
-    """Adapters for solvers that are run as commands, configured in TOML files.
+    """Adapter for a solver that is run as a command and configured in a TOML file.
 
-    A table of such a file is a solver::
+    Every table of the file configures one solver::
 
         [mysolver]
         command = "mysolver {mps} {sol} --time {time_limit_s} --threads {threads}"  # or {lp}, {seed}, {rel_tol}, {here}
-        lp = true                                   # what it takes (default: lp, not mip)
+        lp = true                                   # problem classes it supports (default: lp only)
         mip = true
-        duals = false                               # whether {sol} holds duals of rows, as HiGHS writes them
+        duals = false                               # whether {sol} contains row duals, as HiGHS writes them
         version_command = "mysolver --version"      # its first line with a digit is recorded
-        option = "--{name}={value}"                 # how an option of --set is written; left out: it takes none
-        [mysolver.status]                           # regular expressions over what it prints, where {sol} has no status
+        option = "--{name}={value}"                 # how to pass an option of --set; omit it if there are none
+        [mysolver.status]                           # regular expressions that match what the command prints
         infeasible = "problem is infeasible"
 
-    ``{here}`` is the folder of the file; relative paths of programs start there. The files are those of the variable
+    ``{here}`` is the folder of the file; relative program paths start there. The files are those listed in the variable
     OPTICOLL_SOLVERS (separated as in PATH) and ``opticoll/solvers.toml`` in the user's configuration folder. Commands
-    run without a shell, in an empty folder of their own, with the limits of every worker; the whole process group is
-    killed at its end. The solution is read by the names of columns and verified like any other. A command that ends
-    with status 0 before the time limit and states no status counts as having solved the program.
+    run without a shell, in an empty folder of their own, with the same limits as every worker; the whole process group
+    is killed at the end. The solution is read by column name and verified like any other. A command that exits with
+    status 0 before the time limit without stating a status counts as having solved the program.
     """
 
     package = ""
@@ -147,22 +147,22 @@ class CommandLine(Adapter):
         return f"solver {self.name!r} runs {program!r}, which is not on PATH: install it, or give its path in the table"
 
     def load(self, module: str | None = None) -> Any:
-        """Check that the program is there; nothing is imported."""
+        """Check that the program can be found; nothing is imported."""
         if not self.installed():
             raise SolverUnavailable(self.missing())
         return None
 
     def probe_licence(self) -> LicenceState:
-        """Report that the solver comes from a configuration file; its licence is its own matter."""
+        """Report that the solver comes from a configuration file; its licence is not checked."""
         return LicenceState(usable=True, state="configured")
 
     def refuse_options(self, options: Iterable[str]) -> None:
-        """Accept all options: whoever configured the command chose what it may do."""
+        """Accept all options: the configuration decides what the command may do."""
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
         """Solve ``form`` as a minimization without its constant; see :meth:`Adapter.solve`."""
         if request.options and not self.configuration.option:
-            msg = f'solver {self.name!r} takes no options; add option = "--{{name}}={{value}}" to its table'
+            msg = f'solver {self.name!r} accepts no options; add option = "--{{name}}={{value}}" to its table'
             raise BadOption(msg)
         with scratch_folder(64 * form.A.nnz) as folder:
             run = _Run(self.configuration, folder, request)
@@ -177,7 +177,7 @@ class CommandLine(Adapter):
         return outcome
 
     def _write(self, form: StandardForm, path: Path) -> None:
-        """Write the rows that bind, with columns x0, x1, ... and rows r0, r1, ... of the original numbering."""
+        """Write the problem without free rows; columns x0, x1, ... and rows r0, r1, ... keep their numbers."""
         from opticoll.solvers.adapters.highs import Highs
 
         kept = np.flatnonzero(np.isfinite(form.row_lower) | np.isfinite(form.row_upper))
@@ -190,14 +190,14 @@ class CommandLine(Adapter):
         Highs().write(plain, path, ([f"x{j}" for j in range(form.A.shape[1])], [f"r{i}" for i in kept.tolist()]))
 
     def _report(self, form: StandardForm, run: _Run, log: ProgressLog) -> None:
-        """Report a solution that the command has written meanwhile; a file that is half written is read later."""
+        """Report the solution that the running command has written; an incomplete file is read later."""
         with suppress(BadFile):
             x = self._columns(form, read_sol(run.solution))
             if max(matrix_violations(form, x).values()) <= FEASIBLE:
                 log.incumbent(x)
 
     def _outcome(self, form: StandardForm, request: SolveRequest, run: _Run) -> Outcome:
-        """Judge what the command left: its solution file, its status, and how it ended."""
+        """Derive the outcome from the solution file, the stated status and the exit status."""
         result, unread = None, ""
         if run.solution.exists():
             try:
@@ -226,7 +226,7 @@ class CommandLine(Adapter):
         return outcome
 
     def _claimed(self, solution: SolFile | None, run: _Run) -> Termination | None:
-        """The status by the configured patterns or the solution file; None if neither states one."""
+        """The status according to the configured patterns or the solution file; None if neither states one."""
         for word, pattern in self.configuration.status:
             if re.search(pattern, run.output()):
                 return _STATUSES[word]
@@ -234,7 +234,7 @@ class CommandLine(Adapter):
         return next((status for pattern, status in _STATED if re.search(pattern, stated)), None)
 
     def _columns(self, form: StandardForm, solution: SolFile) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Values by name; a column that appears nowhere in the file is as near to 0 as its bounds allow."""
+        """Column values by name; columns missing from the file are 0, unused ones clipped to their bounds."""
         names = [f"x{j}" for j in range(form.A.shape[1])]
         idle = (np.diff(form.A.indptr) == 0) & (form.cost == 0)
         x = np.where(idle, np.clip(0.0, form.col_lower, form.col_upper), 0.0)
@@ -242,7 +242,7 @@ class CommandLine(Adapter):
         return x
 
     def _rows(self, form: StandardForm, solution: SolFile) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-        """Duals by name, as d(objective)/d(rhs) of the problem as stated; None if they are not promised."""
+        """Row duals by name, as d(objective)/d(rhs) of the stated problem; None unless ``duals`` is configured."""
         if not self.configuration.duals or solution.duals is None or form.is_mip:
             return None
         y = np.zeros(form.A.shape[0])
@@ -275,7 +275,7 @@ class _Run:
         return words
 
     def wait(self, report: Callable[[], None]) -> None:
-        """Run the command to its end or its limit; interrupted there, it may still write what it has.
+        """Run the command until it ends, or interrupt it after its limit, when it may still write its solution.
 
         ``report`` is called whenever the solution file has changed.
         """
@@ -294,7 +294,7 @@ class _Run:
                 raise SolverUnavailable(msg) from error
         tail = solver_log.Tail(self.printed)
         try:
-            asked, state = None, (0, 0)
+            interrupted, state = None, (0, 0)
             while process.poll() is None:
                 tail.copy()
                 passed = time.perf_counter() - start
@@ -302,22 +302,22 @@ class _Run:
                 if now != state:
                     state = now
                     report()
-                if limit is not None and asked is None and passed > 1.02 * limit + GRACE_S:
-                    asked = passed
+                if limit is not None and interrupted is None and passed > 1.02 * limit + GRACE_S:
+                    interrupted = passed
                     self.killed = True
                     _signal(process.pid, signal.SIGINT)
-                elif asked is not None and passed > asked + LAST_S:
+                elif interrupted is not None and passed > interrupted + LAST_S:
                     _signal(process.pid, signal.SIGKILL)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.02)
             self.seconds, self.code = time.perf_counter() - start, process.returncode
         finally:
-            _signal(process.pid, signal.SIGKILL)  # and what the command has left running
+            _signal(process.pid, signal.SIGKILL)  # also ends processes that the command has left running
             process.wait()
             tail.close()
 
     def _state(self) -> tuple[int, int]:
-        """Time and size of the solution file."""
+        """Modification time and size of the solution file."""
         try:
             status = self.solution.stat()
         except OSError:
@@ -325,7 +325,7 @@ class _Run:
         return status.st_mtime_ns, status.st_size
 
     def output(self, most: int = 1 << 20) -> str:
-        """The end of what the command printed."""
+        """The last ``most`` bytes that the command printed."""
         with self.printed.open("rb") as file:
             file.seek(max(0, self.printed.stat().st_size - most))
             return file.read().decode(errors="replace")
@@ -342,7 +342,7 @@ def _signal(group: int, number: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """Let the kernel kill the command when its worker dies, where it can."""
+    """Let the kernel kill the command when its worker dies, on systems that support this."""
     with suppress(AttributeError, OSError, TypeError, ImportError):
         import ctypes
 
@@ -378,12 +378,12 @@ def _printed_version(words: tuple[str, ...]) -> str:
 
 
 def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
-    """The solvers of all configuration files by name; ``taken`` are names of other solvers, which stay theirs.
+    """The solvers of all configuration files by name; names in ``taken`` belong to other solvers and are refused.
 
     Raises
     ------
     BadFile
-        If a file cannot be read or a table is wrong; the message names the file and the table.
+        If a file cannot be read or a table is invalid; the message names the file and the table.
     """
     from opticoll.solvers.methods.method import MODULES
 
@@ -401,7 +401,7 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
 
 
 def exported(adapter: Adapter | None) -> str:
-    """The configuration of a solver as text for :func:`adopt`; empty if it has none."""
+    """The configuration of a solver as a string for :func:`adopt`; empty if it has none."""
     return json.dumps([asdict(adapter.configuration)]) if isinstance(adapter, CommandLine) else ""
 
 
@@ -432,7 +432,7 @@ def read_configuration(path: Path) -> list[Configuration]:
     Raises
     ------
     BadFile
-        If it cannot be read, or a table is wrong.
+        If it cannot be read, or a table is invalid.
     """
     where = f"solver configuration {path}"
     text = decode(read_bytes(path, MOST_BYTES, "name a TOML file", where), where, "save it as UTF-8")
@@ -482,7 +482,7 @@ def _configuration(name: str, table: Any, path: Path, where: str) -> Configurati
         except (re.error, TypeError) as error:
             wrong(f"the pattern of status {word!r} is not a regular expression ({error})")
     if not (table.get("lp", True) or table.get("mip", False)):
-        wrong("lp and mip are both false; it must take one of them")
+        wrong("lp and mip are both false; at least one must be true")
     return Configuration(
         name, command, str(table.get("title", name)), table.get("lp", True), table.get("mip", False),
         table.get("duals", False), _command(table, "version_command", {"here"}, wrong),
@@ -491,10 +491,10 @@ def _configuration(name: str, table: Any, path: Path, where: str) -> Configurati
 
 
 def _command(table: Mapping[str, Any], key: str, known: set[str], wrong: Any) -> tuple[str, ...]:
-    """The words of a command, whose placeholders are all known."""
+    """The words of a command, after checking that all placeholders are known."""
     text = table.get(key, "")
     if not isinstance(text, str):
-        wrong(f"{key} must be a text")
+        wrong(f"{key} must be a string")
     try:
         words = tuple(shlex.split(text))
         fields = {field for word in words for field in _fields(word)}

@@ -102,7 +102,7 @@ class Cplex(Adapter):
         return outcome
 
     def _build(self, cplex: Any, model: Any, form: StandardForm) -> NDArray[np.int64]:
-        """Copy the problem into ``model``; returns the rows that are not free."""
+        """Copy the problem into ``model`` and return the indices of the rows that are not free."""
         rows = row_kinds(form)
         kept = np.flatnonzero(rows.letter != "N")
         A = form.A.tocsr()[kept].tocsc()

@@ -99,7 +99,7 @@ class CuPdlpx(Adapter):
         return outcome
 
     def _set_options(self, cupdlpx: Any, model: Any, request: SolveRequest) -> dict[str, Any]:
-        """Set the common options and those of the request, by name or alias; returns the effective options."""
+        """Set the common options and those of the request, by name or alias; return the effective options."""
         tolerance = max(1e-9, request.rel_tol)
         effective: dict[str, Any] = {
             "verbose": solver_log.shown(), "eps_optimal_relative": tolerance, "eps_feasible_relative": tolerance,

@@ -123,7 +123,7 @@ class Highs(Adapter):
         """Run again with other options if the first run failed; the default does nothing."""
 
     def _set_options(self, highspy: Any, highs: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
-        """Set the common options, those of the adapter and those of the request; returns the effective options."""
+        """Set the common options, those of the adapter and those of the request; return the effective options."""
         effective: dict[str, Any] = {"threads": request.threads, "random_seed": request.seed}
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)

@@ -1,4 +1,4 @@
-"""Interface of solver adapters, and what they share: options, file names, progress, row types, solution vectors.
+"""Interface of solver adapters, and code they share: options, file names, progress, row types, solution vectors.
 
 To add a solver, add a module to this package that defines a subclass of :class:`Adapter` and an instance of it called
 ``ADAPTER`` (or a tuple of instances). The solver's package may be imported only inside :meth:`Adapter.solve`,
@@ -160,7 +160,7 @@ class Adapter(ABC):
         if not self.capabilities.lp and not np.all(form.integer):
             free = int(np.argmin(np.asarray(form.integer)))
             msg = (
-                f"solver {self.name!r} supports only integer variables and column {free} is continuous: "
+                f"solver {self.name!r} supports only integer variables, but column {free} is continuous: "
                 "use 'highs' or 'scip'"
             )
             raise MethodMismatch(msg)
@@ -208,12 +208,12 @@ class Adapter(ABC):
         self, request: SolveRequest, known: Collection[str], kind: Callable[[str], type],
         full: Callable[[str], str] = str,
     ) -> dict[str, object]:  # fmt: skip
-        """Options of a request by the solver's ``full`` names, which must be ``known``, converted to their kinds.
+        """Options of a request by their ``full`` names, checked against ``known`` and converted to their types.
 
         Raises
         ------
         BadOption
-            If there is no such option, or its value is of another kind.
+            If there is no such option, or its value has the wrong type.
         """
         read: dict[str, object] = {}
         for name, value in request.options.items():
@@ -252,7 +252,7 @@ class Adapter(ABC):
 
 
 def accepted(solver: str, form: StandardForm, outcome: Outcome) -> Outcome:
-    """The outcome of a solver with vectors of the problem's size, numbers and known words; a wrong one is an error."""
+    """Check the shapes and types of a solver's outcome and return it; an invalid one becomes an error outcome."""
     try:
         return _typed(form, outcome)
     except (TypeError, ValueError, OverflowError) as error:
@@ -310,7 +310,7 @@ def _vector(name: str, value: object, size: int) -> NDArray[np.float64] | None:
 
 
 def _number(name: str, value: object, *, lenient: bool = False) -> float | None:
-    real = (float, int, Real, np.number)  # plain types first: an abstract class takes milliseconds to answer at first
+    real = (float, int, Real, np.number)  # plain types first: the first check against an abstract class takes ms
     if value is None or (isinstance(value, real) and not isinstance(value, np.complexfloating)):
         return None if value is None or np.isnan(float(value)) else float(value)
     if lenient:
@@ -324,7 +324,7 @@ _FILES = re.compile(
     r"file|(^|[._/])(write|workdir|record|tempdir|server|cloud)|dir(ectory)?$|path(name)?$|paramsetprefix$",
     re.IGNORECASE,
 )
-#: Options of solvers that the runner sets from the limits of the solve, and the option of the command line.
+#: Options of solvers that the runner sets from the limits of the solve, by the command-line option to use instead.
 _OWN = {
     "--threads": re.compile(r"(^|[._/])(num_|max_|maxn|min_|minn|n)?threads$|num_(search_)?workers$", re.IGNORECASE),
     "--time-limit": re.compile(
@@ -343,7 +343,7 @@ _LIMITS = {
 
 
 def trivial_outcome(form: StandardForm) -> Outcome | None:
-    """Solve a problem with crossing bounds or without columns, which solvers treat differently; else None."""
+    """Solve a problem with crossing bounds or without columns, which solvers treat differently; else return None."""
     for kind, lower, upper in (
         ("row", form.row_lower, form.row_upper),
         ("column", form.col_lower, form.col_upper),
@@ -365,7 +365,7 @@ def trivial_outcome(form: StandardForm) -> Outcome | None:
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
-_KIND_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+_KIND_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 NO_SOLUTION = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
 """Terminations after which a vector is meaningless."""
@@ -398,7 +398,7 @@ def rejected_value(solver: str, name: str, value: Any, reason: str = "") -> BadO
 
 
 def parse_value(solver: str, name: str, value: Any, kind: type) -> Any:
-    """Convert ``value``, possibly given as text, to ``kind`` (bool, int, float or str).
+    """Convert ``value``, possibly given as a string, to ``kind`` (bool, int, float or str).
 
     Raises
     ------
@@ -480,7 +480,7 @@ class ProgressLog:
 
 @dataclass(frozen=True)
 class RowKinds:
-    """Rows as most solvers take them: a letter, a right-hand side and a range.
+    """Rows in the form that most solvers expect: a letter, a right-hand side and a range.
 
     ``letter``, shape ``(rows,)``: E equality, L <=, G >=, R range ``[rhs - width, rhs]``, N free (then rhs 0).
     """
@@ -540,7 +540,7 @@ def set_solution(
 
 
 def rounded_bounds(form: StandardForm) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Column bounds, those of integer columns rounded inwards: readers of files ignore their fractions."""
+    """Column bounds, rounded inwards for integer columns because file readers ignore their fractions."""
     whole = np.asarray(form.integer)
     lower = np.where(whole, np.ceil(form.col_lower - 1e-9), form.col_lower)
     return lower, np.where(whole, np.floor(form.col_upper + 1e-9), form.col_upper)

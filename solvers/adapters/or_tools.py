@@ -236,7 +236,7 @@ class CpSat(Adapter):
         return Termination.ITERATION_LIMIT if raw in ("FEASIBLE", "UNKNOWN") else Termination.ERROR
 
     def _build(self, proto: Any, form: StandardForm, request: SolveRequest) -> int:
-        """Fill the model; returns the factor by which the objective was scaled to integers."""
+        """Fill the model and return the factor by which the objective was scaled to integers."""
         lower, upper = self._column_bounds(form)
         for low, high in zip(lower, upper, strict=True):
             proto.variables.add().domain.extend([low, high])
@@ -271,7 +271,7 @@ class CpSat(Adapter):
         if unbounded.any():
             at = int(np.argmax(unbounded))
             msg = (
-                f"solver 'cp-sat' needs finite bounds on every column and column {at} is in "
+                f"solver 'cp-sat' needs finite bounds on every column, but column {at} is in "
                 f"[{form.col_lower[at]}, {form.col_upper[at]}]: add bounds, or use 'highs' or 'scip'"
             )
             raise MethodMismatch(msg)
@@ -285,8 +285,8 @@ class CpSat(Adapter):
             nearest = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
             if float(nearest) != value:
                 msg = (
-                    f"solver 'cp-sat' needs rational data and {where} contains {value!r}, which is not a fraction with "
-                    "denominator at most 10^6: rescale the model, or use 'highs' or 'scip'"
+                    f"solver 'cp-sat' needs rational data, but {where} contains {value!r}, which is not a fraction "
+                    "with denominator at most 10^6: rescale the model, or use 'highs' or 'scip'"
                 )
                 raise MethodMismatch(msg)
             exact.append(nearest)
@@ -297,7 +297,7 @@ class CpSat(Adapter):
         total = sum(abs(a) * int(r) for a, r in zip(coefficients, reach, strict=True))
         if total > _MAX_ACTIVITY:
             msg = (
-                f"solver 'cp-sat' uses 64-bit integers and {where} can reach {float(total):.1e} after scaling its "
+                f"solver 'cp-sat' uses 64-bit integers, but {where} can reach {float(total):.1e} after scaling its "
                 "coefficients to integers: tighten bounds, rescale, or use 'highs' or 'scip'"
             )
             raise MethodMismatch(msg)

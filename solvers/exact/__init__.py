@@ -1,21 +1,21 @@
 r"""Exact optima of linear and integer programs, as fractions with vectors that prove them.
 
-The parts of this package share the program in rational numbers and its exact answer.
+This module defines the program in rational numbers and its exact answer, which the whole package shares.
 
 .. math::
     \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad
     l_r \le A x \le u_r, \quad l_x \le x \le u_x, \quad x_j \in \mathbb{Z} \; (j \in I)
 
 Rows and columns are those of the :class:`~opticoll.solvers.standard_form.StandardForm`, in the same order. Every
-float of it is read as the shortest decimal that rounds to it: 0.1 is 1/10.
+float is read as the shortest decimal that rounds to it: 0.1 is 1/10.
 
-What multipliers y of the rows prove is stated for the minimization, a maximization being that of :math:`-c`. With
-:math:`z = c - A^\top y` they prove
+Dual bounds are stated for a minimization; a maximization is treated as the minimization of :math:`-c`. With
+:math:`z = c - A^\top y`, multipliers y of the rows prove the bound
 
 .. math:: \sum_{y_i > 0} y_i l_i + \sum_{y_i < 0} y_i u_i + \sum_{z_j > 0} z_j l_j + \sum_{z_j < 0} z_j u_j + c_0
 
-where a term with an infinite bound proves nothing. With c and :math:`c_0` taken as 0, a positive value proves that
-there is no solution (Farkas).
+which is no bound if a term is infinite. With c and :math:`c_0` taken as 0, a positive value proves that there is no
+solution (Farkas).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Changes: TypeAlias = "Mapping[int, tuple[End, End]]"
 
 
 def common(values: Sequence[Fraction]) -> tuple[Whole, int]:
-    """Fractions over one denominator: their numerators, and it."""
+    """Numerators of fractions over their least common denominator, and that denominator."""
     below = math.lcm(*{value.denominator for value in values})
     above = np.empty(len(values), dtype=object)
     above[:] = [value.numerator * (below // value.denominator) for value in values]
@@ -57,7 +57,7 @@ def common(values: Sequence[Fraction]) -> tuple[Whole, int]:
 
 
 def products(indptr: NDArray[np.int64], indices: NDArray[np.int64], data: Whole, vector: Whole) -> Whole:
-    """A compressed matrix of Python integers times a vector of them."""
+    """Product of a compressed sparse matrix and a vector, both of Python integers."""
     total = np.zeros(indptr.size - 1, dtype=object)
     filled = np.flatnonzero(np.diff(indptr))
     if filled.size:
@@ -112,7 +112,7 @@ class ExactForm:
         import scipy.sparse as sp
 
         if not np.isfinite(form.cost).all() or not math.isfinite(form.offset):
-            msg = "exact: the objective holds an infinite coefficient"
+            msg = "exact: the objective has an infinite coefficient"
             raise ModelError(msg)
         by_row = sp.csr_array(form.A)
         by_row.sort_indices()
@@ -164,7 +164,7 @@ class ExactForm:
 
     @cached_property
     def integral(self) -> tuple[Whole, tuple[int, ...]]:
-        """Every row times a factor that makes its coefficients whole: them, and the factors."""
+        """Coefficients of the rows, each row scaled to integers, and the scaling factors."""
         factors = []
         ends = self.indptr.tolist()
         for first, last in itertools.pairwise(ends):
@@ -176,7 +176,7 @@ class ExactForm:
 
     @cached_property
     def by_column(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The nonzeros by column: where each column starts, their rows, and their positions in ``values``."""
+        """The nonzeros by column: the start of each column, their rows, and their positions in ``values``."""
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
         order = np.argsort(self.indices, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(self.indices, minlength=self.shape[1]))])
@@ -190,14 +190,14 @@ class ExactForm:
         return [Fraction(v, below * f) for v, f in zip(total.tolist(), factors, strict=True)]
 
     def violated(self, x: Sequence[Fraction]) -> str | None:
-        """The first row or column that ``x`` violates, as words; None if x is a solution."""
+        """Describe the first row or column that ``x`` violates; None if x is a solution."""
         if len(x) != self.shape[1]:
             return f"it has {len(x)} columns, not {self.shape[1]}"
         for j, (value, low, high) in enumerate(zip(x, self.col_lower, self.col_upper, strict=True)):
             if (low is not None and value < low) or (high is not None and value > high):
                 return f"column {j} is {value}, outside [{low}, {high}]"
             if self.integer[j] and value.denominator != 1:
-                return f"column {j} is {value}, not whole"
+                return f"column {j} is {value}, not an integer"
         for i, (value, low, high) in enumerate(zip(self.activity(x), self.row_lower, self.row_upper, strict=True)):
             if (low is not None and value < low) or (high is not None and value > high):
                 return f"row {i} is {value}, outside [{low}, {high}]"
@@ -220,7 +220,7 @@ class ExactForm:
         return {j: value for j, value in z.items() if value}
 
     def dual_bound(self, y: Mapping[int, Fraction], changes: Changes | None = None, *, farkas: bool = False) -> End:
-        """What multipliers y prove on the minimization's optimum, within changed column bounds; None for nothing.
+        """Lower bound on the minimization's optimum proven by y, within changed column bounds; None if infinite.
 
         With ``farkas``, objective and offset are taken as 0: no solution exists if the result is positive.
         """
@@ -243,7 +243,7 @@ class ExactForm:
         return Fraction(sum(values.tolist()), below)
 
     def within(self, branch: Mapping[int, tuple[int | None, int | None]]) -> Changes:
-        """The column bounds of a part of the problem: those of its branches where they are tighter than its own."""
+        """Column bounds of a subproblem: those of its branches where they are tighter than the problem's own."""
         changes = {}
         for j, (least, most) in branch.items():
             low, high = self.col_lower[j], self.col_upper[j]
@@ -255,7 +255,7 @@ class ExactForm:
 
     @cached_property
     def step(self) -> Fraction | None:
-        """The step of the objective if every solution's value is the offset plus a whole multiple of one; else None."""
+        """A step such that every objective value is the offset plus an integer multiple of it; None if unknown."""
         priced = [j for j, c in enumerate(self.cost) if c]
         if not priced or not self.integer[priced].all():
             return None
@@ -263,7 +263,7 @@ class ExactForm:
         return Fraction(math.gcd(*(int(self.cost[j] * below) for j in priced)), below)
 
     def rounded(self, bound: Fraction) -> Fraction:
-        """The least value of the minimization's objective, at least ``bound``, that integrality allows."""
+        """The smallest value of the minimization's objective, at least ``bound``, that integrality allows."""
         if self.step is None:
             return bound
         offset = self.flip * self.offset
@@ -272,10 +272,10 @@ class ExactForm:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of the problem that multipliers close: by the bound they prove, or as empty.
+    """A subproblem with multipliers that prune it by bound or by infeasibility.
 
-    ``y`` are multipliers of rows for the minimization, by row, without zeros. With ``farkas`` they prove that the part
-    is empty; otherwise that no solution of it is better than the answer's objective, after rounding
+    ``y`` are multipliers of rows for the minimization, by row, without zeros. With ``farkas`` they prove that the
+    subproblem is infeasible; otherwise that it has no solution better than the answer's objective, after rounding
     (:meth:`ExactForm.rounded`).
     """
 
@@ -285,9 +285,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """A part of the problem divided into ``x[column] <= at`` and ``x[column] >= at + 1``.
+    """A subproblem branched into ``x[column] <= at`` and ``x[column] >= at + 1``.
 
-    ``below`` and ``above`` are positions of nodes in :attr:`ExactAnswer.nodes`, greater than this one's own.
+    ``below`` and ``above`` are positions of nodes in :attr:`ExactAnswer.nodes`, greater than that of this node.
     """
 
     column: int
@@ -305,17 +305,17 @@ class ExactAnswer:
     status
         ``"optimal"``, ``"infeasible"``, ``"unbounded"``, or ``"bounded"`` where only a bound is proven.
     objective
-        The optimum in the stated sense; of a bounded answer the value of ``x``, None without one; else None.
+        The optimum in the stated sense; for a bounded answer the value of ``x``, None without one; else None.
     x
-        A solution of that value, by column; for an unbounded problem one from which ``ray`` improves without end;
+        A solution of that value, by column; for an unbounded problem one from which ``ray`` improves without limit;
         None if infeasible.
     nodes
         The proof as a tree, root first. A linear program has one leaf, whose multipliers prove the objective itself:
         with ``x`` they are an optimal primal-dual pair.
     ray
-        Of an unbounded problem, by column; else None.
+        For an unbounded problem, by column; else None.
     bound
-        Of a bounded answer: no solution is better than this; else None.
+        For a bounded answer, a value that no solution improves on; else None.
     """
 
     status: Literal["optimal", "infeasible", "unbounded", "bounded"]
@@ -327,11 +327,11 @@ class ExactAnswer:
 
     @property
     def proven(self) -> Fraction | None:
-        """What the nodes prove that no solution is better than: the optimum, or the bound; None if there is no end."""
+        """Value that the nodes prove no solution improves on: the optimum or the bound; None if there is none."""
         return self.bound if self.status == "bounded" else self.objective
 
     def leaves(self) -> Iterator[tuple[Leaf, dict[int, tuple[int | None, int | None]]]]:
-        """Every leaf with the bounds that its branches put on columns (None: none on that side)."""
+        """Every leaf with the column bounds of its branches (None: no bound on that side)."""
         stack: list[tuple[int, dict[int, tuple[int | None, int | None]]]] = [(0, {})] if self.nodes else []
         while stack:
             place, branch = stack.pop()
@@ -345,7 +345,7 @@ class ExactAnswer:
 
 
 def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
-    """Why an answer is not proven by its own vectors; None if it is. Everything is recomputed in rational numbers."""
+    """Explain why an answer's vectors do not prove it; None if they do. All is recomputed in rational numbers."""
     if answer.x is not None and (violated := form.violated(answer.x)) is not None:
         return f"the solution is invalid: {violated}"
     if answer.status == "unbounded":
@@ -363,7 +363,7 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
             and max(node.below, node.above) < len(answer.nodes)
             and node.below != node.above
         ):
-            return f"node {place} does not divide its part in two"
+            return f"node {place} does not split its subproblem in two"
     if any(
         low is not None and high is not None and low > high
         for low, high in zip(form.col_lower, form.col_upper, strict=True)
@@ -381,7 +381,7 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
         else:
             closed = form.rounded(proven) >= form.flip * answer.proven
         if not closed:
-            return f"the multipliers of a leaf prove {proven} only"
+            return f"the multipliers of a leaf prove only {proven}"
     return None
 
 

@@ -1,12 +1,13 @@
 """Combinatorial certificates: a solution, and an argument that no better one exists, which a short program checks.
 
-They serve where the argument is short and a linear derivation is not: rounds of circuits, wavelengths, layers without
-cycles, placements, and routings of any size. The claim is the interval between what the argument proves and the value
-of the solution. The format is that of :mod:`~opticoll.solvers.exact.combinatorial_check`, which stands alone.
+They are for problems with a short argument but no short linear derivation: rounds of circuits, wavelengths, layers
+without cycles, placements, and routings of any size. The claim is the interval between the bound that the argument
+proves and the value of the solution. The stand-alone checker :mod:`~opticoll.solvers.exact.combinatorial_check`
+documents the format.
 
     alltoall.min-congestion, lumorph.min-overlap, optree.one-stage    routes: arc prices
     sipml.ring-wavelengths, sipml.ocs-circuits                        circuits: arc prices and integer circuits
-    lumorph.rounds                                                    rounds: what a vertex or a set must take in
+    lumorph.rounds                                                    rounds: what a vertex or a set must receive
     lumorph.sum-rounds                                                sums: that, and the transfers of a sum
     alltoall.virtual-channels                                         layers: a cycle of dependencies
     sipml.placement                                                   placement: work between two chains
@@ -14,8 +15,8 @@ of the solution. The format is that of :mod:`~opticoll.solvers.exact.combinatori
     alltoall.sccl                                                     steps: arc prices and whole rounds
     topoopt.topology                                                  wiring: enumeration, by byte-hops and lengths
 
-The problem in a file has all routes. If a formulation offers fewer, the lower end holds for it as well, and the paths
-of the solution must be among them.
+The problem in a file allows all routes. If a formulation allows fewer, the lower end of the claim still holds, and the
+paths of the solution must be allowed.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ if TYPE_CHECKING:
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
 
-#: Endings of combinatorial certificates.
-ENDINGS = (".proof.json", ".proof.json.gz")
+#: File name suffixes of combinatorial certificates.
+SUFFIXES = (".proof.json", ".proof.json.gz")
 #: The kind of every formulation that has combinatorial certificates.
 FORMULATIONS = {
     "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
@@ -73,17 +74,17 @@ FORMULATIONS = {
     "sipml.ring-wavelengths": "circuits", "sipml.ocs-circuits": "circuits", "lumorph.sum-rounds": "sums",
     "topology.design": "design", "alltoall.sccl": "steps", "topoopt.topology": "wiring",
 }  # fmt: skip
-#: Largest denominator of arc prices that are read from duals.
+#: Largest denominator of arc prices rounded from duals.
 MOST_PARTS = 5040
 
 
 def is_combinatorial(path: Path) -> bool:
-    """Whether a file is named as a combinatorial certificate."""
-    return path.name.lower().endswith(ENDINGS)
+    """Whether a file name has the suffix of a combinatorial certificate."""
+    return path.name.lower().endswith(SUFFIXES)
 
 
 class CertificateFacts(TypedDict):
-    """The claim of a certificate as text, its kind, and the size of its file [bytes]."""
+    """The claim of a certificate as a string, its kind, and the size of its file [bytes]."""
 
     claim: str
     kind: str
@@ -91,7 +92,7 @@ class CertificateFacts(TypedDict):
 
 
 class Certificate(TypedDict):
-    """A combinatorial certificate as in its file; problem, solution and argument are of the shape of ``kind``."""
+    """A combinatorial certificate as in its file; ``kind`` determines the form of problem, solution and argument."""
 
     certificate: int
     formulation: str
@@ -106,7 +107,7 @@ class Certificate(TypedDict):
 
 
 def certificate(run: Run) -> Certificate:
-    """The certificate of a verified run, with the best argument that is found.
+    """The certificate of a verified run, with the best argument found.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def certificate(run: Run) -> Certificate:
 
 
 def write(path: Path, run: Run) -> CertificateFacts:
-    """Write the certificate of a run, packed if the name ends in ``.gz``: its claim, as text, and ``bytes``.
+    """Write the certificate of a run, compressed if the name ends in ``.gz``, and return its facts.
 
     Raises
     ------
@@ -176,7 +177,7 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Settin
 
     Returns
     -------
-    A record as of :func:`opticoll.solvers.solution.check`, with ``objective_exact`` and ``certificate``, see
+    A record as returned by :func:`opticoll.solvers.solution.check`, with ``objective_exact`` and ``certificate``, see
     :func:`opticoll.solvers.exact.vipr_verify.check_certificate`.
 
     Raises
@@ -189,7 +190,7 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Settin
     try:
         document = combinatorial_check.read(str(path))
     except (Refused, OSError) as error:
-        msg = f"certificate {path} cannot be read ({error}); name one that --certificate FILE.proof.json has written"
+        msg = f"certificate {path} cannot be read ({error}); name a file that --certificate FILE.proof.json wrote"
         raise BadFile(msg) from None
     reason, low, high = "", None, None
     data = prepared(model, instance, parameters, None)
@@ -222,7 +223,7 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Settin
 def stated_ends(
     model: Formulation, low: Fraction | None, high: Fraction | None
 ) -> tuple[Fraction | None, Fraction | None]:
-    """The value of the solution and the bound, in terms of the formulation, of a claim: F is maximized for T = 1/F."""
+    """Solution value and bound of a claim in terms of the formulation: one that maximizes F has a claim on T = 1/F."""
     if model.sense == "max":
         low, high = (None if not end else 1 / end for end in (low, high))
     return high, low
@@ -259,25 +260,25 @@ def kind_of(model: Formulation, data: Any) -> str:
 
 
 def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> str:
-    """How a stated problem differs from the formulation's, or its solution is none of that; empty if neither."""
+    """Describe how a file's problem or its paths disagree with the formulation; empty if they agree."""
     stated = document["problem"]
     if model.name != "alltoall.virtual-channels":
         wanted = _PROBLEMS[model.name](data)
         names = [key for key in {**wanted, **stated} if wanted.get(key) != stated.get(key)]
         if names:
-            return f"the file states another problem: other {', '.join(names)}"
+            return f"the file states another problem: {', '.join(names)} differ"
         if document["kind"] == "routes" and hasattr(data, "rule") and not data.rule.unrestricted:
             offered = {tuple(data.paths.path(p)) for p in range(data.paths.paths)}
             taken = [] if document["solution"] is None else document["solution"]["paths"]
             if not offered.issuperset(map(tuple, taken)):
-                return f"a path is not offered by {data.rule}"
+                return f"a path is not allowed by {data.rule}"
         return ""
     from opticoll.formulations.flows.concurrent_flow import commodities
 
     sources, targets = commodities(data.topology)
     ends = list(zip(data.topology.tail.tolist(), data.topology.head.tolist(), strict=True))
     if len(stated["routes"]) != sources.size:
-        return "the file states another problem: other numbers of routes"
+        return "the file states another problem: the number of routes differs"
     for route, s, t in zip(stated["routes"], sources.tolist(), targets.tolist(), strict=True):
         try:
             combinatorial_check.walk(route, ends, s, t)
@@ -337,7 +338,7 @@ def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[st
 
 
 def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]) -> list[NDArray[np.float64]]:
-    """A price of 1 on the arcs across that line of a grid which most pairs an arc cross, if it is a grid."""
+    """A price of 1 on the arcs across the grid line that most pairs per arc cross; empty if it is not a grid."""
     from opticoll.formulations.lumorph import grid_shape
 
     shape = grid_shape(topology)
@@ -398,7 +399,7 @@ def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: ob
 
 
 def _ends(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
-    """The arguments of bounds by what a vertex receives or sends, or what enters a set."""
+    """The arguments of those bounds that count what a vertex receives or sends, or what enters a set."""
     names = {
         "receptions": ("receives", "vertex"), "sole holder": ("sends", "vertex"), "sends": ("sends", "vertex"),
         "cut": ("enters", "vertices"),
@@ -411,7 +412,7 @@ def _ends(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
 
 
 def _schedule(plan: RoundSchedule) -> dict[str, list[list[Any]]]:
-    """Circuits and transfers."""
+    """Circuits and transfers of a schedule, in the form of a certificate."""
     circuits = pairs_of(
         plan.circuit_round, plan.circuit_source.tolist(), plan.circuit_target.tolist(),
         plan.circuit_wavelength.tolist(), [plan.path(k) for k in range(plan.circuits)],
@@ -446,7 +447,7 @@ def _layering(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: obje
 
 def _cycle(pairs: set[tuple[int, int]]) -> list[int]:
     """The vertices of a cycle of a graph, in order; empty if it has none."""
-    while pairs:  # until every vertex that is left has a predecessor
+    while pairs:  # until every remaining vertex has a predecessor
         entered = {b for _, b in pairs}
         rest = {(a, b) for a, b in pairs if a in entered}
         if len(rest) == len(pairs):
@@ -484,7 +485,7 @@ def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     for u, v, delay in problem["edges"]:
         into.setdefault(v, []).append((u, Fraction(delay)))
     free, start = [Fraction(0)] * data.devices, [Fraction(0)] * data.n
-    for v in np.lexsort((np.arange(data.n), begin)).tolist():  # in this order, without the rounding of floats
+    for v in np.lexsort((np.arange(data.n), begin)).tolist():  # the same order in exact arithmetic
         ready = [start[u] + lasts[u] + (wait if device[u] != device[v] else 0) for u, wait in into.get(v, [])]
         start[v] = max([free[device[v]], *ready])
         free[device[v]] = start[v] + lasts[v]
@@ -508,7 +509,7 @@ def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     return _rounds_problem(data), result, [every, *_ends(sum_bounds(data.topology, data.collective, data.limits))]
 
 
-#: Placements of more operations are bounded by one chain or all work.
+#: With more operations, only the longest chain and the total work are tried as arguments.
 MOST_OPERATIONS = 40
 _PARTS = {
     "alltoall.min-congestion": _routing, "lumorph.min-overlap": _routing, "optree.one-stage": _colouring,

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Check a combinatorial certificate: ``python3 combinatorial_check.py FILE.proof.json[.gz]``.
 
-The kind "wiring" has a program of its own, which needs this one.
+The kind "wiring" has its own checker, wiring_check.py, which imports this one.
 
-The file states a problem, a claim (the least value lies in an interval), a solution, and an argument why no solution
-has a value below the lower end. This program verifies both in exact arithmetic. It stands alone: it needs Python 3.9 or
-later, and nothing else. Numbers are integers, or fractions and decimals as strings; null is an infinite end.
+The file states a problem, a claim (the smallest value lies in an interval), a solution, and an argument why no solution
+has a value below the lower end. This program verifies both in exact arithmetic. It stands alone: it needs only Python
+3.9 or later. Numbers are integers, or fractions and decimals as strings; null is an infinite end.
 
 {"certificate": 1, "kind": KIND, "problem": {...}, "solution": {...}, "argument": {...}, "claim": [LOW, HIGH]}
 
@@ -13,18 +13,19 @@ routes     One path for every pair; the value is the largest load over capacity 
            has a colour, paths of a colour share no arc, and the value is the number of colours.
            problem {"arcs": [[u, v, capacity]], "pairs": [[s, t, amount]], "colours": true or false}
            solution {"paths": [[arc, ...]], "colour": [...]}
-           argument {"prices": [[arc, price]]}: the paths take at least the distances of their pairs, the arcs give
+           argument {"prices": [[arc, price]]}: the paths cost at least the distances of their pairs, the arcs are worth
            capacity times price, so the value is at least the quotient. It is rounded up if capacities are 1 and
            amounts whole. With "split": k in the problem, a pair takes k different paths, pair by pair in "paths", which
-           carry equal parts: its distance is the mean of the k shortest walks from s to t that pass neither.
-circuits   Circuits of as many colours as "colours", for every pair at least one; circuits of a colour share no arc. A
-           pair takes its time over the number of its circuits; the value is the longest of these.
+           carry equal parts: its distance is the mean of the k shortest walks from s to t that do not return to s or
+           leave t.
+circuits   Circuits in "colours" colours, at least one for every pair; circuits of a colour share no arc. A pair takes
+           its time divided by the number of its circuits; the value is the longest of these.
            problem {"arcs": [[u, v]], "colours", "pairs": [[s, t, time]]}
            solution {"circuits": [[pair, colour, [arc, ...]]]}
-           argument {"prices": [[arc, price]], "time": T}: in less time than T, a pair needs more circuits than its time
-           over T. They cost more, at the distances of their pairs, than all colours of all arcs together.
-steps      Whole chunks of every pair, in steps; the value is the number of rounds of all steps, of which a step has as
-           many as the largest load over capacity of an arc in it, rounded up. A chunk crosses one arc in a step.
+           argument {"prices": [[arc, price]], "time": T}: to take less than T, a pair needs more circuits than its time
+           divided by T. At the distances of their pairs, these cost more than all colours of all arcs together.
+steps      Whole chunks of every pair, in steps; the value is the total number of rounds. A step takes as many rounds as
+           its largest load over capacity of an arc, rounded up. A chunk crosses at most one arc in a step.
            problem {"arcs": [[u, v, capacity]], "pairs": [[s, t, chunks]], "steps"}
            solution {"ways": [[pair, [arc, ...], [step, ...]]]}, one for every chunk
            argument {"prices": [[arc, price]]}, as of routes; the quotient is rounded up
@@ -34,33 +35,34 @@ rounds     Circuits in rounds that copy chunks; the value is the number of round
            problem {"vertices", "arcs": [[u, v]], "wavelengths", "waveguides", "ports", "load", "pre": [[chunk, v]],
            "post": [[chunk, v]]}
            solution {"circuits": [[round, s, t, wavelength, [arc, ...]]], "transfers": [[round, s, t, chunk]]}
-           argument {"receives": v}, what it lacks over what it can receive in a round; {"sends": v}, the chunks that
-           only v holds; or {"enters": [v, ...]}, the chunks required inside a set and held outside, over its arcs.
-sums       The same, with contributions to sums: "pre" are the contributors of a chunk, "post" who ends with the sum of
-           all, each counted once. A transfer adds the sum that its source had before the round, or replaces by it
-           what the target had; only contributors of a chunk and vertices that require it take part.
+           argument {"receives": v}, the chunks it lacks over those it can receive in a round; {"sends": v}, the chunks
+           that only v holds; or {"enters": [v, ...]}, the chunks required in a set and held outside, over its arcs.
+sums       The same, with contributions to sums: "pre" lists the contributors of a chunk, "post" the vertices that end
+           with the sum of all, each counted once. A transfer adds the sum that its source had before the round to that
+           of the target, or replaces it; only contributors of a chunk and vertices that require it take part.
            solution {"circuits", "transfers": [[round, s, t, chunk, adds: true or false]]}
            argument {"receives": v}, the chunks that v requires and others contribute to; {"sends": v}, those to which v
            contributes and that others require; {"enters": [v, ...]}, those required inside and contributed to outside;
            or {"transfers": [chunk, ...]}: each takes at least contributors - 1 transfers until one vertex has the sum,
            and then one for every other vertex that requires it.
-layers     Every route has a layer; routes of a layer do not go from arc to arc in a cycle. The value is the number of
-           layers.
+layers     Every route has a layer; the steps from arc to arc of the routes of a layer form no cycle. The value is the
+           number of layers.
            problem {"routes": [[arc, ...]]}; solution {"layer": [...], "order": [[arc, ...]]}, an order of the arcs for
            every layer, in which its routes ascend; argument {"cycle": [arc, ...]}: one layer is not enough.
-placement  Operations on devices, one at a time each, after their predecessors, and later by a delay if those are on
-           another device; a device sends to at most "peers" others and receives from as many, or, by "distance", sends
-           to those up to "peers" numbers after it, in a circle. The value is the time at which all have ended.
+placement  Operations on devices, one at a time on each, after their predecessors, with a delay if those are on another
+           device. A device sends to at most "peers" others and receives from as many, or, with "distance", sends only
+           to the "peers" devices that follow it in a circle. The value is the time at which all operations have ended.
            problem {"devices", "durations": [...], "edges": [[u, v, delay]], "peers", "distance": true or false}
            solution {"device": [...], "start": [...]}
-           argument {"operations": [...]}: their least chain before, their work on all devices, their least chain after.
+           argument {"operations": [...]}: their smallest head, plus the time that their work takes on all devices, plus
+           their smallest tail (the longest chains before and after an operation).
 design     Links of capacity 1 between nodes, at most "degree" out of and into a node and one from a node to another,
-           with each its reverse unless "directed". All nodes send F to every other; the value is the time T = 1/F.
+           each with its reverse unless "directed". Every node sends F to every other; the value is the time T = 1/F.
            problem {"nodes", "degree", "directed": true or false}
            solution {"links": [[u, v]], "flows": [[source, link, amount]]}
            argument {"full": [...], "lacking": [...]}: the most nodes at distance 1, 2, ... of a node, and of one with
-           degree - 1 links, of which there is one if links are two-way and nodes x degree is odd (else []). Flows
-           fill at least the sum of all distances, of as many links as there are at most.
+           degree - 1 links, which exists if links are two-way and nodes x degree is odd (else []). The flows need at
+           least the sum of all distances, and the links carry at most their largest number.
 """
 
 from __future__ import annotations
@@ -129,9 +131,9 @@ def walk(path: Any, ends: list[tuple[int, int]], source: int, target: int) -> li
 def priced(
     ends: list[tuple[int, int]], pairs: list[tuple[int, int]], prices: Any, k: int = 1
 ) -> tuple[dict[int, Fraction], list[Fraction]]:
-    """Prices of arcs, and of every pair the least price of k walks, all together."""
+    """Prices of the arcs, and for every pair the smallest total price of k walks."""
     price = {index(a, len(ends)): number(p) for a, p in listed(prices, width=2)}
-    require(price and all(p >= 0 for p in price.values()) and any(price.values()), "prices are >= 0, and not all 0")
+    require(price and all(p >= 0 for p in price.values()) and any(price.values()), "prices must be >= 0, not all 0")
     out: dict[int, list[tuple[int, Fraction]]] = defaultdict(list)
     for a, (u, v) in enumerate(ends):
         out[u].append((v, price.get(a, Fraction(0))))
@@ -162,13 +164,13 @@ def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if isinstance(problem, dict):
         problem = {"split": 1, **problem}
     arcs, pairs, coloured, split = field(problem, "arcs", "pairs", "colours", "split")
-    require(index(split) > 0 and (split == 1 or coloured is False), "a pair takes at least one path, one if coloured")
-    require(isinstance(coloured, bool), "colours is true or false")
+    require(index(split) > 0 and (split == 1 or coloured is False), "a pair needs at least one path, one if coloured")
+    require(isinstance(coloured, bool), "colours must be true or false")
     ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
     capacity = [number(c) for _, _, c in arcs]
     wanted = [(index(s), index(t), number(amount)) for s, t, amount in listed(pairs, width=3)]
     require(all(c > 0 for c in capacity) and all(d > 0 and s != t for s, t, d in wanted), "a pair or arc is empty")
-    require(not coloured or all(one == 1 for one in [*capacity, *(d for _, _, d in wanted)]), "circuits are of size 1")
+    require(not coloured or all(one == 1 for one in [*capacity, *(d for _, _, d in wanted)]), "circuits need size 1")
     low = high = None
     if solution is not None:
         paths, colour = field(solution, "paths", "colour")
@@ -176,10 +178,10 @@ def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
         taken = [walk(p, ends, s, t) for p, (s, t, _) in zip(listed(paths, len(each)), each)]
         require(len({(k // split, *path) for k, path in enumerate(taken)}) == len(each), "a pair has a path twice")
         if coloured:
-            shades = [index(one) for one in listed(colour, len(wanted))]
-            used = Counter((c, a) for c, path in zip(shades, taken) for a in path)
+            colour_of = [index(one) for one in listed(colour, len(wanted))]
+            used = Counter((c, a) for c, path in zip(colour_of, taken) for a in path)
             require(max(used.values(), default=0) <= 1, "two paths of a colour share an arc")
-            high = Fraction(len(set(shades)))
+            high = Fraction(len(set(colour_of)))
         else:
             load: dict[int, Fraction] = defaultdict(Fraction)
             for path, (_, _, amount) in zip(taken, each):
@@ -217,7 +219,7 @@ def circuits(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | Non
         low = number(least)
         require(low > 0, "a time is not positive")
         cost = sum((length * (time // low + 1) for (_, _, time), length in zip(wanted, near)), Fraction(0))
-        require(cost > colours * sum(price.values()), "the circuits needed in less time are not too many")
+        require(cost > colours * sum(price.values()), "the circuits needed to take less time are not too many")
     return low, high
 
 
@@ -236,7 +238,7 @@ def steps(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, 
             at = [index(t, most) for t in listed(times, len(taken))]
             require(all(a < b for a, b in zip(at, at[1:])), "a chunk crosses two arcs in a step, or goes back in time")
             load.update(zip(at, taken))
-        require(count == [chunks for _, _, chunks in wanted], "a pair has another number of chunks")
+        require(count == [chunks for _, _, chunks in wanted], "a pair has the wrong number of chunks")
         long = {t: max(Fraction(c) / capacity[a] for (s, a), c in load.items() if s == t) for t, _ in load}
         high = Fraction(sum(ceil(value) for value in long.values()))
     if argument is not None:
@@ -282,13 +284,13 @@ class Rounds:
         return moves, 1 + max([*(r for r, *_ in circuits), *(r for r, *_ in moves)], default=-1)
 
     def least(self, count: int, room: int) -> Fraction:
-        """Rounds for so many transfers over so many circuits in a round."""
+        """Rounds that ``count`` transfers need over ``room`` circuits per round."""
         require(count == 0 or room > 0, "nothing can be moved there")
         low = Fraction(0 if count == 0 or self.load == inf else ceil(Fraction(count, int(room * self.load))))
         return max(low, Fraction(count > 0))
 
     def room(self, v: int, into: bool) -> Any:
-        """Circuits into, or out of, a vertex in a round."""
+        """The most circuits into, or out of, a vertex in a round."""
         degree = sum((head if into else tail) == v for tail, head in self.ends)
         return self.wavelengths * min(self.ports, self.waveguides * degree)
 
@@ -336,7 +338,7 @@ def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, F
         has = {(c, v): frozenset([v]) for c, v in given.held}
         for r in sorted({r for r, *_ in moves}):
             before, now, replaced = dict(has), [move for move in moves if move[0] == r], set()
-            for _, s, t, c, adds in sorted(now, key=lambda move: bool(move[4])):  # what is replaced comes first
+            for _, s, t, c, adds in sorted(now, key=lambda move: bool(move[4])):  # replacements come first
                 require(isinstance(adds, bool) and (c, s) in before, "a sum is sent that its sender does not have")
                 require(t in sources[c] | targets[c], "a chunk goes where it is not required")
                 if adds:
@@ -419,7 +421,7 @@ def placement(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | No
 def carried(
     flows: Any, n: int, ends: list[tuple[int, int]]
 ) -> tuple[dict[tuple[int, int], Fraction], dict[int, Fraction]]:
-    """What every vertex gets of every source and does not pass on, and the loads of arcs."""
+    """The flow of every source that each vertex keeps, and the loads of arcs."""
     got: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
     load: dict[int, Fraction] = defaultdict(Fraction)
     for s, a, flow in listed(flows, width=3):
@@ -445,7 +447,7 @@ def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
         got, load = carried(flows, n, ends)
         require(all(total <= 1 for total in load.values()), "a link has too much flow")
         least = min(got[s, v] for s in range(n) for v in range(n) if s != v)
-        require(least > 0, "a node gets nothing from another")
+        require(least > 0, "a node receives nothing from another")
         high = 1 / least
     if argument is not None:
         full, lacking = field(argument, "full", "lacking")
@@ -458,14 +460,14 @@ def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
 
 
 def depths(layers: Any, n: int, first: int, onward: int) -> int:
-    """The sum of distances to n - 1 nodes, if layers are as large as any nodes have them; a node has more if not."""
+    """The sum of distances to n - 1 nodes in layers, which must be as large as any node can have them."""
     total, reached, most, layer = 0, 0, 0, first
     for k, count in enumerate(listed(layers), start=1):
         most, layer = min(n - 1, most + layer), min(n, layer * onward)
         reached += index(count, n)
         require(reached >= most, "a node may have more nodes at that distance")
         total += k * count
-    require(reached == n - 1, "the layers do not have all other nodes")
+    require(reached == n - 1, "the layers do not contain all other nodes")
     return total
 
 
@@ -476,7 +478,7 @@ KINDS = {
 
 
 def verify(document: Any) -> tuple[Fraction | None, Fraction | None]:
-    """The ends of the claim, if solution and argument prove them."""
+    """Return the ends of the claim if solution and argument prove them; raises Refused if not."""
     require(isinstance(document, dict) and document.get("certificate") == 1, "this is not a certificate of version 1")
     missing = {"kind", "problem", "solution", "argument", "claim"} - set(document)
     require(not missing and document["kind"] in list(KINDS), f"missing: {', '.join(sorted(missing)) or 'a known kind'}")
@@ -502,7 +504,7 @@ def read(path: str) -> Any:
 def main() -> None:
     try:
         low, high = verify(read(sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)))
-        print("proven: the least value is", low if low == high else f"between {low} and {high}")
+        print("proven: the optimal value is", low if low == high else f"between {low} and {high}")
     except (Refused, OSError) as problem:
         print("not proven:", problem, file=sys.stderr)
         sys.exit(1)

@@ -1,7 +1,7 @@
 """Problems, solutions and arguments of combinatorial certificates over networks: circuits, designs, steps and wirings.
 
-Every function named after what is done returns the three parts of a certificate as
-:mod:`~opticoll.solvers.exact.combinatorial_check` reads them.
+The functions named after an activity (``lighting``, ``designing``, ...) return the three parts of a certificate in the
+format of :mod:`~opticoll.solvers.exact.combinatorial_check`.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 
 def word(value: Fraction | None) -> int | str | None:
-    """A number as it stands in a file."""
+    """A number in the format of a certificate file."""
     if value is None:
         return None
     return int(value) if value.denominator == 1 else str(value)
 
 
 def numbers(values: Iterable[float]) -> list[int | str | None]:
-    """The decimals of floats, as they stand in a file."""
+    """The shortest decimals of floats, in the format of a certificate file."""
     return [word(decimal(float(value))) for value in values]
 
 
 def pairs_of(first: NDArray[np.int64], *others: Any) -> list[list[Any]]:
-    """The rows of columns."""
+    """Transpose columns into a list of rows."""
     return [list(row) for row in zip(first.tolist(), *others, strict=True)]
 
 
 def circuits_problem(data: Any) -> dict[str, Json]:
-    """Certificates of circuits on a ring, and on switches, where a server reaches each other once per switch."""
+    """Problem of circuits on a ring, or on switches, where a server reaches each other server once per switch."""
     moves, n = data.transfers, data.n
     if hasattr(data, "pool"):
         arcs, colours = [[v, n] for v in range(n)] + [[n, v] for v in range(n)], data.degree
@@ -93,7 +93,7 @@ def lighting(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
 
 
 def _least_time(problem: dict[str, Any], prices: list[list[int]], near: float) -> Fraction:
-    """The least time in which the circuits that pairs need cost no more than there are, from one near it on."""
+    """The smallest time for which the circuits that pairs need are affordable, searched downwards from ``near``."""
     ends = [(u, v) for u, v in problem["arcs"]]
     price, costs = combinatorial_check.priced(ends, [(s, t) for s, t, _ in problem["pairs"]], prices)
     left, start = problem["colours"] * sum(price.values()), Fraction(near * (1 + START))
@@ -113,17 +113,17 @@ def _least_time(problem: dict[str, Any], prices: list[list[int]], near: float) -
     return Fraction(0)
 
 
-#: Part by which a time is raised, so the circuits that it needs are surely not too many.
+#: Relative increase of the time at which the search starts, so that its circuits are surely affordable.
 START = 1e-9
 
 
 def design_problem(data: Any) -> dict[str, Json]:
-    """Certificates of topologies of a degree."""
+    """Problem of topologies of bounded degree."""
     return {"nodes": data.n, "degree": data.degree, "directed": data.directed}
 
 
 def designing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
-    """The flows on the links are solved exactly."""
+    """Links with exactly solved flows, and the distances that any topology of the degree has."""
     from opticoll.formulations.degree_design import topology_of
 
     topology = topology_of(data, values)
@@ -144,7 +144,7 @@ def designing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: obje
 
 
 def _layers(n: int, first: int, onward: int) -> list[int]:
-    """The most nodes at distance 1, 2, ...; all at once that ``onward`` = 0 leaves out."""
+    """The most nodes at distance 1, 2, ...; with ``onward`` = 0 all others follow in one layer."""
     results: list[int] = []
     while (left := n - 1 - sum(results)) > 0:
         results.append(min(left, first) or left)
@@ -163,7 +163,7 @@ def _flow(topology: Topology) -> tuple[ExactForm, ExactAnswer]:
 
 
 def steps_problem(data: Any) -> dict[str, Json]:
-    """Certificates of whole chunks in steps."""
+    """Problem of whole chunks in steps."""
     topology = data.flow.topology
     ends = [(s, t) for s in range(topology.n) for t in range(topology.n) if s != t]
     return {
@@ -173,7 +173,7 @@ def steps_problem(data: Any) -> dict[str, Json]:
 
 
 def stepping(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
-    """The prices are the multipliers of the arcs in the flow problem, or 1."""
+    """Chunks in steps, with prices that are the arcs' multipliers in the flow problem, or 1."""
     from opticoll.formulations.alltoall.sccl import ways
 
     n, topology = data.flow.topology.n, data.flow.topology
@@ -190,12 +190,12 @@ def stepping(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     return steps_problem(data), {"ways": taken}, [{"prices": some} for some in prices if some]
 
 
-#: Seconds that the enumeration may take; without it, the argument is that of byte-hops alone.
+#: Time limit of the enumeration [s]; if it is exceeded, the argument uses byte-hops alone.
 LIMIT_S = 300.0
 
 
 def wiring_problem(data: Any) -> dict[str, Json]:
-    """Certificates of circuits for the traffic of a pool of servers."""
+    """Problem of circuits for the traffic of a pool of servers."""
     sent = data.pool.point_to_point
     source, target = np.nonzero(sent)
     sizes = numbers(sent[source, target].tolist())
@@ -203,11 +203,11 @@ def wiring_problem(data: Any) -> dict[str, Json]:
 
 
 def wiring(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
-    """The flow over the circuits is solved exactly, in a worker process, and lengths for other wirings are sought.
+    """Circuits with an exactly solved flow, and lengths that rule out all other wirings, found in a worker process.
 
-    All wirings that byte-hops do not rule out are listed by the checker's own enumeration, and each needs lengths that
-    prove its load. The multipliers of the exact flow over one wiring give such; a circuit that it does not have gets
-    the distance of its ends. They often prove the load of similar wirings too.
+    The checker's own enumeration lists all wirings that byte-hops do not rule out, and each needs lengths that prove
+    its load. The multipliers of the exact flow over one wiring are such lengths, where a circuit that the wiring lacks
+    gets the distance of its ends. They often prove the load of similar wirings too.
     """
     from opticoll.formulations.topoopt.topology import decode
     from opticoll.solvers.isolation import call_isolated
@@ -224,7 +224,7 @@ def wiring(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object)
 def in_worker(
     arguments: dict[str, Any], _arrays: Mapping[str, NDArray[Any]], _report: Report
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Target of :func:`opticoll.solvers.isolation.call_isolated`: solution and arguments."""
+    """Find solution and arguments; target of :func:`opticoll.solvers.isolation.call_isolated`."""
     problem, order = arguments["problem"], arguments["order"]
     solution, load, lengths = _least_load(problem, Counter(map(tuple, arguments["circuits"])))
     n, ports, demand, whole = wiring_check.stated(problem, load)
@@ -242,7 +242,7 @@ def in_worker(
                 if time.monotonic() > end:
                     return {"solution": solution, "arguments": [alone]}, {}
                 other, least, lengths = _least_load(problem, Counter((u, v) for u, row in enumerate(rows) for v in row))
-                if least < load:  # by less than the tolerance of floating point, or the run did not prove its optimum
+                if least < load:  # possible within the floating-point tolerance, or if the optimum is unproven
                     solution, load = other, least
                 result.insert(0, lengths)
     except Refused:  # there are too many wirings
@@ -255,7 +255,7 @@ def in_worker(
 def _least_load(
     problem: Mapping[str, Any], wired: Mapping[tuple[int, int], int]
 ) -> tuple[dict[str, Any], Fraction, list[list[int]]]:
-    """The exact flow of least maximum load over circuits: as a solution; the load; whole lengths that prove it.
+    """The exact flow of minimum maximum load over circuits as a solution, its load, and integer lengths that prove it.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def _least_load(
 
 
 def _program(rows: Sequence[Mapping[int, Fraction]], low: list[Fraction | None], columns: int) -> ExactForm:
-    """Minimize the last of columns >= 0: rows are at least ``low``, or at most 0."""
+    """Program that minimizes the last of its columns >= 0; rows are at least ``low``, or at most 0 if that is None."""
     zero = Fraction(0)
     return ExactForm(
         np.cumsum([0, *map(len, rows)]), np.array([j for row in rows for j in sorted(row)], dtype=np.int64),
@@ -306,7 +306,7 @@ def _program(rows: Sequence[Mapping[int, Fraction]], low: list[Fraction | None],
 
 
 def _everywhere(n: int, price: Mapping[tuple[int, int], Fraction]) -> list[list[int]]:
-    """Lengths in whole numbers: of circuits their price; from and to other servers the distance over circuits."""
+    """Integer lengths between all servers: the price of a circuit, else the distance over circuits."""
     out = {u: [(v, cost) for (tail, v), cost in price.items() if tail == u] for u in range(n)}
     near = [combinatorial_check.distances(out, s, None, 1) for s in range(n)]
     far = sum(price.values(), Fraction(0))

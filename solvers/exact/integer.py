@@ -2,16 +2,16 @@ r"""Exact optima of integer programs, closed leaf by leaf, and of flow problems,
 
 Integer programs: a tree found in floating point is closed leaf by leaf in rational numbers.
 
-1. The tree of :mod:`~opticoll.solvers.methods.certified_branching` is grown in floating point and recorded.
+1. The tree of :mod:`~opticoll.solvers.methods.certified_branching` is built in floating point and recorded.
 2. The incumbent's integer columns are rounded, and the others solved exactly.
-3. A leaf's row duals, or its ray, are rounded to nearby fractions, which prove a bound in exact arithmetic. Where that
-   is not enough, the leaf's linear program is solved exactly; where its optimum is fractional, the leaf is divided.
+3. A leaf's row duals, or its ray, are rounded to nearby fractions, which prove a bound in exact arithmetic. If that is
+   not enough, the leaf's linear program is solved exactly; if its optimum is fractional, the leaf is branched.
 
 The bound of a leaf is rounded up to the next value that the objective can take. An exact optimum that improves the
 incumbent replaces it, and every leaf that was closed stays closed.
 
-With a limit, the tree takes ``SEARCH`` of the time. A tree that is not finished, or whose leaves cannot all be closed
-in time, proves a bound: the least of its leaves', open ones counted with what their parents' duals prove.
+With a time limit, the tree takes the share ``SEARCH`` of it. A tree that is not finished, or whose leaves cannot all be
+closed in time, proves a bound: the smallest bound of its leaves, where open ones have that of their parents' duals.
 
 Exact answers to large flow problems are lifted from smaller programs. A master LP with symmetries is solved on its
 orbits (:mod:`opticoll.formulations.flows.flow_orbits`). The flow is lifted to all sources and the arc lengths to all
@@ -20,7 +20,7 @@ arcs, with shortest distances as the other multipliers.
 A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
 arc lengths are the same.
 
-All is checked on the whole problem (:func:`opticoll.solvers.exact.fault`): no property of the symmetries, and no
+Everything is checked on the whole problem (:func:`opticoll.solvers.exact.fault`): no property of the symmetries, and no
 equality of optima, is taken on trust.
 """
 
@@ -61,32 +61,32 @@ if TYPE_CHECKING:
     Branch = dict[int, tuple[int | None, int | None]]
 
 
-#: Relative gap at which the tree in floating point closes a leaf; the exact step decides about what is left.
+#: Relative gap at which the tree in floating point closes a leaf; the exact step closes the rest.
 NEAR = 1e-9
-#: Parts of the time after which the tree is left as it is, after which no linear program is solved exactly, and after
-#: which the tree is given up for the bound of the relaxation.
+#: Shares of the time after which the tree search stops, after which no linear program is solved exactly, and after
+#: which the tree is abandoned for the bound of the relaxation.
 SEARCH, CLOSE, COUNT = 0.6, 0.8, 0.95
-#: Longest search of HiGHS for a first solution [s].
+#: Time limit of HiGHS's search for a first solution [s].
 SEARCH_S = 30.0
-#: Priced columns are branched on first where at most one integer column of so many is priced.
+#: Columns with a cost are branched on first if at most one integer column in this many has a cost.
 FEW = 10
-#: Largest denominators to which multipliers are rounded, tried in turn, and how far they may move.
+#: Largest denominators to which multipliers are rounded, tried in turn, and the largest change allowed.
 DENOMINATORS, MOVED = (1, 60, 5040, 10**6), 1e-6
 
 
 def solve_integer(
     form: ExactForm, incumbent: F64 | None = None, remaining: Callable[[], float | None] = lambda: None
 ) -> ExactAnswer:
-    """The exact optimum of an integer program, the proof that it has no solution, or a bound if the time is short.
+    """The exact optimum of an integer program, the proof that it has no solution, or a bound if time runs out.
 
     Parameters
     ----------
     form
         The program.
     incumbent
-        A solution in floating point to start from, ``(columns,)``; HiGHS looks for the values that are nan.
+        A solution in floating point to start from, ``(columns,)``; HiGHS completes values that are nan.
     remaining
-        Gives the seconds left, None without a limit; raises TimeoutError when none are.
+        Returns the seconds left, None without a limit; raises TimeoutError when no time is left.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def solve_integer(
 
 
 def _left(remaining: Callable[[], float | None], spared: float) -> float | None:
-    """The seconds left apart from those that are spared."""
+    """The seconds left, less those held back for later steps; raises TimeoutError if there are none."""
     left = remaining()
     if left is not None and left <= spared:
         raise TimeoutError
@@ -114,7 +114,7 @@ def _left(remaining: Callable[[], float | None], spared: float) -> float | None:
 
 
 def _completed(form: ExactForm, known: F64 | None, left: float | None) -> F64 | None:
-    """A solution that HiGHS finds, with the integer columns that are known; None if it finds none in a while."""
+    """A solution found by HiGHS with the known integer columns fixed; None if it finds none in time."""
     from opticoll.solvers.isolation import solve_here
     from opticoll.solvers.task import SolveRequest
 
@@ -130,7 +130,7 @@ def _completed(form: ExactForm, known: F64 | None, left: float | None) -> F64 | 
 
 
 class _Recording(Tree):
-    """The tree, with what happened to every node, by its order."""
+    """Tree that records the split or the closing vector of every node, by its number."""
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[arg-type]
@@ -140,14 +140,14 @@ class _Recording(Tree):
         self.complete = True
 
     def leave(self) -> None:
-        """Take the open nodes as leaves, with the duals of their parents."""
+        """Record the open nodes as leaves, with the duals of their parents."""
         self.complete = False
         for node in (self._current, *self._open):
             if node is not None:
                 self.leaves[node.order] = (node.duals, False)
 
     def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
-        """A priced column first, where these are few: fixing one moves the bound by a step of the objective."""
+        """Prefer columns with a cost if they are few: fixing one moves the bound by a step of the objective."""
         priced = candidates[self.form.cost[candidates] != 0]
         few = FEW * np.count_nonzero(self.form.cost) <= self.whole.size
         return super()._choose(bound, x, priced if few and priced.size else candidates, lower, upper)
@@ -167,7 +167,7 @@ class _Recording(Tree):
             self.root = node.duals
         child = super()._branch(node, bound, x, candidates, lower, upper)
         column = child.branched[0] if child.branched is not None else int(candidates[0])
-        first = -self._order + 1  # the two children have the last two numbers, the lower part first
+        first = -self._order + 1  # the two children have the last two numbers, the lower child first
         low, high = child.changes[column]
         at = int(high) if child.order == first else int(low) - 1
         self.splits[node.order] = (column, at, first, first - 1)
@@ -176,7 +176,7 @@ class _Recording(Tree):
 
 @dataclass
 class _Proof:
-    """The best exact solution, and the nodes of the proof."""
+    """The best exact solution so far, and the nodes of the proof."""
 
     form: ExactForm
     remaining: Callable[[], float | None]
@@ -185,7 +185,7 @@ class _Proof:
     value: Fraction | None = None  # of the minimization
     nodes: list[Leaf | Split] = field(default_factory=list)
     root: dict[int, Fraction] = field(default_factory=dict)  # multipliers of the relaxation
-    least: list[Fraction | None] = field(default_factory=list)  # what leaves prove that are not closed
+    least: list[Fraction | None] = field(default_factory=list)  # bounds of the leaves that are not closed
     late: bool = False
 
     def run(self, incumbent: F64 | None, searching: Callable[[], float | None]) -> ExactAnswer:
@@ -219,7 +219,7 @@ class _Proof:
         return ExactAnswer("bounded", objective, self.x, tuple(self.nodes), bound=form.flip * bound)
 
     def _prepare(self, tree: _Recording) -> None:
-        """Multipliers of the relaxation, exact ones if the tree is not finished and there is time."""
+        """Find multipliers of the relaxation, exact ones if the tree is not finished and there is time."""
         near = [(end, -k, y) for k, y in enumerate(nearby(self.form, tree.root, rays=False))
                 if (end := self.form.dual_bound(y)) is not None]  # fmt: skip
         self.root = max(near)[2] if near else {}
@@ -229,7 +229,7 @@ class _Proof:
             self.root = dict(leaf.y)
 
     def offer(self, x: F64) -> None:
-        """Take a solution if rounding its integer columns gives one that is exact and better, and there is time."""
+        """Round the integer columns of a solution, solve for the others exactly, and keep the result if it improves."""
         form = self.form
         whole = np.flatnonzero(form.integer).tolist()
         fixed: dict[int, tuple[Fraction, Fraction]] = {j: (Fraction(round(x[j])), Fraction(round(x[j]))) for j in whole}
@@ -252,7 +252,7 @@ class _Proof:
         return better
 
     def _close(self, tree: _Recording) -> None:
-        """Close every leaf of the recorded tree, in the order in which a walk from the root meets them."""
+        """Close every leaf of the recorded tree in depth-first order."""
         self.nodes.append(Leaf({}))
         stack: list[tuple[int, int | None, Branch]] = [(0, 0, {})]
         while stack:
@@ -276,9 +276,9 @@ class _Proof:
             stack.append((below, children[0], {**branch, node.column: (low, node.at)}))
 
     def _leaf(self, branch: Branch, vector: F64 | None, *, empty: bool) -> Leaf | Split:
-        """The leaf with multipliers that close it, or its division where the optimum in it is fractional.
+        """The leaf with multipliers that close it, or a split if its optimum is fractional.
 
-        If there is no time for the optimum in it, the leaf has the multipliers that prove the best bound.
+        If there is no time to find its optimum, the leaf has the multipliers that prove the best bound.
         """
         form = self.form
         changes = form.within(branch)
@@ -314,7 +314,7 @@ class _Proof:
         return Split(middle, math.floor(answer.x[middle]), 0, 0)
 
     def _solved(self, changes: Changes) -> ExactAnswer | None:
-        """The exact optimum of a leaf's linear program; None if there is no time, or none is proven."""
+        """The exact optimum of a leaf's linear program; None if time runs out or no optimum is proven."""
         if not self.late:
             try:
                 return solve_linear(restricted(self.form, changes), self.remaining)
@@ -333,7 +333,7 @@ class _Proof:
 
 
 def restricted(form: ExactForm, changes: Changes) -> ExactForm:
-    """The program with other bounds of some columns."""
+    """The program with changed bounds of some columns."""
     lower, upper = list(form.col_lower), list(form.col_upper)
     for j, (low, high) in changes.items():
         lower[j], upper[j] = low, high
@@ -344,7 +344,7 @@ def restricted(form: ExactForm, changes: Changes) -> ExactForm:
 
 
 def nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int, Fraction]]:
-    """Multipliers near a vector in floating point, those of small denominators first."""
+    """Rational multipliers near a floating-point vector, small denominators first."""
     if vector is None or not np.isfinite(vector).all() or not vector.any():
         return []
     size = float(np.abs(vector).max()) if rays else 1.0
@@ -360,13 +360,13 @@ def nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int,
     return [y for k, y in enumerate(results) if y not in results[:k]]
 
 
-#: Flow problems of fewer columns are solved as stated.
+#: Flow problems with fewer columns are solved as stated.
 LIFTED_COLUMNS = 1000
 
 
 def answer_of(formulation: Formulation, data: Any, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
               ) -> tuple[ExactAnswer, dict[str, Json]]:  # fmt: skip
-    """The answer to the program of a formulation, lifted from a smaller one where that is possible, and its figures.
+    """The exact answer to a formulation's program, lifted from a smaller one if possible, and metrics of the solve.
 
     Raises
     ------
@@ -467,7 +467,7 @@ def _by_commodity(
 def _divided(
     data: ConcurrentFlow, source: int, flow: dict[int, Fraction], wanted: dict[int, Fraction]
 ) -> dict[int, dict[int, Fraction]]:
-    """The flow of a source by target and arc: paths with the fewest arcs, one after the other; surplus is left out."""
+    """The flow of a source by target and arc, split along successive shortest paths; surplus is dropped."""
     head, tail = data.topology.head.tolist(), data.topology.tail.tolist()
     out: list[list[int]] = [[] for _ in range(data.topology.n)]
     for a in flow:
@@ -499,7 +499,7 @@ def _divided(
 
 
 def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> Leaf:
-    """The multipliers of arc lengths and their shortest distances, scaled to a price of 1 for the demand."""
+    """Leaf with arc lengths and shortest distances as multipliers, scaled so that the demand has price 1."""
     reach = _distances(data, lengths)
     scale = sum(
         (demand * reach[k][u] for k in range(data.groups) for u, demand in _demands(data, k)), Fraction(0)
@@ -519,9 +519,9 @@ def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> L
 def bounded_by(
     formulation: Formulation, data: Any, form: ExactForm, duals: Mapping[str, NDArray[np.float64]]
 ) -> ExactAnswer | None:
-    """The best bound that row duals near given ones prove of a linear program; None if they prove none.
+    """The best bound on a linear program that multipliers near the given row duals prove; None if they prove none.
 
-    Of a master LP or a link MCF the arc lengths alone are taken, with shortest distances as the other multipliers.
+    For a master LP or a link MCF only the arc lengths are used, with shortest distances as the other multipliers.
     """
     lengths = duals.get("capacity")
     by_commodity = formulation.name == "alltoall.link-mcf" and not data.printed

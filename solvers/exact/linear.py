@@ -1,13 +1,13 @@
 r"""Exact optima of linear programs: HiGHS proposes a basis, rational arithmetic solves and checks it.
 
-With B the rows and columns that a basis keeps, :math:`B x_B = b` and :math:`B^\top y = c_B` are solved exactly. An LU
-factorization in floating point gives a block of bits of the solution at a time, the residual that remains is computed
-in whole numbers, and a rational solution of small denominator is reconstructed and verified (Z. Wan, *J. Symbolic
-Computation* 41, 2006). Where B is too ill-conditioned for that, FLINT solves it.
+With B the basis matrix, :math:`B x_B = b` and :math:`B^\top y = c_B` are solved exactly. An LU factorization in
+floating point gives a block of bits of the solution at a time, the remaining residual is computed in integers, and a
+rational solution with a small denominator is reconstructed and verified (Z. Wan, *J. Symbolic Computation* 41, 2006).
+If B is too ill-conditioned for that, FLINT solves it.
 
 A basis whose exact x or y violates its bounds is refined: the violations, scaled up, are the data of another linear
-program with the same matrix, whose optimal basis is nearer (A. Gleixner, D. Steffy & K. Wolter, *INFORMS J. Computing*
-28, 2016). Claims that there is no solution, or no end, are proven by the exact optima of two other programs.
+program with the same matrix, whose optimal basis is more accurate (A. Gleixner, D. Steffy & K. Wolter, *INFORMS J.
+Computing* 28, 2016). Infeasibility and unboundedness are proven by the exact optima of two other programs.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Programs of more nonzeros are solved by interior point with crossover first.
+#: Programs with more nonzeros are first solved by interior point with crossover.
 SIMPLEX_NONZEROS = 10_000
-#: Most rounds of refinement, and the largest factor between two of them, as a power of 2.
+#: Most rounds of refinement, and the largest growth of the scale between two of them, as a power of 2.
 ROUNDS, GROWTH = 40, 40
-#: Rows and columns are scaled, in so many passes, where coefficients differ by more than this power of 2.
+#: Rows and columns are scaled if coefficients differ by more than this power of 2; number of scaling passes.
 EVEN, PASSES = 12, 4
 #: Scale, as a power of 2, of a problem that is posed around an exact solution.
 AROUND = 10
@@ -58,9 +58,9 @@ def solve_linear(
     Parameters
     ----------
     form
-        The program; its integrality is passed over.
+        The program; its integrality is ignored.
     remaining
-        Gives the seconds left, None without a limit; raises TimeoutError when none are.
+        Returns the seconds left, None without a limit; raises TimeoutError when no time is left.
     start
         A basis to start from.
 
@@ -85,7 +85,7 @@ class Basis:
 def solve_from(
     form: ExactForm, remaining: Callable[[], float | None], start: Basis | None = None
 ) -> tuple[ExactAnswer, Basis | None]:
-    """As :func:`solve_linear`, with the basis that is optimal, if one is."""
+    """As :func:`solve_linear`, with the optimal basis, if there is one."""
     if any(low is not None and high is not None and low > high
            for low, high in zip(form.col_lower, form.col_upper, strict=True)):  # fmt: skip
         return ExactAnswer("infeasible", nodes=(Leaf({}),)), None
@@ -93,14 +93,14 @@ def solve_from(
         result = _refined(form, remaining, None if plain else start, plain=plain)
         if result is not None:
             return result
-    msg = "exact: no basis was proven optimal in rational arithmetic; there is only the floating-point value"
+    msg = "exact: no basis was proven optimal in rational arithmetic; only the floating-point value is available"
     raise NoSolution(msg)
 
 
 def _refined(
     form: ExactForm, remaining: Callable[[], float | None], start: Basis | None, *, plain: bool
 ) -> tuple[ExactAnswer, Basis | None] | None:
-    """Refine bases until one is optimal; None if they come again. ``plain``: by primal simplex without scaling."""
+    """Refine bases until one is optimal; None if one recurs. ``plain``: by primal simplex without scaling."""
     lp = _FloatingLp(form, remaining, plain=plain)
     if start is not None:
         lp.restart(start)
@@ -170,7 +170,7 @@ def _primal_violation(form: ExactForm, x: Sequence[Fraction], activity: Sequence
 
 
 def _dual_violation(form: ExactForm, pair: _Pair, z: dict[int, Fraction], activity: Sequence[Fraction]) -> Fraction:
-    """The largest multiplier of a bound that is not attained; with none, x is optimal."""
+    """The largest multiplier of a bound that is not attained; if it is 0, x is optimal."""
     worst = _ZERO
     priced = [(value, pair.x[j], form.col_lower[j], form.col_upper[j]) for j, value in z.items()]
     priced += [(value, activity[i], form.row_lower[i], form.row_upper[i]) for i, value in enumerate(pair.y) if value]
@@ -233,7 +233,7 @@ class _FloatingLp:
         )
 
     def floating(self) -> _Pair:
-        """The solution in floating point, as the fractions that these floats are, on top of what it corrects."""
+        """The origin plus the floating-point correction, converted to fractions exactly."""
         solution, flip = self._highs.getSolution(), self._form.flip
         primal, dual = self._units
         x = zip(self._origin.x, solution.col_value, self._scale_columns.tolist(), strict=True)
@@ -247,7 +247,7 @@ class _FloatingLp:
         self, x: Sequence[Fraction], y: Sequence[Fraction], activity: Sequence[Fraction], z: dict[int, Fraction],
         primal: int, dual: int,
     ) -> None:  # fmt: skip
-        """Pose the correction of x and y, in units of 2^-primal and 2^-dual."""
+        """Set up the program of the correction to x and y, in units of 2^-primal and 2^-dual."""
         form, highs = self._form, self._highs
         rows, columns = self._scale_rows.tolist(), self._scale_columns.tolist()
         self._origin, self._units = _Pair(tuple(x), list(y)), (primal, dual)
@@ -278,7 +278,7 @@ def _scaled(value: Fraction, power: int) -> float:
 
 
 def _scales(form: ExactForm) -> tuple[I64, I64]:
-    """Powers of 2 by which rows and columns are multiplied: 0 unless the coefficients differ much in size."""
+    """Powers of 2 by which rows and columns are multiplied: 0 unless the coefficients differ widely in size."""
     rows, columns = (np.zeros(count, dtype=np.int64) for count in form.shape)
     sizes = np.array([v.numerator.bit_length() - v.denominator.bit_length() for v in form.values], dtype=float)
     if not sizes.size or np.ptp(sizes) <= EVEN:
@@ -365,7 +365,7 @@ def _resting(status: int, low: End, high: End) -> Fraction:
 
 
 class _System:
-    """A square sparse system of whole numbers, by row."""
+    """A square sparse system of integers, by row."""
 
     def __init__(self, indptr: I64, indices: I64, data: Whole, size: int) -> None:
         import scipy.sparse as sp
@@ -455,7 +455,7 @@ class _System:
                 if limit is None:
                     limit = max(start, size)
                 if size > 64 * limit:
-                    break  # no convergence with so many bits at a time
+                    break  # no convergence with this many bits at a time
                 if size == 0 or steps == attempt:
                     result = _reconstruct(total, bits * steps + finer, finer)
                     if result is not None:
@@ -469,7 +469,7 @@ class _System:
 
     @property
     def _most_bits(self) -> int:
-        """Twice the bits that numerators and denominators can have, by Hadamard's inequality, and some more."""
+        """Twice the bits that numerators and denominators can have, by Hadamard's inequality, plus a margin."""
         return 200 + 4 * sum(
             max(abs(v) for v in self._data[a:b].tolist() or [1]).bit_length() + (b - a).bit_length()
             for a, b in zip(self._rows[0][:-1].tolist(), self._rows[0][1:].tolist(), strict=True)
@@ -501,9 +501,9 @@ class _System:
 
 
 def _reconstruct(total: Whole, bits: int, unsure: int = 0) -> tuple[Whole, int] | None:
-    """Numerators over one denominator of about half the bits, near ``total`` / 2^bits; None if there are none.
+    """Numerators over a common denominator of about half the bits, near ``total`` / 2^bits; None if there are none.
 
-    The last 12 bits of ``total``, and so many more, may be wrong.
+    The last 12 + ``unsure`` bits of ``total`` may be wrong.
     """
     one, half = 1 << bits, bits // 2
     below = 1
@@ -525,7 +525,7 @@ def _reconstruct(total: Whole, bits: int, unsure: int = 0) -> tuple[Whole, int] 
 
 
 def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> ExactAnswer | tuple[Fraction, ...]:
-    """The proof that a program has no solution, or no end; a solution if it has an optimum."""
+    """The proof that a program is infeasible or unbounded; a feasible solution if it has an optimum."""
     rows, columns = form.shape
     slack = replace(
         form,

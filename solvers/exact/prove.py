@@ -1,8 +1,8 @@
-"""The exact optimum of a run: solved in rational numbers after it, checked, and taken into its record.
+"""The exact optimum of a run: solved in rational numbers after the run, checked, and entered into its record.
 
-Capacities, demands and other entered numbers are the decimals that were written, of at most 12 significant digits. What
-a model computes from them, such as a share of the total, is a fraction that the formulation states
-(:attr:`opticoll.formulations.model.Formulation.derived`). A matrix that holds anything else is refused.
+Capacities, demands and other entered numbers are read as the decimals that were entered, of at most 12 significant
+digits. What a model computes from them, such as a share of the total, is a fraction that the formulation states
+(:attr:`opticoll.formulations.model.Formulation.derived`). A matrix with any other coefficient is refused.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.task import Run
 
-#: Programs of more nonzeros are not solved exactly.
+#: Programs with more nonzeros are not solved exactly.
 MOST_NONZEROS = 2_000_000
-#: Time limit [s] of the exact step of a run without one.
+#: Time limit [s] of the exact step if the run has no time limit.
 LIMIT_S = 300.0
-#: Part of its size by which a float may be off the fraction that it stands for.
+#: Largest relative difference between a float and the fraction that it stands for.
 NEAR = 1e-14
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
-#: Named arrays in rational numbers: shapes, and by place the values that are not 0.
+#: Named arrays in rational numbers: shapes, and nonzero values by flat index.
 Arrays: TypeAlias = "dict[str, tuple[tuple[int, ...], dict[int, Fraction]]]"
-#: How a comment of a certificate begins that states such an array.
+#: Prefix of the comment of a certificate that states such an array.
 NEEDED = "needed array"
-#: How infeasibility is proven.
+#: Description of an exact proof of infeasibility.
 FARKAS = "multipliers of the rows in rational arithmetic"
 
 
 def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fraction]:
-    """How a matrix's floats are read: as a derived fraction near it, or as the decimal that was entered.
+    """Return a function that reads a float as a derived fraction near it, or as the decimal that was entered.
 
     Raises
     ------
@@ -91,9 +91,9 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
 
 def exact_problem(formulation: Formulation, data: Any, layer: str | None = None, needed: Arrays | None = None
                   ) -> ExactForm:  # fmt: skip
-    """The program of a formulation on its data, in rational numbers, built in a modelling layer, or the fastest.
+    """The program of a formulation on its data in rational numbers, built in ``layer`` or the fastest modelling layer.
 
-    ``needed`` is the solution from which the data are taken, if they are.
+    ``needed`` is the solution from which the data are taken, if any.
 
     Raises
     ------
@@ -113,9 +113,9 @@ def exact_problem(formulation: Formulation, data: Any, layer: str | None = None,
 
 
 def needed_arrays(run: Run) -> Arrays | None:
-    """The solution that a run's data are taken from: the exact one of a linear program, else its whole numbers.
+    """The solution that a run's data are taken from: exact for a linear program, rounded to integers otherwise.
 
-    None without one.
+    None if the data are not taken from a solution.
 
     Raises
     ------
@@ -153,12 +153,12 @@ def needed_lines(needed: Arrays | None) -> Iterator[str]:
 
 
 def read_needed(path: Path) -> Arrays:
-    """The solution that the comments of a certificate state, before its first other line.
+    """The solution that the comments at the start of a certificate state.
 
     Raises
     ------
     BadFile
-        If a comment is not an array, or the file cannot be read.
+        If such a comment does not state an array, or the file cannot be read.
     """
     result: Arrays = {}
     for line in comments(path):
@@ -180,7 +180,7 @@ def read_needed(path: Path) -> Arrays:
 
 
 def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
-    """The arrays in floating point."""
+    """Convert the arrays to floating point."""
     result = {}
     for name, (shape, values) in needed.items():
         result[name] = np.zeros(shape)
@@ -189,7 +189,7 @@ def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
 
 
 def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
-    """Target of :func:`opticoll.solvers.isolation.call_isolated`: solve a program exactly."""
+    """Solve a program exactly; target of :func:`opticoll.solvers.isolation.call_isolated`."""
     end = None if arguments["left_s"] is None else time.monotonic() + arguments["left_s"]
 
     def remaining() -> float | None:
@@ -256,7 +256,7 @@ def solve_apart(
 
 
 def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
-    """The run with its exact optimum, where that is proven; else with a message that says why not.
+    """The run with its exact optimum if that is proven; otherwise with a message that gives the reason.
 
     Parameters
     ----------
@@ -297,17 +297,17 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         if form is not None and not form.integer.any() and run.duals is not None:
             answer = bounded_by(plan.formulation, plan.data, form, run.duals)
     if message and limit is not None:
-        message += f" (this step had {share:.3g} of the {limit:g} seconds)"
+        message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
     record = msgspec.structs.replace(
         run.record, metrics=metrics, message=f"{run.record.message or ''} {message}".strip(),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )  # fmt: skip
     run = replace(run, record=record)
-    return run if answer is None or form is None else _taken(run, form, answer)
+    return run if answer is None or form is None else _with_answer(run, form, answer)
 
 
 def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
-    """The column vector of named arrays, nan where they leave a column open; None if they leave all open."""
+    """The column vector of named arrays, nan for columns that they do not set; None if they set none."""
     x = np.full(len(form.cost), np.nan)
     for name, block in form.columns.items():
         if name in values and np.size(values[name]) == block.index.size:
@@ -316,8 +316,8 @@ def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
     return None if np.isnan(x).all() else x
 
 
-def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
-    """The run with a bound that is proven exactly, unless its own value contradicts that."""
+def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+    """The run with an exactly proven bound, unless its own value contradicts it."""
     record = run.record
     assert answer.bound is not None
     gap = verify.relative_gap(record.objective, float(answer.bound), form.sense) if record.verified else None
@@ -332,18 +332,18 @@ def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     )
 
 
-def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run with the exact answer in place of its own value, bound and proof."""
     plan, record = run.plan, run.record
     assert plan is not None
     model = plan.formulation
     message = record.message or ""
     if answer.status == "bounded":
-        return _bounded(run, form, answer)
+        return _with_bound(run, form, answer)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         infeasible = answer.status == "infeasible"
         if infeasible and record.verified:
-            message += " exact: no solution satisfies the rows exactly; the verified one does so within a tolerance"
+            message += " exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
         return replace(
             run, values=None, exact=(form, answer),
             record=msgspec.structs.replace(
@@ -362,9 +362,9 @@ def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     closed = [] if model.closed_forms is None else model.closed_forms(plan.data)
     wrong = None
     if max(violations.values(), default=0.0) > verify.FEASIBLE:
-        wrong = f"the checker finds a violation of {max(violations.values()):.3g}"
+        wrong = f"the checker found a violation of {max(violations.values()):.3g}"
     elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
-        wrong = f"the formulation gives the solution the value {stated!r}"
+        wrong = f"the formulation evaluates the solution to {stated!r}"
     for bound in closed:
         if bound.exact and abs(bound.value - objective) > verify.FEASIBLE * abs(objective):
             wrong = f"the closed form {bound.name} is {bound.value:.12g}"

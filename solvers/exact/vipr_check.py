@@ -3,16 +3,16 @@
 
 The file states a mixed-integer linear program, a claim (the optimal value lies in an interval, or no point is
 feasible), solutions, and derived constraints, of which the last one implies the claim. This program verifies them in
-exact rational arithmetic. It stands alone: it needs Python 3.9 or later, and nothing else. Names are not checked.
+exact rational arithmetic. It stands alone: it needs only Python 3.9 or later. Names are not checked.
 
 A derived constraint is accepted for one of these reasons.
 
 asm   It is an assumption. What is derived from it carries the assumption, until uns removes it.
 lin   A linear combination of earlier constraints dominates it: it has the same coefficients and a right-hand side at
       least as strong, or it is absurd, like 0 >= 1. All terms of the combination are >= or =, or all are <= or =.
-rnd   As lin, with the right-hand side rounded: all coefficients are integers, and of integer variables.
+rnd   As lin, with the right-hand side rounded: all coefficients are integers and belong to integer variables.
 uns   Two earlier constraints dominate it: one holds if a x <= b, the other if a x >= b + 1. As a and b are integers,
-      and a has integer variables alone, one of the two cases applies to every feasible point.
+      and a involves only integer variables, one of the two cases applies to every feasible point.
 sol   It is a cutoff at a solution of the file, objective <= r (of a minimization). What is derived from it holds for
       the points within the cutoff. At all others the objective exceeds r, and the claim must allow that.
 
@@ -62,14 +62,14 @@ class Constraint(NamedTuple):
 
 
 def bounded(value: Fraction) -> Fraction:
-    """The number, unless it has outgrown what can be checked in reasonable time."""
+    """Return the number, or refuse one too large to be checked in reasonable time."""
     if value.numerator.bit_length() + value.denominator.bit_length() > BITS:
         raise Refused(f"a sum has more than {BITS} bits")
     return value
 
 
 def add(row: dict[int, Fraction], factor: Fraction, con: Constraint, rhs: Fraction) -> Fraction:
-    """Add a multiple of a constraint to a row, and to the right-hand side that is returned."""
+    """Add a multiple of a constraint to a row in place, and return the new right-hand side."""
     for j, value in con.row.items():
         row[j] = bounded(row[j] + factor * value) if j in row else factor * value
     return bounded(rhs + factor * con.rhs)
@@ -114,7 +114,7 @@ class Checker:
         for _ in range(self.index()):
             self.solution()
         self.expect("DER")
-        self.cutoffs: dict[int, Fraction] = {}  # least value, as if minimized, of the points outside a cutoff
+        self.cutoffs: dict[int, Fraction] = {}  # smallest value, as if minimized, of the points outside a cutoff
         expiring: dict[int, list[int]] = {}
         last = Constraint(0, Fraction(0), {})
         for self.at in range(self.first, self.first + self.index()):
@@ -124,7 +124,7 @@ class Checker:
             for i in expiring.pop(self.at, ()):
                 del self.known[i]
         if self.peek():
-            self.refuse("the file goes on after the last derivation")
+            self.refuse("the file continues after the last derivation")
         self.conclude(last)
 
     def split(self, stream: TextIO) -> Iterator[str]:
@@ -141,7 +141,7 @@ class Checker:
         raise Refused(f"line {self.line}: {message}")
 
     def peek(self) -> str:
-        """The next word, which stays the next one; empty at the end of the file."""
+        """Return the next word without consuming it; empty at the end of the file."""
         self.held = self.held or next(self.words, "")
         return self.held
 
@@ -237,7 +237,7 @@ class Checker:
 
     def combination(self, stated: Constraint, kind: str) -> set[int]:
         if self.peek() in ("weak", "incomplete"):
-            self.refuse("the derivation leaves out multipliers; complete the file first")
+            self.refuse("the derivation omits multipliers; complete the file first")
         row: dict[int, Fraction] = {}
         assumed: set[int] = set()
         rhs, senses, used = Fraction(0), {0}, set()

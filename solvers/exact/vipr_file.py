@@ -2,8 +2,8 @@ r"""Write and read certificates in VIPR format: a problem, a claim, solutions, a
 
 The problem of a file is that of an :class:`~opticoll.solvers.exact.ExactForm`: the same variables in the same
 order, and as constraints, in this order, the finite bounds of the columns, lower before upper, and the finite sides of
-the rows; a row with equal sides is one equation. The format has no constant in the objective, so values in the file are
-those of the form without its offset, which a comment states.
+the rows; a row with equal sides is one equation. The format has no constant in the objective, so objective values in
+the file do not include the form's offset, which a comment states.
 
 Format: K. K. H. Cheung, A. Gleixner, D. E. Steffy, Verifying Integer Programming Results, IPCO 2017,
 doi:10.1007/978-3-319-59250-3_13; version 1.1: L. Eifler, A. Gleixner, SIAM J. Optim. 34(1), 2024,
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from opticoll.solvers.exact import ExactAnswer, ExactForm
 
-#: Endings of certificate files.
-ENDINGS = (".vipr", ".vipr.gz")
-#: Largest file [bytes], and what it may unpack to.
+#: File name suffixes of certificates.
+SUFFIXES = (".vipr", ".vipr.gz")
+#: Largest file, and its largest decompressed size [bytes].
 MOST_BYTES, MOST_UNPACKED = 1 << 33, 1 << 36
 #: Longest word [bytes]; a line that ends in a comment may be as long as ``LONGEST_LINE``.
 LONGEST_WORD, LONGEST_LINE = 100_000, 1 << 24
@@ -45,7 +45,7 @@ _COMMENT = re.compile(rb"(?:^|(?<=\s))%[^\n]*")
 
 
 def comments(path: Path) -> Iterator[str]:
-    """The comments with which a certificate begins, one a line.
+    """The comments at the start of a certificate, one per line.
 
     Raises
     ------
@@ -63,8 +63,8 @@ def comments(path: Path) -> Iterator[str]:
 
 
 def is_certificate(path: Path) -> bool:
-    """Whether a file is named as a certificate."""
-    return path.name.lower().endswith(ENDINGS)
+    """Whether a file name has the suffix of a certificate."""
+    return path.name.lower().endswith(SUFFIXES)
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------
@@ -73,12 +73,12 @@ def is_certificate(path: Path) -> bool:
 def write(
     path: Path, form: ExactForm, answer: ExactAnswer, title: str = "", notes: Iterable[str] = ()
 ) -> dict[str, int]:
-    """Write the certificate of an answer, packed if the name ends in ``.gz``.
+    """Write the certificate of an answer, compressed if the name ends in ``.gz``.
 
     Parameters
     ----------
     form, answer
-        A problem and its exact answer; of a bounded one, the claim has one end, or two of an interval.
+        A problem and its exact answer; for a bounded one, the claim is a bound, or an interval if ``x`` is known.
     title, notes
         A comment in the first line, and further ones, each without a line break.
 
@@ -123,7 +123,7 @@ def lines(
     form: ExactForm, answer: ExactAnswer, title: str = "", facts: dict[str, int] | None = None,
     notes: Iterable[str] = (),
 ) -> Iterator[str]:  # fmt: skip
-    """The lines of the certificate, one after the other; arguments, errors and facts as for :func:`write`."""
+    """Yield the lines of the certificate; arguments, errors and facts as for :func:`write`."""
     if answer.status == "unbounded":
         msg = "certificate: the problem is unbounded, which the VIPR format cannot state"
         raise ModelError(msg)
@@ -134,7 +134,7 @@ def lines(
     yield f"% {' '.join(title.split()) or 'Certificate of an exact answer'}\n"
     yield from (f"% {note}\n" for note in notes)
     if form.offset:
-        yield f"% The objective has a constant, which this file leaves out: {form.offset}\n"
+        yield f"% The objective has a constant, which this file omits: {form.offset}\n"
     yield f"VER 1.0\nVAR {len(form.cost)}\n"
     yield from (f"{name}\n" for name in safe_names(form.column_names()))
     integers = [str(j) for j, whole in enumerate(form.integer.tolist()) if whole]
@@ -161,7 +161,7 @@ def lines(
 
 
 def safe_names(names: Iterable[str]) -> list[str]:
-    """Names as single words that do not begin a comment."""
+    """Turn names into single words that do not start a comment."""
     return [re.sub(r"\s", "_", name).replace("%", "_") or "_" for name in names]
 
 
@@ -212,8 +212,8 @@ class _Proof:
     """The derivations of an answer's tree: every node derives the claim under the assumptions of its branches.
 
     A split assumes one half and derives the claim in it, does the same in the other half, and unsplits. A leaf combines
-    rows and bounds. If only whole multiples of a step are values of the objective, the combination is divided by the
-    step, rounded, and multiplied again.
+    rows and bounds. If all objective values are integer multiples of a step, the combination is divided by the step,
+    rounded, and multiplied again.
     """
 
     def __init__(self, form: ExactForm, answer: ExactAnswer, rows: _Rows, value: Fraction | None) -> None:
@@ -295,7 +295,7 @@ class _Proof:
         return f"D{position} {stated} {{ {kind} {_vector(terms.items())} }} {last}\n"
 
     def crossed(self) -> dict[int, Fraction] | None:
-        """What proves that the branch has a column without values; None if there is none."""
+        """Multipliers that prove that the bounds of a column cross in the branch; None if none do."""
         for j in {j for (_, j), ends in self.branch.items() if ends}:
             low, high = self.end("l", j), self.end("u", j)
             if low is not None and high is not None and low[0] > high[0]:
@@ -303,22 +303,22 @@ class _Proof:
         return None
 
     def terms(self, leaf: Leaf) -> dict[int, Fraction]:
-        """Multipliers of the constraints in the file that a leaf's multipliers of the rows stand for."""
+        """Multipliers of the constraints in the file that correspond to a leaf's row multipliers."""
         if self.farkas and not leaf.farkas:
-            msg = "certificate: a leaf of an infeasible problem has no proof that it is empty"
+            msg = "certificate: a leaf of an infeasible problem has no proof of infeasibility"
             raise ModelError(msg)
         sign = 1 if leaf.farkas else self.form.flip
         result: dict[int, Fraction] = {}
         for i, y in leaf.y.items():
             at = self.rows.at.get(("L" if y > 0 else "U", i))
             if at is None:
-                msg = f"certificate: row {i} has a multiplier and no bound on that side"
+                msg = f"certificate: row {i} has a multiplier but no bound on that side"
                 raise ModelError(msg)
             result[at] = sign * y
         for j, z in self.form.reduced_costs(leaf.y, farkas=leaf.farkas).items():
             end = self.end("l" if z > 0 else "u", j)
             if end is None:
-                msg = f"certificate: column {j} has a reduced cost and no bound on that side"
+                msg = f"certificate: column {j} has a reduced cost but no bound on that side"
                 raise ModelError(msg)
             result[end[1]] = sign * z
         return result
@@ -340,7 +340,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Derivation:
-    """A derived constraint, its reason and the index of the last constraint that uses it, -1 where it is not stated.
+    """A derived constraint, its reason and the index of the last constraint that uses it, -1 if not stated.
 
     ``kind`` is asm, lin, rnd, uns, sol, weak or incomplete. ``used`` are indices of constraints; for ``uns`` the two
     that dominate, each followed by its case. ``factors`` are the multipliers of lin, rnd and weak. ``bounds`` are those
@@ -356,7 +356,7 @@ class Derivation:
 
 
 class Reader:
-    """A certificate, read from its beginning to its end.
+    """Sequential reader of a certificate.
 
     The header is read at once; then :meth:`constraints`, :meth:`claim`, :meth:`solutions` and :meth:`derivations` must
     be consumed in this order. Only what they yield is held in memory.
@@ -405,7 +405,7 @@ class Reader:
             self.where = f"constraint {i}"
             row = self._row()
             if i < self.bounds and len(row.columns) > 1:
-                self.refuse("it is counted as a bound and has several variables")
+                self.refuse("it is counted as a bound but has several variables")
             yield row
 
     def claim(self) -> tuple[fmpq | None, fmpq | None] | None:
@@ -436,10 +436,10 @@ class Reader:
             yield self._derivation(position)
         self.where = "end"
         if self._at < len(self._buffer) or self._fill():
-            self.refuse("the file goes on after the last derivation")
+            self.refuse("the file continues after the last derivation")
 
     def refuse(self, reason: str) -> NoReturn:
-        """Refuse the file, naming the place in it."""
+        """Refuse the file; the message names the place in it."""
         msg = f"certificate {self.path}, {self.where}: {reason}"
         raise BadFile(msg)
 

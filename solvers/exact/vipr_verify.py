@@ -1,6 +1,6 @@
-r"""Verify certificates in VIPR format in exact arithmetic, and hold their problem against a formulation's.
+r"""Verify certificates in VIPR format in exact arithmetic, and compare their problem with a formulation's.
 
-Every derivation is checked by the rules of the format while the file is read; a derived constraint is forgotten after
+Every derivation is checked by the rules of the format while the file is read; a derived constraint is dropped after
 its stated last use. The arithmetic is that of python-flint. The stand-alone checker
 :mod:`~opticoll.solvers.exact.vipr_check` does the same without any of this code.
 
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
 #: Largest number in a sum [bits].
 MOST_BITS = 4_000_000
-#: Largest program (nonzeros, columns) that is solved to find multipliers that a file leaves out.
+#: Largest program (nonzeros, columns) that is solved to find multipliers that a file omits.
 MOST_COMPLETED = 200_000
 _NO_ASSUMPTIONS: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a certificate proves.
+    """The statement that a certificate proves.
 
     Parameters
     ----------
     infeasible
-        That there is no solution.
+        Whether there is provably no solution.
     low, high
-        Else ends of the interval that holds the optimal value; None where infinite.
+        Otherwise the ends of the interval that contains the optimal value; None where infinite.
     constraints, derivations, nonzeros, solutions
         Sizes of the file. ``nonzeros`` are those of the constraints.
     """
@@ -79,14 +79,14 @@ def verify(path: Path, form: ExactForm | None = None) -> Verdict:
     BadFile
         If the file is not a certificate.
     Unproven
-        With the first place that is wrong, if it states another problem or a derivation fails.
+        If it states another problem or a derivation fails; the message names the first wrong place.
     """
     reader = Reader(path)
     return _Proof(reader).verdict(None if form is None else _Problem(form, reader))
 
 
 class Unproven(BadFile):
-    """A file that is a certificate, of another problem or with a proof that does not hold, for ``reason``."""
+    """A valid certificate file whose problem is another or whose proof does not hold, for ``reason``."""
 
     def __init__(self, reader: Reader, reason: str) -> None:
         self.reason = f"{reader.where}: {reason}"
@@ -103,13 +103,13 @@ def check_certificate(
     """Verify a certificate in VIPR format: its problem is the formulation's matrix, and its proof holds.
 
     The matrix is built again, as for the exact solve and then in every modelling layer, until one agrees. ``needed`` is
-    the solution from which the data are taken, if they are (:func:`opticoll.solvers.exact.prove.read_needed`).
+    the solution from which the data are taken, if any (:func:`opticoll.solvers.exact.prove.read_needed`).
 
     Returns
     -------
-    A record as of :func:`opticoll.solvers.solution.check`, with ``objective_exact``, a fraction as text, None unless
-    the interval is a point, and ``certificate``, None if it fails: ``infeasible``, ``low``, ``high`` (fractions as
-    text), ``constraints``, ``derivations``, ``nonzeros``, ``solutions``.
+    A record as returned by :func:`opticoll.solvers.solution.check`, with ``objective_exact``, a fraction as a string,
+    None unless the interval is a point, and ``certificate``, None if it fails: ``infeasible``, ``low``, ``high``
+    (fractions as strings), ``constraints``, ``derivations``, ``nonzeros``, ``solutions``.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def check_certificate(
 
 
 class _Problem:
-    """The half-spaces of a form, to be found in a file."""
+    """The half-spaces of a form that a file must contain."""
 
     def __init__(self, form: ExactForm, reader: Reader) -> None:
         self.form, self.reader = form, reader
@@ -172,12 +172,12 @@ class _Problem:
         known = len(place) == columns and set(reader.variables) == set(names)
         self.column = [place[name] for name in reader.variables] if known else list(range(columns))
         if {self.column[j] for j in reader.integer} != {j for j, whole in enumerate(form.integer.tolist()) if whole}:
-            self.differs("other integer variables")
+            self.differs("different integer variables")
         if reader.sense != form.sense:
             self.differs(f"{reader.sense} instead of {form.sense}")
         objective = {self.column[j]: str(value) for j, value in reader.objective.items()}
         if objective != {j: str(c) for j, c in enumerate(form.cost) if c}:
-            self.differs("another objective")
+            self.differs("a different objective")
         self.missing: dict[bytes, int] = {}
         for j, (low, high) in enumerate(zip(form.col_lower, form.col_upper, strict=True)):
             self.add(-1 - j, [(j, Fraction(1))], low, high)
@@ -186,18 +186,18 @@ class _Problem:
         self.seen: set[bytes] = set()
 
     def differs(self, what: str) -> NoReturn:
-        """Refuse a file with another problem."""
+        """Refuse a file that states another problem."""
         reason = f"the file states another problem: {what}"
         raise OtherProblem(self.reader, reason)
 
     def add(self, row: int, entries: list[tuple[int, Fraction]], low: Fraction | None, high: Fraction | None) -> None:
-        """Expect both sides of a row; of a column's bounds, numbered by ``-1 - column``."""
+        """Require both sides of a row, or of a column's bounds, numbered ``-1 - column``."""
         for side, end in ((1, low), (-1, high)):
             if end is not None and (entries or side * end > 0):  # 0 >= 0 excludes nothing
                 self.missing[_half_space(side, entries, end)] = row
 
     def match(self, row: Row) -> None:
-        """Find the half-spaces of a constraint of the file."""
+        """Mark the half-spaces of a constraint of the file as found."""
         entries = sorted((self.column[j], value) for j, value in zip(row.columns, row.coefficients, strict=True))
         for side in (1, -1):
             if row.sense in (0, side) and (entries or side * row.rhs > 0):
@@ -208,16 +208,16 @@ class _Problem:
                     self.differs(f"the formulation has no constraint like {row.name[:40]!r}")
 
     def complete(self) -> None:
-        """Refuse a file that leaves out a half-space."""
+        """Refuse a file that omits a half-space."""
         if self.missing:
             row = min(self.missing.values())
             column = f"the bounds of variable {safe_names(self.form.column_names())[-1 - row]}" if row < 0 else ""
             name = column or f"row {safe_names(self.form.row_names())[row]}"
-            self.differs(f"it leaves out {name}")
+            self.differs(f"it omits {name}")
 
 
 def _half_space(side: int, entries: Sequence[tuple[int, Any]], end: Any) -> bytes:
-    """A digest that half-spaces ``side * entries x >= side * end`` have in common if and only if they are equal."""
+    """Digest of the half-space ``side * entries x >= side * end``; equal half-spaces have the same digest."""
     scale = side if not entries else side / abs(entries[0][1])
     words = (f"{j} {scale * value}" for j, value in entries)
     return hashlib.blake2b(f"{' '.join(words)} >= {scale * end}".encode(), digest_size=20).digest()
@@ -231,7 +231,7 @@ class _Proof:
         self.sign = 1 if reader.sense == "min" else -1
         self.rows: dict[int, Row] = {}
         self.assumed: dict[int, frozenset[int]] = {}  # of derived constraints
-        self.cutoffs: dict[int, fmpq] = {}  # by assumption: least value, as if minimized, of all other points
+        self.cutoffs: dict[int, fmpq] = {}  # by assumption: smallest value, as if minimized, of all other points
         self.best: fmpq | None = None  # as if minimized
         self.global_bounds: dict[tuple[int, int], tuple[fmpq, frozenset[int]]] = {}
 
@@ -283,7 +283,7 @@ class _Proof:
         )  # fmt: skip
 
     def check_solution(self, name: str, x: Mapping[int, fmpq]) -> None:
-        """Refuse what is fractional or violates a constraint."""
+        """Refuse a solution that is fractional or violates a constraint."""
         if any(x[j].q != 1 for j in x.keys() & self.reader.integer):
             self.refuse(f"solution {name[:40]!r} has a fractional value of an integer variable")
         for i, row in self.rows.items():
@@ -304,13 +304,13 @@ class _Proof:
         return total
 
     def bounded(self, value: fmpq) -> fmpq:
-        """The number, unless it has outgrown what can be verified in reasonable time."""
+        """Return the number, or refuse one too large to be verified in reasonable time."""
         if value.height_bits() > MOST_BITS:
             self.refuse(f"a sum has more than {MOST_BITS} bits")
         return value
 
     def conclude(self, last: Row, assumed: frozenset[int], dual: fmpq | None) -> None:
-        """Refuse a last constraint that does not imply the claim, or implies it under assumptions alone."""
+        """Refuse a last constraint that does not imply the claim, or implies it only under assumptions."""
         objective = self.reader.objective
         if dual is None:
             implied = _absurd(last)
@@ -347,7 +347,7 @@ class _Proof:
         return all(a.q == 1 for a in row.coefficients) and self.reader.integer.issuperset(row.columns)
 
     def cutoff(self, stated: Row) -> fmpq:
-        """Least value, as if minimized, of the points that a cutoff excludes."""
+        """Smallest value, as if minimized, of the points that a cutoff excludes."""
         from flint import fmpq
 
         objective = self.reader.objective
@@ -411,7 +411,7 @@ class _Proof:
         return assumed
 
     def with_multipliers(self, derivation: Derivation, used: list[Row]) -> tuple[Derivation, list[Row]]:
-        """Find the multipliers that it leaves out: of the constraints of the problem and of those that it lists."""
+        """Find the multipliers that a derivation omits: of the problem's constraints and of those it lists."""
         from flint import fmpq
 
         from opticoll.solvers.exact.prove import solve_apart
@@ -420,7 +420,7 @@ class _Proof:
         rows = {i: self.rows[i] for i in range(self.reader.count)} | dict(zip(derivation.used, used, strict=True))
         size = max(columns, sum(len(row.columns) for row in rows.values()))
         if stated.sense == 0 or size > MOST_COMPLETED:
-            self.refuse("it leaves out the multipliers of an equation or of a large program; complete the file")
+            self.refuse("it omits the multipliers of an equation or of a large program; complete the file")
         cost = [Fraction(0)] * columns
         for j, value in zip(stated.columns, stated.coefficients, strict=True):
             cost[j] = stated.sense * _fraction(value)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Check a certificate of the kind "wiring": ``python3 wiring_check.py FILE.proof.json[.gz]``.
 
-The format is that of ``combinatorial_check.py``, which this program needs beside it, and nothing else.
+The format is that of ``combinatorial_check.py``, the only file that this program needs beside it.
 
-At most "ports" circuits out of and into every server, parallel ones too, and traffic that is divided over
-them at will. The value is the largest load of a circuit.
+At most "ports" circuits go out of and into every server, parallel ones included, and traffic is divided over
+them freely. The value is the largest load of a circuit.
 problem {"servers", "ports", "traffic": [[s, t, bytes]]}
 solution {"circuits": [[u, v]], "flows": [[source, circuit, bytes]]}
-argument {"load": T, "order": [server, ...], "lengths": [[[...]]]}: all wirings that use all ports are tried,
-the circuits out of one server after the other; some best one uses all, as a server with a free port out
-and in can divide any other circuit a -> b into a -> server -> b. What is decided is given up once traffic
-times hops is at least T times circuits, whatever else is decided; and a whole wiring if traffic times
-distance is at least T times the length of its circuits, by a matrix of the length from server to server.
+argument {"load": T, "order": [server, ...], "lengths": [[[...]]]}: all wirings that use all ports are enumerated,
+server by server in this order. Some best wiring uses all ports, as a server with a free port out and in can
+divide any other circuit a -> b into a -> server -> b. A partial wiring is pruned if traffic times hops is at
+least T times circuits however it is completed, and a complete one if traffic times distance is at least T times
+the length of its circuits, for one of the matrices of lengths from server to server.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from opticoll.solvers.exact.combinatorial_check import (
     require,
 )
 
-#: Most servers, and most wirings and parts of them that are tried.
+#: Most servers, and most partial and complete wirings that are tried.
 SERVERS, WIRINGS = 32, 3_000_000
 
 
@@ -63,7 +63,7 @@ def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
             for k, length in enumerate(some):
                 traffic, total = paid(demand, rows, length)
                 if traffic >= low * whole * total > 0:
-                    some.insert(0, some.pop(k))  # the next wiring is often alike
+                    some.insert(0, some.pop(k))  # the next wiring is often similar
                     break
             else:
                 raise Refused(f"no lengths prove the load of the circuits {rows}")
@@ -71,7 +71,7 @@ def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
 
 
 def stated(problem: Any, load: Fraction) -> tuple[int, int, list[list[int]], int]:
-    """Servers, ports, and the traffic in whole units; the number of units of a byte, in which a load is whole too."""
+    """Servers, ports, and traffic in units of which traffic and load are integer multiples; units per byte."""
     n, ports, traffic = field(problem, "servers", "ports", "traffic")
     require(index(n, SERVERS + 1) > 1 and index(ports) > 0, "there are no servers or no ports")
     sent = {(index(s, n), index(t, n)): number(size) for s, t, size in listed(traffic, width=3)}
@@ -91,7 +91,7 @@ def paid(demand: list[list[int]], rows: list[tuple[int, ...]], length: list[list
 
 
 def wirings(demand: list[list[int]], ports: int, order: list[int], most: int) -> Iterator[list[tuple[int, ...]]]:
-    """The servers that each has circuits to, in every wiring without free ports, but for those of so many byte-hops."""
+    """The circuits by server of every wiring without free ports that may have fewer than ``most`` byte-hops."""
     n, hops, tried = len(demand), least_hops(demand, ports), iter(range(WIRINGS))
     rows: list[tuple[int, ...]] = [()] * n
 
@@ -114,13 +114,13 @@ def wirings(demand: list[list[int]], ports: int, order: list[int], most: int) ->
 
 
 def least_hops(demand: list[list[int]], ports: int) -> Callable[[list[tuple[int, ...]], list[int]], float]:
-    """How to count the least byte-hops, if some servers have circuits to those in their row, and the others, with an
-    empty row, to any that are open. An unknown circuit is taken to reach one server more, which has no known ones."""
+    """Return a function that bounds the byte-hops of a partial wiring from below. A server with an empty row is
+    undecided: its circuits may go to any open server and are taken to reach one more server each."""
     n = len(demand)
 
     @lru_cache(1 << 18)
     def left(s: int, named: int, near: int, free: int) -> int:
-        """Bytes that go further than to the servers in ``named``, and so many others in ``near``."""
+        """Bytes that go beyond the servers in ``named`` and the ``free`` largest targets in ``near``."""
         some = sorted((demand[s][t] for t in members(near & ~named)), reverse=True)[free:]
         return sum(some) + sum(demand[s][t] for t in range(n) if not (near | named) >> t & 1)
 
@@ -133,7 +133,7 @@ def least_hops(demand: list[list[int]], ports: int) -> Callable[[list[tuple[int,
         may = [mask or sum(1 << v for v in unfilled) for mask in to]
         total = 0
         for s in range(n):
-            named, layer, wild, free, near = 1 << s, [s], 0, 0, 1 << s  # near: some wiring has them so near
+            named, layer, wild, free, near = 1 << s, [s], 0, 0, 1 << s  # near: as near in some completion
             for _ in range(n):
                 rest = left(s, named, near, free)
                 if not rest:
@@ -149,7 +149,7 @@ def least_hops(demand: list[list[int]], ports: int) -> Callable[[list[tuple[int,
                 for v in members(near):
                     near |= may[v]
             else:
-                return inf  # no wiring has a way
+                return inf  # no wiring has a path
         return total
 
     return hops

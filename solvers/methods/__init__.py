@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 METHOD_PARAMETERS = {"alltoall.virtual-channels": "routes"}
 #: Formulation with the same optimum and a smaller matrix.
 SMALLER_FORMULATIONS = {"alltoall.link-mcf": "alltoall.master"}
-#: Formulation of any program: only a finite method gives duals that are exact enough whatever its structure.
+#: Formulation of arbitrary programs, for which only a finite method gives sufficiently exact duals.
 ANY_PROGRAM = "matrix.program"
 
 
@@ -39,7 +39,7 @@ def own_names() -> frozenset[str]:
 
 
 def methods() -> dict[str, Method]:
-    """All methods by name, those of plug-ins after ours."""
+    """All methods by name, those of plug-ins last."""
     return {**_ours(), **{method.name: method for method in plugins.contributed("METHOD")}}
 
 
@@ -49,14 +49,14 @@ def _our_method(name: str) -> Method:
 
 
 def method_named(name: str) -> Method | None:
-    """The method called ``name``, None if there is none; imports its module alone."""
+    """The method called ``name``, None if there is none; imports only its module."""
     if name in MODULES:
         return _our_method(name)
     return next((method for method in plugins.contributed("METHOD") if method.name == name), None)
 
 
 def methods_for(formulation: Formulation) -> dict[str, Method]:
-    """The methods that take a formulation, by name."""
+    """The methods that apply to a formulation, by name."""
     return {name: method for name, method in methods().items() if method.applies(formulation)}
 
 
@@ -66,7 +66,7 @@ def prepared(
     parameters: Settings,
     needed: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Any:
-    """The data of a formulation: of its instance, with a method's construction or a needed solution if it takes one."""
+    """Prepare a formulation's data from an instance, and from a method's construction or a solution if needed."""
     if formulation.given_by is not None:
         method = method_named(str(parameters[formulation.given_by]))
         assert method is not None

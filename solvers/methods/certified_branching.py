@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LeafBounds:
-    """Bounds of leaves of a minimization problem, thousands per second."""
+    """Fast rigorous bounds on the leaves of a minimization problem."""
 
     problem: WeakDuality
     offset: float
@@ -40,7 +40,7 @@ class LeafBounds:
         return cls(WeakDuality.of(form), form.offset)
 
     def bound(self, y: F64, lower: F64, upper: F64) -> float:
-        """The bound that row duals y, ``(rows,)``, prove with these column bounds, ``(columns,)``."""
+        """The bound that row duals y, ``(rows,)``, prove under the given column bounds, ``(columns,)``."""
         return self.problem.bound(y, lower, upper, self.offset)
 
     def empty(self, ray: F64, lower: F64, upper: F64) -> bool:
@@ -53,17 +53,17 @@ class LeafBounds:
 
 #: Integrality tolerance of a column.
 WHOLE = 1e-6
-#: A column's pseudo-costs are used once each side was observed this often; before, both children are tried.
+#: A column's pseudo-costs are used once each side was observed this often; until then both children are tried.
 RELIABLE = 4
 #: Largest number of columns tried at a node, and of simplex iterations for each.
 TRIED, TRIAL_ITERATIONS = 8, 60
-#: Improvement of the bound that a trial shows at least, so products do not vanish.
+#: Smallest improvement of the bound that counts in the product of gains, so that products do not vanish.
 LEAST_GAIN = 1e-6
 
 
 @dataclass(order=True)
 class Node:
-    """A part of the problem: its changed column bounds, and the bound that its parent proved, with the row duals."""
+    """A subproblem: its changed column bounds, and the bound that its parent proved, with the row duals."""
 
     bound: float
     order: int
@@ -73,7 +73,7 @@ class Node:
 
 
 class Tree:
-    """The search.
+    """Best-first branch and bound with dives.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ class Tree:
     tol
         Relative gap that counts as closed.
     tick
-        Called before every node with (incumbent, bound, nodes, open); raises TimeoutError to end the search.
-    found
-        Called with every better x.
+        Called before every node with (incumbent, bound, nodes, open nodes); raises TimeoutError to end the search.
+    on_incumbent
+        Called with every better x and its value.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Tree:
         self.whole = np.flatnonzero(np.asarray(form.integer))
         self.step = objective_step(form)
         self.nodes = self.unproven = 0
-        self.closed = np.inf  # the least bound among closed leaves
+        self.closed = np.inf  # the smallest bound among closed leaves
         self._order = 0
         self._oracle = _Oracle(form)
         self._lower = np.where(np.asarray(form.integer), np.ceil(form.col_lower - WHOLE), form.col_lower)
@@ -112,12 +112,12 @@ class Tree:
 
     @property
     def bound(self) -> float:
-        """The bound of the tree: the least bound of open and closed leaves, or the incumbent."""
+        """The bound of the tree: the smallest of the bounds of open and closed leaves and the incumbent."""
         open_ones = [node.bound for node in (self._current, *self._open[:1]) if node is not None]
         return rounded(self.form, min([*open_ones, self.closed, self.incumbent]))
 
     def run(self) -> None:
-        """Search until nothing is open; the tick may end it earlier, ``bound`` holds in any case.
+        """Search until no node is open; the tick may end it earlier, and ``bound`` is valid in any case.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Tree:
                 self._current = self._process(self._current)
 
     def _cut(self, bound: float) -> bool:
-        """Whether a leaf of this bound has no solution that improves the incumbent by more than the tolerance."""
+        """Whether a leaf with this bound has no solution that improves the incumbent by more than the tolerance."""
         if not np.isfinite(self.incumbent):
             return bool(bound == np.inf)
         return rounded(self.form, bound) >= self.incumbent - self.tol * abs(self.incumbent)
@@ -142,7 +142,7 @@ class Tree:
         self.closed = min(self.closed, bound)
 
     def _discard(self, node: Node, ray: F64) -> None:
-        """Close a leaf that the ray showed to be empty."""
+        """Close a leaf that the ray proved infeasible."""
         self._update_pseudo_costs(node, np.inf)
 
     def _process(self, node: Node) -> Node | None:
@@ -177,13 +177,13 @@ class Tree:
         if candidates.size == 0:
             candidates = self.whole[free]
         if candidates.size == 0:
-            self.unproven += 1  # no column to branch on, and no vector closes the leaf
+            self.unproven += 1  # no column to branch on, but no vector closes the leaf
             self._close(node, bound, proof)
             return None
         return self._branch(replace(node, duals=proof), bound, x, candidates, lower, upper)
 
     def _accept(self, x: F64, lower: F64, upper: F64) -> None:
-        """Take a solution with whole columns, its continuous ones solved again for exactly whole values."""
+        """Round the integer columns of a solution, solve for the others again, and keep the result if it improves."""
         low, high = lower.copy(), upper.copy()
         low[self.whole] = high[self.whole] = np.rint(x[self.whole])
         state, again, _ = self._oracle.solve(low, high)
@@ -209,14 +209,14 @@ class Tree:
         return children[dive]
 
     def _update_pseudo_costs(self, node: Node, bound: float) -> None:
-        """Take a child's gain into the pseudo-costs of the column it was branched on."""
+        """Enter a child's gain into the pseudo-costs of the column it was branched on."""
         if node.branched is None or not np.isfinite(node.branched[3]):
             return
         column, up, fraction, before = node.branched
         self._observe(column, up, fraction, bound - before)
 
     def _observe(self, column: int, up: bool, fraction: float, gain: float) -> None:
-        """Count what rounding a column up or down gained; an empty child counts as closing the gap."""
+        """Record the gain of branching a column up or down; an infeasible child counts as a large one."""
         if not np.isfinite(gain):
             if not np.isfinite(self.incumbent):
                 return
@@ -267,7 +267,7 @@ class _Oracle:
         self._answers = 0
 
     def solve(self, lower: F64, upper: F64) -> tuple[str, F64 | None, F64 | None]:
-        """State, x, and row duals (a ray of them if infeasible)."""
+        """Return the state, x, and row duals (a dual ray if infeasible)."""
         self._move(lower, upper)
         self._highs.run()
         status = self._highs.getModelStatus().name
@@ -284,7 +284,7 @@ class _Oracle:
         return "unknown", None, duals
 
     def try_out(self, lower: F64, upper: F64, leaf: LeafBounds, before: float) -> float:
-        """Gain of a child's bound after a few iterations; infinite if it is shown to be empty."""
+        """Gain of a child's bound after a few iterations; infinite if it is proven infeasible."""
         basis = self._highs.getBasis()
         self._highs.setOptionValue("simplex_iteration_limit", TRIAL_ITERATIONS)
         try:
@@ -315,14 +315,14 @@ SAVE_S = 1.0
 
 
 def run(context: Context) -> Answer:
-    """Branch and bound with certified bounds: HiGHS finds solutions, and a tree of our own proves them.
+    """Branch and bound with certified bounds: HiGHS finds solutions, and a separate tree proves them optimal.
 
     1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
     2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last
        basis (only column bounds change, so it remains dual feasible).
 
-    A leaf is closed by vectors alone. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y
-    bounds the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
+    Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
+    the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
     (Farkas). Both are recomputed rigorously (:mod:`opticoll.solvers.verify`). A leaf that they do not close keeps the
     bound of its parent. So ``proof: optimal`` does not depend on a solver's claim, at the cost of much more time.
     """
@@ -335,7 +335,7 @@ def run(context: Context) -> Answer:
 
 
 class _Proof:
-    """The problem turned into a minimization, the best solution so far, and what the tree proves."""
+    """The problem as a minimization, the best solution so far, and the tree that bounds it."""
 
     def __init__(self, context: Context, form: StandardForm) -> None:
         self.context, self.stated = context, form
@@ -350,7 +350,7 @@ class _Proof:
         self.saved = time.monotonic()
 
     def search(self) -> None:
-        """HiGHS on the whole problem, for its solution."""
+        """Solve the whole problem with HiGHS to find a solution."""
         from opticoll.solvers.isolation import solve_here
 
         seconds = float(self.context.parameters["search_s"])
@@ -367,7 +367,7 @@ class _Proof:
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * self.value)
 
     def _searched(self, objective: float | None, bound: float | None, x: F64 | None = None) -> None:
-        """Keep an incumbent of HiGHS's search, which may be ended from outside."""
+        """Keep an incumbent of HiGHS's search, which may be stopped at any time."""
         if x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
             self._found(np.array(x), float(self.form.cost @ x) + self.form.offset)
 
@@ -383,11 +383,11 @@ class _Proof:
         self.bound, self.nodes, self.unproven = tree.bound, tree.nodes, tree.unproven
         if ending is Termination.OPTIMAL and self.x is None:
             if self.bound < np.inf:
-                message = f"no solution was found, and {tree.unproven} leaves were not shown to be empty"
+                message = f"no solution was found, and {tree.unproven} leaves were not proven infeasible"
                 return Answer(Termination.TOLERANCE, metrics=self._metrics(), message=message)
             return Answer(
                 Termination.INFEASIBLE, infeasible_by=f"branch and bound, {tree.nodes} nodes, every leaf by a ray",
-                metrics=self._metrics(), message="every leaf was shown to be empty",
+                metrics=self._metrics(), message="every leaf was proven infeasible",
             )  # fmt: skip
         return self.answer(ending)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 
-#: Name of a method and the module of its package whose ``METHODS`` has it.
+#: Name of each method -> module of this package whose ``METHODS`` contains it.
 MODULES = {
     "alternating": "topoopt.alternating",
     "certified-branching": "certified_branching",
@@ -76,7 +76,7 @@ MODULES = {
 
 @dataclass(frozen=True)
 class Reformulation:
-    """Another matrix for the same problem, and the way back from an outcome, and from an objective value, on it."""
+    """Another matrix for the same problem, and functions that convert its outcome and objective values back."""
 
     form: StandardForm
     recover: Callable[[Outcome], Outcome]
@@ -87,8 +87,8 @@ class Reformulation:
 class Answer:
     """The result of a procedure: named values, and duals or a bound that certify them.
 
-    ``bound`` is only used where ``bound_source`` states how we recomputed it; an infeasibility is only proven where
-    ``infeasible_by`` states how we proved it.
+    ``bound`` is only used if ``bound_source`` states how it was recomputed; infeasibility only counts as proven if
+    ``infeasible_by`` states how it was proven.
     """
 
     termination: Termination
@@ -104,7 +104,7 @@ class Answer:
 
 @dataclass
 class Context:
-    """The problem of a procedure, its limits, and the runner for sub-problems.
+    """The problem of a procedure, its limits, and the runner for subproblems.
 
     ``save(answer, objective)`` keeps an intermediate answer, which survives if the procedure is killed later.
     """
@@ -124,7 +124,7 @@ class Context:
         Raises
         ------
         TimeoutError
-            When none are left.
+            When no time is left.
         """
         if self.deadline is None:
             return None
@@ -144,13 +144,13 @@ class Method:
     Parameters
     ----------
     applies
-        Whether the method can take a formulation.
+        Whether the method applies to a formulation.
     refuse
-        ``data -> reason``: why the method does not take this data of a formulation to which it applies, else None.
+        ``data -> reason``: why the method does not support these data of a formulation to which it applies, else None.
     parameters
-        What ``--set`` may change; ``solver`` by convention names the adapter for sub-problems.
+        Parameters for ``--set``; ``solver`` by convention names the adapter for subproblems.
     builds
-        Whether the procedure builds the stated model in the task's form, or in the formulation's first one.
+        Whether the procedure builds the stated model, in the task's form or the formulation's first one.
     construct
         ``instance -> design``: the method with default parameters, as data of a formulation (``Formulation.given_by``).
     """
@@ -172,5 +172,5 @@ class Method:
             raise BadInput(msg)
 
     def refusal(self, data: Any) -> str | None:
-        """Why the method does not take the data; None if it does."""
+        """Reason why the method does not support the data; None if it does."""
         return None if self.refuse is None else self.refuse(data)

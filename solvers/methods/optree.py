@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run_tree_search(context: Context) -> Answer:
     """The best all-gather tree of the requested depth, or of every depth (``steps_by_depth``).
 
-    By dynamic programming over products of radices: about n ln n log2 n operations
+    Found by dynamic programming over products of radices in about n ln n log2 n operations
     (:meth:`opticoll.formulations.optree.Walks.layers`).
     """
     data: TreeChoice = context.data
@@ -46,8 +46,8 @@ TREE_SEARCH = Method(
 def run_uniform_tree(context: Context) -> Answer:
     """The paper's all-gather tree, of the requested depth or of Theorem 2's.
 
-    Theorem 2's depth k, and the least radix m with m^k >= n in every stage. Superfluous stages are left out and the
-    last radix is reduced to fit. A heuristic, because Theorem 2 is for real radices.
+    Uses Theorem 2's depth k, and the smallest radix m with m^k >= n in every stage. Superfluous stages are omitted and
+    the last radix is reduced to fit. A heuristic, because Theorem 2 is for real radices.
     """
     data: TreeChoice = context.data
     tree = uniform_tree(data.fabric, data.depth or theorem_2(data.fabric.n))

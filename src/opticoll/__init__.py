@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.runner import export
     from opticoll.solvers.task import Outcome, Task, Termination
 
-#: Public name -> defining module, and the name there.
+#: Public name -> defining module and the name in it.
 _HOMES = {
     "Adapter": ("opticoll.solvers.adapters.interface", "Adapter"),
     "Answer": ("opticoll.solvers.methods.method", "Answer"),

@@ -12,7 +12,7 @@ class OpticollError(Exception):
     exit_status = 2
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(" ".join(str(message).splitlines()))  # names of files may hold line ends
+        super().__init__(" ".join(str(message).splitlines()))  # file names may contain line breaks
 
 
 class BadInput(OpticollError, ValueError):
@@ -48,7 +48,7 @@ class NoSolution(OpticollError):
 
 
 class LimitSpent(NoSolution):
-    """A limit that was reached before there was anything to solve; ``termination`` says which."""
+    """A limit that was reached before solving began; ``termination`` states which one."""
 
     def __init__(self, message: str, termination: str = "time-limit") -> None:
         super().__init__(message)

@@ -331,10 +331,10 @@ def test_a_solution_written_to_a_sol_file_is_read_back(tmp_path, mixed, capsys):
         ("x 1\nx 1\n", 2, "occurs twice"),
         ("x inf\n", 2, "not finite"),
         ("x\n", 2, "not a name and a number"),
-        ("=infeas=\n", 2, "holds no solution"),
+        ("=infeas=\n", 2, "contains no solution"),
         ("", 2, "is empty"),
         ("Columns\nIndex Lower Upper Primal Name\n0 0 9 1 a name\n", 2, "line 3: '0 0 9 1 a name' does not fit"),
-        ("Columns\nIndex Lower Upper Name\n0 0 9 x\n\nModel status: Infeasible\n", 2, "holds no solution"),
+        ("Columns\nIndex Lower Upper Name\n0 0 9 x\n\nModel status: Infeasible\n", 2, "contains no solution"),
     ],
 )
 def test_wrong_solution_files_are_refused_with_the_reason(tmp_path, mixed, capsys, text, status, reason):

@@ -220,13 +220,13 @@ def test_the_stand_alone_checker_is_short_and_needs_python_alone(documents, tmp_
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
-    assert run(path) == (0, "proven: the least value is 3\n", "")
+    assert run(path) == (0, "proven: the optimal value is 3\n", "")
     document, path, _ = documents["wiring"]
     assert run(path)[::2] == (1, "not proven: missing: a known kind\n")
     copied = tmp_path / "wiring_check.py"
     assert main(["check", "--print-checker", "wiring"]) == 0
     copied.write_text(capfd.readouterr().out, encoding="utf-8")
-    assert run(path) == (0, f"proven: the least value is {document['claim'][0]}\n", "")
+    assert run(path) == (0, f"proven: the optimal value is {document['claim'][0]}\n", "")
     for name in ("bad.proof.json", "none.proof.json"):
         status, out, err = run(name)
         assert (status, out, err.count("\n")) == (1, "", 1)

@@ -546,7 +546,7 @@ def test_the_time_limit_covers_the_exact_step():
         record=msgspec.structs.replace(usual.record, time=msgspec.structs.replace(usual.record.time, solve_s=100.0)),
     )  # fmt: skip
     run = proven_exactly(late)
-    assert run.record.message.endswith(f"{TIMED_OUT} (this step had 0 of the 100 seconds)")
+    assert run.record.message.endswith(f"{TIMED_OUT} (this step was given 0 of the 100 seconds)")
     kept = (usual.record.objective, usual.record.bound, usual.record.proof, usual.record.termination)
     assert (run.record.objective, run.record.bound, run.record.proof, run.record.termination) == kept
 

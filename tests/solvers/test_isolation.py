@@ -480,7 +480,7 @@ SMALL = StandardForm(
 
 
 def waiting() -> list[worker_module.Worker]:
-    return list(worker_module.waiting_room.waiting.values())
+    return list(worker_module.idle_workers.waiting.values())
 
 
 @pytest.fixture
@@ -512,7 +512,7 @@ def test_a_waiting_worker_takes_nothing_else(none_waiting: None, monkeypatch: py
     assert seen == []
     monkeypatch.setenv("ANYTHING", "else")
     assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
-    assert len(waiting()) <= worker_module.MOST_WAITING
+    assert len(waiting()) <= worker_module.MOST_IDLE
     assert first.process.poll() is not None  # the one that has waited longest
 
 
@@ -558,7 +558,7 @@ def test_a_waiting_worker_ends_with_its_parent(tmp_path: Path) -> None:
         f"import os, sys; sys.path.insert(0, {str(worker_module.ROOT)!r})\n"
         "from opticoll.solvers import worker as worker_module\n"
         "worker_module.start_ahead(('json',), 1)\n"
-        "[worker] = worker_module.waiting_room.waiting.values()\n"
+        "[worker] = worker_module.idle_workers.waiting.values()\n"
         "print(worker.process.pid, flush=True)\n"
         "os._exit(0)\n"
     )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def route_dependencies(data: LayeredRoutes) -> list[list[Dependency]]:
-    """The dependencies of every route, in its order."""
+    """The dependencies of every route, in path order."""
     routes = data.known_routes
     return [list(pairwise(path)) for path in map(routes.path, range(routes.paths))]
 
@@ -49,7 +49,7 @@ def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> di
 
 
 def _cycle(carriers: dict[Dependency, set[int]]) -> list[Dependency]:
-    """Some cycle of the dependencies that have a carrier, empty if there is none."""
+    """A cycle of dependencies that some route has; empty if there is none."""
     import networkx as nx
 
     graph: Any = nx.DiGraph(e for e, routes in carriers.items() if routes)
@@ -60,7 +60,7 @@ def _cycle(carriers: dict[Dependency, set[int]]) -> list[Dependency]:
 
 
 def breaking_cycles(data: LayeredRoutes) -> I64:
-    """D.1 (1): all routes in one layer; of every cycle the routes of its rarest dependency go to the next layer."""
+    """D.1 (1): all routes start in one layer; the routes of every cycle's rarest dependency move to the next layer."""
     dependencies = route_dependencies(data)
     layer = np.zeros(len(dependencies), dtype=np.int64)
     current, level = list(range(len(dependencies))), 0
@@ -79,10 +79,10 @@ def breaking_cycles(data: LayeredRoutes) -> I64:
 
 
 def random_assignment(data: LayeredRoutes, seed: int) -> I64:
-    """D.1 (2): routes one by one in random order, each to the layer least used on and around its arcs.
+    """D.1 (2): routes in random order, each to the layer least used on and around its arcs.
 
-    Around an arc are the arcs that enter its tail and leave its head. Layers that the route would close a cycle in are
-    passed over; where every one is, a new layer is opened.
+    Around an arc are the arcs that enter its tail and leave its head. Layers in which the route would close a cycle are
+    skipped; if all are, a new layer is opened.
     """
     import networkx as nx
 
@@ -121,9 +121,9 @@ def _fits(graph: Any, new: list[Dependency]) -> bool:
 def conflict_colouring(data: LayeredRoutes) -> I64:
     """D.1 (3): colours of a conflict graph of routes, which gains edges until no colour has a cycle.
 
-    Of every cycle that is left in a layer, the routes of its rarest dependency come into conflict with those that carry
-    another dependency of it without that one; then all are coloured again, most conflicts first. Ends because every
-    round adds a conflict between two routes of one layer.
+    For every remaining cycle in a layer, conflicts are added between the routes of its rarest dependency and those of
+    another dependency that lack the rarest one; then all are coloured again, most conflicts first. This terminates
+    because every round adds a conflict between two routes of one layer.
     """
     dependencies = route_dependencies(data)
     count = len(dependencies)
@@ -147,14 +147,14 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
 
 
 def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tuple[set[int], set[int]]:
-    """Two disjoint sets of routes of a cycle that may not all stay in one layer together."""
+    """Two disjoint sets of routes of a cycle to be separated, so that the cycle cannot remain in one layer."""
     ordered = sorted(cycle, key=lambda e: (len(carriers[e]), e))
     rarest = carriers[ordered[0]]
     for e in ordered[1:]:
         others = carriers[e] - rarest
         if others:
             return set(rarest), others
-    # The same routes carry all of it; no simple path is a cycle alone, so they can be separated.
+    # All dependencies have the same routes; a simple path alone is no cycle, so these can be separated.
     first = min(rarest)
     return {first}, set(rarest) - {first}
 
@@ -208,8 +208,9 @@ def run_sssp(context: Context) -> Answer:
 
     Every arc has weight sum_k D_k + 1 at first, so detours are expensive in any order. Pairs are routed in random
     order (``seed``) on a lightest path, whose arcs then gain D_k/c_a (1 on unit links for demands of 1). Over a listed
-    set, the lightest path of the pair's set is taken; for kappa > 1 every pair is routed so often, in one random order
-    of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain D_k/(kappa c_a).
+    set, the lightest path of the pair's set is taken; for kappa > 1 every pair is routed kappa times, in one random
+    order of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain
+    D_k/(kappa c_a).
     """
     data: PathFlow = context.data
     best: PathSet | None = None
@@ -260,7 +261,7 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
 SSSP = Method(
     name="sssp",
     title="Load-aware shortest paths (SSSP)",
-    summary="the paper's greedy: pairs in random order take a lightest path, whose arcs gain weight; seeded",
+    summary="the paper's greedy heuristic: pairs in random order take a lightest path, whose arcs gain weight; seeded",
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("orders", int, default=1, help="random orders, by consecutive seeds; the best is kept"),),
     run=run_sssp,

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Run, SolveRequest
 
-#: Relative distance from a bound, by round-off, that counts as none.
+#: Relative distance from a bound that counts as round-off.
 EQUAL = 1e-9
 
 
 def solve_master(context: Context) -> Run:
-    """Solve ``alltoall.master`` on the context's instance, for its demand, with its parameter ``master``."""
+    """Solve ``alltoall.master`` on the context's instance and demand, by the method that its ``master`` names."""
     from opticoll.solvers.plan import make_plan
 
     task = context.task
@@ -45,7 +45,7 @@ def solve_master(context: Context) -> Run:
         settings=demand_of(task), time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib,
         tol=task.tol, seed=task.seed, threads=task.threads,
     )  # fmt: skip
-    if task.form is None and make_plan(master).adapter is not None:  # a stated model: the form that is built fastest
+    if task.form is None and make_plan(master).adapter is not None:  # for a stated model, the fastest form to build
         master = msgspec.structs.replace(master, form="matrix")
     return context.solve(master)
 
@@ -56,7 +56,7 @@ def demand_of(task: Task) -> dict[str, object]:
 
 
 def unsolved(master: Run) -> Answer | None:
-    """The answer when the master gave no verified flow, None if it did."""
+    """The answer if the master has no verified flow; None if it has one."""
     if master.verified and master.values is not None:
         return None
     termination = master.termination
@@ -80,7 +80,7 @@ def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided
     if context.formulation.name == "alltoall.link-mcf" and flow.groups * context.instance.arcs > MOST_ENTRIES:
         msg = (
             f"{context.formulation.name}: {flow.groups} commodities on {context.instance.arcs} arcs are more than the "
-            f"{MOST_ENTRIES} entries kept; solve alltoall.path-mcf with paths=all, whose paths are the same flow"
+            f"{MOST_ENTRIES} entries allowed; solve alltoall.path-mcf with paths=all, which has the same flow as paths"
         )
         raise MethodMismatch(msg)
     begun = time.monotonic()
@@ -102,7 +102,7 @@ def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided
 
 
 class Divided(NamedTuple):
-    """The solution, and how it was obtained."""
+    """The solution, the algorithm that found it, and its metrics."""
 
     values: dict[str, NDArray[Any]]
     algorithm: str
@@ -110,9 +110,9 @@ class Divided(NamedTuple):
 
 
 def child_flows(context: Context, g: F64, F: float) -> Divided:
-    """Solve one child LP per source through the executor; F is what the joint load of the flows allows.
+    """Solve one child LP per source through the executor; F follows from the joint load of the flows.
 
-    Every child's flow is made exact for its own source flow.
+    Every child's flow is repaired to match its own source flow exactly.
     """
     from opticoll.solvers.executor import make_executor
     from opticoll.solvers.task import SolveRequest
@@ -135,7 +135,7 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
             if isinstance(flow, BaseException):
                 raise flow
             columns[index] = flow
-    # Every target gets its demand; F follows from their joint load.
+    # Every target receives its full demand; F follows from the joint load.
     flows = np.concatenate([c for c in columns if c is not None], axis=1)
     F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
     values = {"f": flows * F, "F": np.asarray(F)}
@@ -144,9 +144,9 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
 
 @dataclass(frozen=True)
 class Child:
-    """A child LP to solve: the number of its source, demands ``(N,)`` and flow ``(m,)`` of it, and the solver.
+    """A child LP to solve: the number of its source, its demands ``(N,)`` and flow ``(m,)``, and the solver.
 
-    ``alone`` means that the executing process uses no other solver, which a cluster's may.
+    ``alone`` states that the executing process uses no other solver, as a process of a cluster might.
     """
 
     topology: Topology
@@ -159,7 +159,7 @@ class Child:
 
 
 def solve_child(item: Child) -> F64:
-    """One child LP, in an executor's process: flows of what every destination demands, one column each.
+    """Solve one child LP in an executor's process; return the flow to every destination, one column each.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def solve_child(item: Child) -> F64:
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
     from opticoll.solvers.standard_form import compile_model
 
-    # f / F is the same in any unit of capacity, and solvers drop entries that are tiny.
+    # f / F does not depend on the unit of capacity, and solvers drop tiny entries.
     data = child.child_of(item.topology, item.number, item.capacity / max(item.capacity.max(), 1e-300), item.shards)
     form = compile_model(child.FORMULATION.build["matrix"](data))
     steps = scaling_steps(form)
@@ -272,10 +272,10 @@ def refuse_restricted(context: Context, method: str) -> None:
     Raises
     ------
     MethodMismatch
-        If it is another.
+        If the path set is not that of all simple paths.
     """
     if not context.data.rule.unrestricted:
-        msg = f"{method} extracts paths of any kind, not of {context.data.rule}; give --set paths=all and no lmax"
+        msg = f"{method} may extract any path, not only {context.data.rule}; use --set paths=all without lmax"
         raise MethodMismatch(msg)
 
 
@@ -379,7 +379,7 @@ WORST_CUT = Method(
 
 
 def tree_flows(packing: Packing) -> F64:
-    """What the trees send towards every rank over every arc of their topology [shards], ``(m, N)``."""
+    """Flow of the trees towards every rank on every arc of their topology [shards], ``(m, N)``."""
     topology = packing.topology
     place = {v: j for j, v in enumerate(topology.terminals.tolist())}
     arcs: dict[tuple[int, int], list[int]] = {}
@@ -403,7 +403,7 @@ def tree_flows(packing: Packing) -> F64:
 
 
 def _loads(flows: F64, packing: Packing) -> F64:
-    """What the trees send over every arc [shards], ``(m,)``."""
+    """Load of the trees on every arc [shards], ``(m,)``."""
     topology = packing.topology
     ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
     joint: dict[tuple[int, int], float] = {}
@@ -419,7 +419,7 @@ def _loads(flows: F64, packing: Packing) -> F64:
 
 
 def _opposite(topology: Topology, other: Topology) -> I64:
-    """The arc of ``other``, the reversed topology, that is each arc of ``topology``, ``(m,)``."""
+    """For each arc of ``topology``, the corresponding arc of ``other``, the reversed topology, ``(m,)``."""
     result = np.empty(topology.arcs, dtype=np.int64)
     result[np.lexsort((topology.capacity, topology.tail, topology.head))] = np.arange(other.arcs)
     return result
@@ -444,7 +444,7 @@ def run_tree_packing(context: Context) -> Answer:
     topology, name = context.instance, context.formulation.name
     most = int(context.parameters["trees"]) or None
     if most is not None and most < 0:
-        msg = f"tree-packing: trees={most} is negative; use 0 for as many trees per shard as the optimum takes"
+        msg = f"tree-packing: trees={most} is negative; use 0 for as many trees per shard as the optimum needs"
         raise MethodMismatch(msg)
     ahead, back = name != "alltoall.reduce-scatter", name in {"alltoall.reduce-scatter", "alltoall.all-reduce"}
     packings: list[Packing] = []
@@ -482,18 +482,18 @@ def run_tree_packing(context: Context) -> Answer:
 TREE_PACKING = Method(
     name="tree-packing",
     title="Packed spanning trees",
-    summary="trees from every root that attain the worst cut, in integers; switches forward and hold nothing",
+    summary="trees from every root that attain the worst cut, in integers; switches only forward",
     applies=lambda formulation: (
         formulation.name
         in {"alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"}
     ),
-    parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for as many as optimal"),),
+    parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit"),),
     run=run_tree_packing,
 )
 
 
 def run_source_flows(context: Context) -> Answer:
-    """SCCL's program as integer flows of sources, which are split into its chunks.
+    """SCCL's program as an integer flow per source, which is then split into chunks.
 
     The bound is that of the time-stepped LP by source, from its step prices, rounded up to whole rounds.
     """
@@ -532,7 +532,7 @@ def run_source_flows(context: Context) -> Answer:
 SOURCE_FLOWS = Method(
     name="source-flows",
     title="Integer flows by source",
-    summary="SCCL's program as an integer flow of every source, split into chunks; bound of the time-stepped LP",
+    summary="SCCL's program as an integer flow per source, split into chunks; bound of the time-stepped LP",
     applies=lambda formulation: formulation.name == "alltoall.sccl",
     parameters=(Parameter("solver", str, default="highs", help="solver of the integer program"),),
     run=run_source_flows,

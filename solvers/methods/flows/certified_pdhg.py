@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class StartFile(str):
-    """The path of a solution document, pinned to its contents; empty for none."""
+    """Path of a solution document, pinned to its contents; empty for none."""
 
     __slots__ = ()
 
@@ -46,20 +46,20 @@ class Start:
 
 
 def read_start(name: str, data: ConcurrentFlow) -> Start:
-    """Read a document of ``alltoall.master`` and carry it over to the arcs of ``data``.
+    """Read a solution document of ``alltoall.master`` and transfer it to the arcs of ``data``.
 
-    Lost arcs are dropped; new ones carry nothing and are as long as the mean.
+    Arcs missing from ``data`` are dropped; new ones carry no flow and have the mean length.
 
     Raises
     ------
     BadFile
         If it is not such a document, or has other vertices or sources.
     """
-    path, _ = read_pinned(name, MAX_BYTES, "start", "name a solution file, as solve --solution writes it")
+    path, _ = read_pinned(name, MAX_BYTES, "start", "name a solution file that solve --solution wrote")
     topology = data.topology
     document = read_document(path)
     if document.get("formulation") != "alltoall.master":
-        msg = f"{path}: start takes a solution of alltoall.master, not of {document.get('formulation')!r}"
+        msg = f"{path}: start needs a solution of alltoall.master, not of {document.get('formulation')!r}"
         raise BadFile(msg)
     tail, head = _arcs(document.get("arcs"), path)
     # The file's own arcs, and as many sources as the problem has.
@@ -67,14 +67,14 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     try:
         values = named_arrays(document, "values", path, lambda _: declared)
     except BadFile as wrong:
-        msg = f"{wrong}; start from a solution for {data.groups} sources, as {topology.spec} has"
+        msg = f"{wrong}; start from a solution for {data.groups} sources, the number of {topology.spec}"
         raise BadFile(msg) from None
     flows, F = values["g"], values["F"]
     if not F > 0:
         msg = f"{path}: F is {float(F):g}; start from a solution with F above 0"
         raise BadFile(msg)
     if max(tail.max(initial=0), head.max(initial=0)) >= topology.n:
-        msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; use another start"
+        msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; start from another solution"
         raise BadFile(msg)
     ours, theirs = _common(topology.tail, topology.head, tail, head, topology.n)
     unit = np.zeros((topology.arcs, data.groups))
@@ -113,7 +113,7 @@ def _arcs(entries: object, path: Path) -> tuple[I64, I64]:
 
 
 def _common(tail: I64, head: I64, other_tail: I64, other_head: I64, n: int) -> tuple[I64, I64]:
-    """Positions of the arcs that both lists have; parallel arcs pair off in order."""
+    """Positions of the arcs that both lists contain; parallel arcs are paired in order."""
     key, other_key = tail * n + head, other_tail * n + other_head
     most = max(key.size, other_key.size)
     _, ours, theirs = np.intersect1d(
@@ -123,7 +123,7 @@ def _common(tail: I64, head: I64, other_tail: I64, other_head: I64, n: int) -> t
 
 
 def _before(key: I64) -> I64:
-    """Number of equal keys before each."""
+    """Number of equal keys before each key."""
     order = np.argsort(key, kind="stable")
     same = key[order]
     begins = np.flatnonzero(np.diff(same, prepend=same[:1] - 1))
@@ -197,7 +197,7 @@ def iterate(
 
     Returns
     -------
-    What is kept of it, why it ended, and what there is to say of that.
+    The keeper of the results, the termination, and a message.
     """
     from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
@@ -239,19 +239,19 @@ def refuse(data: ConcurrentFlow, name: str) -> None:
     blocked = int(np.count_nonzero(data.blocked))
     own = data.topology.in_degree[data.sources].sum()
     if data.equality or blocked != own or not (data.capacity > 0).all():
-        msg = f"{name}: takes flows by source with positive capacities; use time-form for this one"
+        msg = f"{name} supports only flows by source with positive capacities; use time-form for this instance"
         raise MethodMismatch(msg)
 
 
 class Keeper:
-    """Turns the bounds into answers, and keeps one for the case that the process is killed.
+    """Turns the bounds into answers, and saves them in case the process is killed.
 
     Parameters
     ----------
     context
-        Gets the answers.
+        Receives the answers.
     name
-        Method that they are of.
+        Name of the method.
     """
 
     def __init__(self, context: Context, name: str) -> None:
@@ -277,7 +277,7 @@ class Keeper:
         self._spent += time.monotonic() - start
 
     def flows(self, out: F64 | None) -> dict[str, F64] | None:
-        """The best flow, scaled to the capacities, in ``out`` (which may be where it stands) unless it is lifted."""
+        """The best flow, scaled to the capacities and written to ``out`` (in place if possible) unless it is lifted."""
         closing = self.closing
         assert closing is not None
         if closing.flows is None or out is None:
@@ -313,7 +313,7 @@ class Keeper:
         return answer
 
     def counts(self) -> dict[str, int]:
-        """Counts of steps, bounds and times."""
+        """Numbers of steps, restarts and other events of the iteration."""
         closing = self.closing
         assert closing is not None
         orbits = closing.saddle.orbits
@@ -328,7 +328,7 @@ METHODS = (Method(
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
         Parameter(
-            "precision", str, default="auto", help="of the iterate; auto: single for tol of 5e-6 or more",
+            "precision", str, default="auto", help="precision of the iterate; auto: single for tol of 5e-6 or more",
             choices=("auto", "single", "double"),
         ),
         Parameter("steps", int, default=1_000_000, help="largest number of iterations"),

@@ -34,7 +34,8 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
 
     The column of F, dense because it is in every demand row, becomes right-hand sides, and T appears only in rows with
     finite nonzero bounds (the capacities): interior point works on a much sparser normal matrix. Measured on
-    GK(200,4), 2 cores, HiGHS IPX without crossover: 26 s and a certified gap of 1e-6 as stated, 12 s and 6e-9 so.
+    GK(200,4), 2 cores, HiGHS IPX without crossover: 26 s and a certified gap of 1e-6 as stated, 12 s and 6e-9 in time
+    form.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
         raise MethodMismatch(msg)
 
     column = form.A[:, [at]].toarray().ravel()
-    # A finite non-zero bound moves to T's column; a row with two of them (a range) is doubled.
+    # A finite nonzero bound moves to T's column; a row with two of them (a range) becomes two rows.
     lower, upper = form.row_lower, form.row_upper
     rest = sp.csr_array(form.A)
     has_low, has_high = np.isfinite(lower), np.isfinite(upper)
@@ -90,7 +91,7 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
         x = outcome.x
         duals = None
         if outcome.row_duals is not None:
-            # A unit of rhs here is F units there, and dF = -F^2 dT: together dF/d(rhs) = -F dT/d(rhs).
+            # A unit of rhs in time form is F units in the stated form, and dF = -F^2 dT: dF/d(rhs) = -F dT/d(rhs).
             duals = np.zeros(form.row_lower.size)
             np.add.at(duals, source, -np.asarray(outcome.row_duals))
         if x is None or not x[at] > 0:
@@ -108,12 +109,12 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
 
 
 def value(time: float) -> float:
-    """F out of T; without limit where T is not positive."""
+    """Convert T to F; infinite if T is not positive."""
     return 1.0 / time if time > 0 else np.inf
 
 
 def _with_column(csc: sp.csc_array, at: int, entries: F64) -> sp.csc_array:
-    """``matrix`` (CSC) with column ``at`` replaced by dense ``entries``."""
+    """Return the matrix ``csc`` with column ``at`` replaced by dense ``entries``."""
     import scipy.sparse as sp
 
     left, right = csc[:, :at], csc[:, at + 1 :]
@@ -128,7 +129,7 @@ SOLVERS = ("highs-pdlp", "pdlp", "cupdlpx")
 #: PDLP does not reach smaller tolerances in double precision.
 SMALLEST = 1e-9
 STEP = 0.1
-#: Time [s], and share of what is left, that a round leaves for starting a process, repair and certificate.
+#: Time [s], and share of the remaining time, that a round reserves for starting a process, repair and certificate.
 RESERVE_S, RESERVE = 1.0, 0.15
 
 

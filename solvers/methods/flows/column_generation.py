@@ -4,8 +4,8 @@ The restricted master is one HiGHS model that grows:
 
     min lambda   s.t.   sum_{p in P_k} x_p = 1  (k),   sum_p D_k A_ap x_p - c_a lambda <= 0  (a),   x >= 0
 
-over the paths known so far; lambda is the time T of the restricted problem, D_k the demand of commodity k, x_p the
-share of it on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
+over the paths generated so far; lambda is the time T of the restricted problem, D_k the demand of commodity k, x_p its
+share on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
 
 Pricing finds shortest allowed paths of all commodities at once.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Column = tuple[int, tuple[int, ...]]
 
 
-#: Lengths are floored at this part of their largest: no cycle is free, so shortest walks are simple paths.
+#: Lengths are floored at this share of the largest: no cycle has length 0, so shortest walks are simple paths.
 FLOOR = 1e-10
 
 
@@ -59,7 +59,7 @@ class Pricing(Protocol):
 
 
 def positive(lengths: F64) -> F64:
-    """Lengths scaled to a largest of 1 and floored, see :data:`FLOOR`; all ones where there are none."""
+    """Lengths scaled to a maximum of 1 and floored, see :data:`FLOOR`; all ones if none is positive."""
     lengths = np.nan_to_num(np.maximum(lengths, 0.0), nan=0.0, posinf=0.0)
     peak = lengths.max(initial=0.0)
     return np.maximum(lengths / peak, FLOOR) if peak > 0 else np.ones(lengths.size)
@@ -171,7 +171,7 @@ class MasterSolution:
 
 
 class RestrictedMaster:
-    """The LP above in HiGHS; for code that runs in a worker of its own (it imports the solver).
+    """The LP above in HiGHS, for code that runs in its own worker, because it imports the solver.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class RestrictedMaster:
         return str(self.highs.version())
 
     def make_exact(self) -> bool:
-        """Switch to the simplex; False if it is already in use."""
+        """Switch to the simplex method; return False if it is already in use."""
         if not self.inexact:
             return False
         self.inexact = False
@@ -249,7 +249,7 @@ class RestrictedMaster:
         return True
 
     def add(self, columns: Sequence[Column]) -> int:
-        """Add the paths that are new; returns their number."""
+        """Add the paths that are new and return their number."""
         new = [column for column in dict.fromkeys(columns) if column not in self.known]
         if not new:
             return 0
@@ -271,14 +271,14 @@ class RestrictedMaster:
         return count
 
     def paths(self) -> PathSet:
-        """The paths known so far, in the order of their columns (not sorted by commodity)."""
+        """The paths generated so far, in the order of their columns (not sorted by commodity)."""
         length = np.concatenate(self._length)
         start = np.concatenate([[0], np.cumsum(length)])
         sources, targets = self.commodities
         return PathSet(self.topology, sources, targets, np.concatenate(self._arcs), start, np.concatenate(self._pair))
 
     def solve(self, time_limit_s: float | None = None) -> MasterSolution | None:
-        """Solve the LP over the paths so far; None if the time ran out."""
+        """Solve the LP over the paths generated so far; None if time runs out."""
         if time_limit_s is not None:
             self._set("time_limit", float(self.highs.getRunTime()) + time_limit_s)
         self.highs.run()
@@ -303,7 +303,7 @@ IMPROVEMENT = 1e-9
 class Generated:
     """Result of column generation.
 
-    ``paths`` (in the order they were found) and ``share`` (adding up to 1 a commodity) are the flow, ``time`` its T,
+    ``paths`` (in the order they were found) and ``share`` (adding up to 1 per commodity) are the flow, ``time`` its T,
     the worst load per capacity; ``best`` are the lengths that prove ``time >= best.bound``.
     """
 
@@ -339,7 +339,7 @@ class BestLengths:
     bound: float
 
     def better(self, lengths: F64, bound: float) -> BestLengths:
-        """The lengths with the larger bound of two."""
+        """These lengths or the given ones, whichever have the larger bound."""
         return BestLengths(lengths, bound) if bound > self.bound else self
 
 
@@ -406,7 +406,7 @@ def generate(
         if new:
             master.add(priced.paths(everyone))
         result = Generated(paths, share, worst, best, rounds, len(master.known), master)
-        # If the process is killed later, the lengths still prove their bound.
+        # Saved because the lengths still prove their bound if the process is killed later.
         context.save(Answer(Termination.TIME_LIMIT, duals={"capacity": best.lengths}))
         if result.gap <= tol:
             result.finished = True
@@ -418,13 +418,13 @@ def generate(
 
 
 def _bound(topology: Topology, cost: F64, lengths: F64) -> float:
-    """The bound on T that lengths prove under which the demands cost ``cost``, ``(|K|,)``, rounded down."""
+    """The bound on T that lengths prove, rounded down; ``cost``, ``(|K|,)``, is demand times distance."""
     needed = float(outward.down(outward.sum_down(cost), topology.n + 2))
     return max(outward.quotient_down(needed, outward.dot_up(topology.capacity, lengths)), 0.0)
 
 
 def _primal(paths: PathSet, shares: F64, demand: F64) -> tuple[F64, float]:
-    """Shares that serve every commodity alike, and the worst load per capacity they make."""
+    """Shares scaled to 1 per commodity, and their largest load per capacity."""
     share = np.maximum(shares, 0.0)
     carried = np.bincount(paths.pair, share, paths.pairs)
     share /= carried[paths.pair]
@@ -432,7 +432,7 @@ def _primal(paths: PathSet, shares: F64, demand: F64) -> tuple[F64, float]:
 
 
 def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, steps: int) -> BestLengths:
-    """First columns: shortest paths under multiplicative weights, arcs that they overload grow longer."""
+    """Add the first columns: shortest paths under multiplicative weights, which grow on arcs that these overload."""
     weights = -np.log(topology.capacity / topology.capacity.min())
     best = BestLengths(np.ones(topology.arcs), 0.0)
     everyone = np.ones(master.pairs, dtype=bool)
@@ -454,10 +454,10 @@ def run(context: Context) -> Answer:
 
     Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24) with P the set of all paths
 
-    The restricted master is solved over the paths known so far. Its duals are arc lengths; a commodity's shortest path
-    under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
-    allowed paths, F <= sum c l / sum D dist_l, so the method stops when value and best
-    bound agree; a last round without new columns is not needed.
+    The restricted master is solved over the paths generated so far. Its duals are arc lengths; a commodity's shortest
+    path under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over
+    *all* allowed paths, F <= sum c l / sum D dist_l, so the method stops when value and best bound agree; a final
+    round without new columns is not needed.
 
     Start: multiplicative weights, whose shortest paths provide most of the columns of an optimum. Stabilisation:
     without crossover, interior point ends inside the optimal face, not at a vertex, and every round also prices the
@@ -507,7 +507,7 @@ def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
 
 
 def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
-    """The path rule of the formulation (None for flows on arcs), and its set where it must be listed.
+    """The path rule of the formulation (None for flows on arcs), and its path set if that must be listed.
 
     Raises
     ------

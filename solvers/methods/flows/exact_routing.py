@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-#: Formulations with kappa paths per commodity in the variables x and Lambda, whose data are a path flow's.
+#: Formulations with kappa paths per commodity in the variables x and Lambda, whose data are a path flow.
 SINGLE_PATH = ("alltoall.min-congestion", "lumorph.min-overlap")
 #: Candidates of a search over all paths are at most this many arcs longer than a shortest path.
 DETOUR = 1
@@ -48,7 +48,7 @@ def worst_load(routes: PathSet, share: F64) -> float:
 
 
 def single_only(data: PathFlow, method: str) -> str | None:
-    """Why a method for one path per commodity does not take the data; None if it does."""
+    """Explain why a method for one path per commodity does not apply to the data; None if it does."""
     if data.kappa == 1:
         return None
     return f"{method} gives one path per pair, not kappa={data.kappa}; use exact-routing or sssp over listed paths"
@@ -78,9 +78,9 @@ def pick(candidates: PathSet, choice: I64) -> PathSet:
 def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     """Candidates of a search: the set itself if it is listed, else short paths and generated ones.
 
-    For rules that allow all paths these are all paths at most :data:`DETOUR` arcs longer than the kappa-th, or all
-    shortest, or four of them, the first of these that number at most :data:`MOST_PATHS`; and the paths of a fluid
-    optimum.
+    For rules that allow all paths, these are the paths of a fluid optimum and the first of the following sets that has
+    at most :data:`MOST_PATHS` paths: all at most :data:`DETOUR` arcs longer than the kappa-th, all shortest ones, or
+    four of these.
     """
     topology, rule = data.topology, data.rule
     if rule.kind != "all":
@@ -117,7 +117,7 @@ def union(first: PathSet, second: PathSet) -> PathSet:
 def round_shares(paths: PathSet, share: F64, amount: F64, random: np.random.Generator, tries: int) -> PathSet:
     """The best of ``tries`` independent roundings: every commodity takes a path with its share as probability.
 
-    ``amount`` ``(|K|,)`` is what the commodities carry.
+    ``amount`` ``(|K|,)`` is the demand of the commodities.
     """
     best: PathSet | None = None
     level = np.cumsum(share)
@@ -136,7 +136,7 @@ def round_shares(paths: PathSet, share: F64, amount: F64, random: np.random.Gene
 def draw_different(
     paths: PathSet, weight: F64, share: F64, kappa: int, random: np.random.Generator, tries: int
 ) -> PathSet:
-    """The best of ``tries`` draws of ``kappa`` different paths per commodity, likelier the larger their ``weight``.
+    """The best of ``tries`` draws of ``kappa`` different paths per commodity, with probability by their ``weight``.
 
     A weighted sample without replacement (Efraimidis & Spirakis, Information Processing Letters 97, 2006); each path
     carries the ``share`` ``(|K|,)`` of its commodity.
@@ -161,7 +161,7 @@ def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Json]:
 
 
 def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
-    """One path per commodity, or kappa one behind the other, in the commodities' order, as a set."""
+    """One path per commodity, or kappa consecutive ones, in the commodities' order, as a path set."""
     return path_set_of(data.topology, paths, np.arange(len(paths)) // data.kappa, data.commodities)
 
 
@@ -169,9 +169,9 @@ def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
 STEPS = 100_000
 #: Steps of the first tries.
 QUICK = 20_000
-#: Demands are rounded up to a part of the largest in the search, and it tries at most so many loads.
+#: In the search, demands are rounded up to multiples of the largest over this number; most target loads tried.
 MOST_UNITS, TARGETS = 1e6, 8
-#: Branch and bound takes matrices of at most this many non-zeros.
+#: Branch and bound is used for matrices of at most this many nonzeros.
 MOST_NONZEROS = 400_000
 
 
@@ -229,7 +229,7 @@ def bound_and_search(context: Context, known: PathSet | None) -> Answer:
 
 
 def relaxation(context: Context, data: PathFlow, paths: PathSet) -> tuple[F64, F64 | None]:
-    """The linear relaxation over ``paths``: x, ``(|P|,)``, all equal where it is not solved, and its arc lengths."""
+    """The linear relaxation over ``paths``: x, ``(|P|,)``, all equal if it is not solved, and its arc lengths."""
     from opticoll.solvers.isolation import solve_here
 
     program = _program(paths, data.amount, data.kappa, 0.0, np.inf)
@@ -240,13 +240,13 @@ def relaxation(context: Context, data: PathFlow, paths: PathSet) -> tuple[F64, F
 
 
 def next_load(load: float, capacity: F64, unit: float = 1.0) -> float:
-    """The least multiple of some ``unit``/c_a above ``load``."""
+    """The smallest multiple of some ``unit``/c_a above ``load``."""
     values = np.unique(capacity) / unit
     return float(((np.floor(load * values * (1 + 1e-9)) + 1.0) / values).min())
 
 
 def sizes(amount: F64) -> tuple[float, I64]:
-    """A unit of load, and every amount ``(|K|,)`` in it, rounded up to a whole number; 1 each for equal amounts."""
+    """A unit of load, and all amounts ``(|K|,)`` in this unit, rounded up to integers; 1 each for equal amounts."""
     unit = float(quantum(amount))
     if amount.max() > MOST_UNITS * unit:
         unit = float(amount.max()) / MOST_UNITS
@@ -254,7 +254,7 @@ def sizes(amount: F64) -> tuple[float, I64]:
 
 
 def _least_load(data: PathFlow, fluid: float) -> float:
-    """The least possible load of unsplit demands, where ``fluid`` bounds that of split ones, in mean demands."""
+    """Lower bound on the load of unsplit demands, where ``fluid`` bounds that of split ones, in mean demands."""
     time = (
         float(outward.down(fluid * float(data.amount.mean()), 2 * data.amount.size))
         if data.traffic is not None
@@ -297,7 +297,7 @@ class _State:
         return self.load <= self.bound * (1 + self.context.task.tol)
 
     def tighten(self, lengths: F64 | None) -> None:
-        """Take lengths that prove more than those of the fluid optimum, as kappa paths differ; and analytic bounds."""
+        """Raise the bound by the lengths of the relaxation, if they prove more, and by analytic bounds."""
         model = self.context.formulation
         proven = None if lengths is None or model.certify is None else model.certify(self.data, {"capacity": lengths})
         if lengths is not None and proven is not None and proven.value > self.bound:
@@ -409,7 +409,7 @@ class _State:
 
 
 def _place(candidates: PathSet, routes: PathSet, kappa: int) -> I64:
-    """The candidates that the routes are, ``(kappa |K|,)``, the commodity's first ones for routes that are none."""
+    """Candidate numbers of the routes, ``(kappa |K|,)``, with the commodity's first ones for routes not among them."""
     choice: list[int] = []
     for k in range(routes.pairs):
         listed = candidates.of_pair(k)
@@ -420,7 +420,7 @@ def _place(candidates: PathSet, routes: PathSet, kappa: int) -> I64:
 
 
 def _program(paths: PathSet, amount: F64, kappa: int, least: float, known: float) -> Any:
-    """The ILP (29)-(33) over ``paths``, its time between ``least`` and what is below ``known``; it minimizes Lambda."""
+    """The ILP (29)-(33) over ``paths``: minimize Lambda, at least ``least`` and less than ``known``."""
     import scipy.sparse as sp
 
     from opticoll.solvers.standard_form import StandardForm
@@ -450,7 +450,7 @@ METHODS = (
     Method(
         name="exact-routing",
         title="Fluid bound, rerouting, branch and bound",
-        summary="one or kappa paths per pair of proven least congestion: fluid bound, rerouting, then the ILP",
+        summary="one or kappa paths per pair with proven minimum congestion: fluid bound, rerouting, then the ILP",
         applies=lambda formulation: formulation.name in SINGLE_PATH,
         parameters=(
             Parameter("steps", int, default=300_000, help="rerouting steps of one try"),

@@ -3,19 +3,19 @@
 Source  progressive filling: Bertsekas & Gallager, Data Networks, section 6.5.2; circuits that change: TopoOpt, section
         5.1 and appendix E.4
 
-Computing tasks of a server run one at a time, the ready one of the smallest number first. Flows of a communication
-start when it is ready; rates are computed again whenever a flow starts or ends, by water-filling: the arc with the
-least capacity per unit of share left fixes the rates of its flows, and so on. The communication ends its latency
-after its last byte. Nothing is random: the same input gives the same schedule.
+Computing tasks of a server run one at a time, the ready one with the smallest number first. Flows of a communication
+start when it is ready. Rates are recomputed whenever a flow starts or ends, by water-filling: the arc with the smallest
+remaining capacity per unit of share fixes the rates of its flows, and so on. A communication ends one latency after its
+last byte. Nothing is random: the same input gives the same schedule.
 
-``resolution``: flows that would end at most so much later than the first one end at the same event, at rates that stay
-as they are until then. All bytes are carried and no arc is overloaded; other flows get the freed capacity that much
-later. The rule "at once" of the model is resolution 0. ``precision`` is the same as a part of the time since the start;
-the larger of the two counts.
+``resolution``: flows that would end at most this much later than the first one end at the same event, at unchanged
+rates until then. All bytes are carried and no arc is overloaded; other flows get the freed capacity that much later.
+The rule "at once" of the model is resolution 0. ``precision`` is the same as a fraction of the time since the start;
+the larger of the two applies.
 
-Circuits that change (:class:`CircuitNetwork`): the first circuits are chosen by the traffic of the whole iteration, as
-if measured in the iteration before. At every interval they are chosen by the bytes that are left of the flows that have
-started; without such bytes they stay. After a change nothing is sent during the pause.
+Reconfigurable circuits (:class:`CircuitNetwork`): the first circuits are chosen for the traffic of the whole iteration,
+as if measured in the previous iteration. At every interval they are chosen for the remaining bytes of the flows that
+have started; if there are none, the circuits stay. After a change nothing is sent during the pause.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from opticoll.instances.families.machines import CircuitNetwork
     from opticoll.instances.task_graph import TaskGraph
 
-#: Changes of circuits after which a simulation that makes no progress is given up.
+#: Changes of circuits without progress after which a simulation is aborted.
 MOST_CHANGES = 100_000
 _WAITING, _READY, _RUNNING, _DONE = 0, 1, 2, 3
 
@@ -51,7 +51,7 @@ def fair_rates(
 ) -> None:  # pragma: no cover  compiled
     """Set the max-min fair rates of the active flows by water-filling; 0 for a flow without arcs.
 
-    ``left``, ``weight`` and ``count`` are scratch, one entry an arc (``count`` one more).
+    ``left``, ``weight`` and ``count`` are scratch arrays with one entry per arc (``count`` has one more).
     """
     arcs = capacity.size
     for a in range(arcs):
@@ -160,11 +160,11 @@ def _advance(
     silent: bool,
     record: bool,
 ) -> F64:  # pragma: no cover  compiled
-    """Run to the time ``until``, or to the end; the rows of rates.
+    """Run to the time ``until``, or to the end; return the rows of rates.
 
     tasks     kind, server, computing time, latency, successors (start, list), first flow of every task
-    servers   first of a server's tasks, its tasks, the first that may wait; 0 busy, 1 idle, 2 to be looked at
-    sizes     tasks that are done, entries of the heap, active flows, events, tasks to be looked at
+    servers   first of a server's tasks, its tasks, the first that may wait; 0 busy, 1 idle, 2 to be checked
+    sizes     completed tasks, entries of the heap, active flows, events, tasks to be checked
     """
     kind, server, seconds, lag, succ_start, succ, flow_start = tasks
     own_start, own, cursor, idle = servers
@@ -276,7 +276,7 @@ def _advance(
             if until < np.inf:
                 clock[0] = until
             break
-        # a flow is over when less is left than it sends in a billionth of the span, or than it sends in 1e-15 s
+        # a flow ends when less is left than it sends in a billionth of the span, or in 1e-15 s
         limit = soonest * (1.0 + 1e-9) + 1e-15
         kept = 0
         over = now + soonest <= timed
@@ -304,7 +304,7 @@ def _advance(
 
 
 class _Engine:
-    """The arrays of a simulation, and how far it is."""
+    """The arrays and the progress of a simulation."""
 
     def __init__(
         self, graph: TaskGraph, flows: Flows, latency: float, resolution: float, precision: float, record: bool
@@ -355,7 +355,7 @@ class _Engine:
             self.rows.append(rows)
 
     def schedule(self) -> Schedule:
-        """What was simulated.
+        """The simulated schedule.
 
         Raises
         ------
@@ -365,7 +365,7 @@ class _Engine:
         _, _, begin, end, _ = self.state
         if not self.over:
             task = int(np.argmax(~np.isfinite(end)))
-            msg = f"iteration: task {task} never ends: the network has no route for it, or for a task before it"
+            msg = f"iteration: task {task} never ends: the network has no route for it or for one of its predecessors"
             raise NoSolution(msg)
         rates = np.concatenate(self.rows) if self.record else None
         return Schedule(begin, end, rates, int(self.sizes[3]))
@@ -382,14 +382,14 @@ def simulate(
     graph: TaskGraph, network: Network, *, ring_factor: float | None = None, resolution: float = 0.0,
     record: bool = False,
 ) -> Schedule:  # fmt: skip
-    """The schedule of a task graph over a fixed network.
+    """Simulate a task graph over a fixed network.
 
     Parameters
     ----------
     graph, network
         Tasks, and topology with routes.
     ring_factor
-        Bytes over every hop of a ring per byte of an all-reduce's buffer; 2 (k-1)/k if None.
+        Bytes over every hop of a ring per byte of an all-reduce buffer; 2 (k-1)/k if None.
     resolution
         See the module [s].
     record
@@ -410,7 +410,7 @@ def simulate_flows(
     graph: TaskGraph, flows: Flows, latency: float, *, resolution: float = 0.0, precision: float = 0.0,
     record: bool = False,
 ) -> Schedule:  # fmt: skip
-    """The schedule of a task graph whose flows are known, as from :func:`simulate`; ``precision``: see the module."""
+    """Simulate a task graph whose flows are given, as in :func:`simulate`; ``precision``: see the module."""
     engine = _Engine(graph, flows, latency, resolution, precision, record)
     engine.run()
     return engine.schedule()
@@ -420,7 +420,7 @@ def simulate_flows(
 
 
 def pool_of(graph: TaskGraph, degree: int, ring_factor: float | None = None) -> ServerPool:
-    """The traffic of a task graph: transfers, and one group for all all-reduces among the same servers."""
+    """The traffic of a task graph: transfers, and one group per set of servers for all its all-reduces."""
     groups = [
         AllReduceGroup(members, (2 * (len(members) - 1) / len(members) if ring_factor is None else ring_factor) * size)
         for members, size in graph.reduced.items()
@@ -430,7 +430,7 @@ def pool_of(graph: TaskGraph, degree: int, ring_factor: float | None = None) -> 
 
 
 def circuit_topology(n: int, circuits: I64) -> Topology:
-    """The circuits as arcs; parallel ones are one arc of their number as capacity, over which traffic is spread."""
+    """The circuits as arcs; parallel ones form one arc, with their number as capacity."""
     key, number = np.unique(circuits[:, 0] * n + circuits[:, 1], return_counts=True)
     return Topology(n, key // n, key % n, number.astype(float))
 
@@ -439,9 +439,9 @@ def designed_network(
     graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
     routing: Routing = "single", paths: int = 4, ring_factor: float | None = None,
 ) -> Network:  # fmt: skip
-    """The network of circuits that are chosen once for the traffic of a task graph.
+    """Choose circuits once for the traffic of a task graph and return their network.
 
-    With rule ``topoopt`` by TopologyFinder, which also chooses the rings; with ``sip-ocs`` by demand.
+    Rule ``topoopt`` uses TopologyFinder, which also chooses the rings; rule ``sip-ocs`` chooses by demand.
 
     Parameters
     ----------
@@ -469,7 +469,7 @@ def simulate_circuits(
     graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
     ring_factor: float | None = None, resolution: float = 0.0, precision: float = 0.0, record: bool = False,
 ) -> tuple[Schedule, int]:  # fmt: skip
-    """The schedule of a task graph over circuits that are changed at every interval, and how often they were changed.
+    """Simulate a task graph over circuits that may change at every interval; return schedule and number of changes.
 
     Parameters
     ----------
@@ -519,7 +519,7 @@ def simulate_circuits(
 
 
 def _circuits_for(demand: F64, circuits: CircuitNetwork, bandwidth: float, latency: float) -> Network:
-    """Circuits for the demand that is left, by Algorithm 5, or the wavelengths of a ring."""
+    """Choose circuits for the remaining demand by Algorithm 5, or the wavelengths of a ring."""
     if circuits.rule == "sip-ring-wavelengths":
         chosen = ring_circuits(demand, circuits.degree)
         return Network(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)

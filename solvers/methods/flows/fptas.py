@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 #: Lengths are scaled down before the largest exceeds this.
 MOST_LENGTH = 1e100
-#: The rest of a demand that fits but for this share of a capacity needs no further tree.
+#: A demand that fits up to this share of a capacity is routed without a further tree.
 ROUND_OFF = 1e-9
-#: Sources whose trees grow together.
+#: Sources whose trees are computed together.
 LANES = 8
 #: Phases between two saved states.
 SAVE_EVERY = 100
@@ -35,7 +35,7 @@ def trees(
 ) -> None:
     """Shortest-path trees from ``LANES`` roots at once, in place, by label correction in first-in first-out order.
 
-    Distances, ``(n, LANES)``, end at infinity and parents, the arcs into the vertices, at -1 where no path leads. A
+    Where there is no path, distances, ``(n, LANES)``, are infinite and parents, the arcs into the vertices, are -1. A
     label changes only if it gets smaller, so the arcs form trees even where a length is lost to rounding.
     """
     n = first_out.size - 1
@@ -77,7 +77,7 @@ def trees(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(lane: int, parent: I64, tail: I64, through: F64, children: I64) -> None:
-    """Add to what each vertex wants, ``through``, the wants of the vertices behind it in the lane's tree, in place."""
+    """Add to the demand of each vertex, ``through``, that of its descendants in the lane's tree, in place."""
     n = through.size
     children[:] = 0
     for v in range(n):
@@ -105,7 +105,7 @@ def phase(
     Parameters
     ----------
     sources, demand
-        Vertices, ``(|S|,)``, and what each vertex wants of them, ``(|S|, n)``.
+        Vertices, ``(|S|,)``, and the demand of each vertex from them, ``(|S|, n)``.
     capacity, length, load
         Of every arc, ``(m,)``; length and load are updated.
     flow
@@ -113,7 +113,7 @@ def phase(
 
     Returns
     -------
-    ``sum_k D_k dist(k)`` under the lengths of each source's turn, and the trees.
+    ``sum_k D_k dist(k)`` under the lengths when each source is routed, and the number of trees.
     """
     n, m = first_out.size - 1, head.size
     distance, parent = np.empty((n, LANES)), np.empty((n, LANES), dtype=np.int64)
@@ -162,21 +162,21 @@ def run(context: Context) -> Answer:
 
     Source  Karakostas, ACM Transactions on Algorithms 4, 2008; Fleischer, SIAM J. Discrete Mathematics 13, 2000
 
-    Arcs have lengths, l_a = 1/c_a at first. A phase routes the demand of every source once: all that is left of it over
-    a shortest-path tree, scaled down where an arc would get more than its capacity, until nothing is left. An arc that
-    gets x grows by the factor 1 + step x/c_a at once, before the next tree. The mean flow of all phases is feasible for
-    T = max_a load_a/c_a; the lengths prove T >= sum_k D_k dist_l(k) / sum_a c_a l_a.
+    Arcs have lengths, l_a = 1/c_a at first. A phase routes the demand of every source once: the remaining demand is
+    sent along a shortest-path tree, scaled down if it would exceed the capacity of an arc, until none is left. The
+    length of an arc that carries x grows by the factor 1 + step x/c_a before the next tree. The mean flow of all phases
+    is feasible for T = max_a load_a/c_a; the lengths prove T >= sum_k D_k dist_l(k) / sum_a c_a l_a.
 
-    Two things are ours. Sources take their turn ``LANES`` at a time, as one commodity: their trees grow under the same
-    lengths, and are scaled down together. The proof needs no more than shortest paths and arcs that are not overfilled.
-    And as the first phases know little of the network, the mean of the phases after the last of 1, 2, 4, ... is formed
-    too; it is feasible, and the better of the two means is the answer.
+    Two changes are ours. Sources are routed ``LANES`` at a time, as one commodity: their trees use the same lengths and
+    are scaled down together. The proof needs only shortest paths and arcs within their capacity. And as the first
+    phases use poor lengths, the mean of the phases after the last of 1, 2, 4, ... is also formed; it is feasible, and
+    the better of the two means is the answer.
 
     With step = epsilon/3 and enough phases, T is within a factor of 1 + O(epsilon) of the optimum, after a number of
-    phases that grows with log(m)/epsilon^2. The phases end sooner, when flow and lengths of this run show a gap of at
-    most ``epsilon``. The distances of a phase are those when a source's turn comes; as lengths only grow, they are no
-    larger than those at its end, which the lengths kept belong to. The runner recomputes that bound, and checks the
-    flow, like any other.
+    phases that grows with log(m)/epsilon^2. The phases end earlier if flow and lengths show a gap of at most
+    ``epsilon``. The distances of a phase are those at the time a source is routed; as lengths only grow, they are no
+    larger than those under the final lengths, which are kept. As for any method, the runner recomputes the bound and
+    checks the flow.
 
     Demands are scaled so that a phase routes about as much as the arcs carry in unit time.
 

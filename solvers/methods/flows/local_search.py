@@ -3,9 +3,8 @@
 Every commodity uses one of its candidate paths, or ``copies`` different ones; arc a may carry a load of ``limit[a]``,
 to which each path of commodity k adds the size of k. A step takes a random overloaded arc, tries all unused candidates
 of all commodities on it, and makes the best move that is not tabu. The cost of an arc is its price times its overload,
-plus a small convex cost of load that spreads the rest; prices of arcs that remain overloaded
-grow (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995; tabu: Glover, ORSA Journal on Computing 1,
-1989).
+plus a small convex cost of load that spreads the remaining load; prices of arcs that remain overloaded grow
+(negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995; tabu: Glover, ORSA Journal on Computing 1, 1989).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def _arc_cost(load: int, limit: int, price: float) -> float:
 def reroute(
     first: I64, start: I64, arcs: I64, size: I64, limit: I64, choice: I64, seed: int, most_steps: int
 ) -> tuple[int, int]:
-    """Move paths, in ``choice`` in place, until no arc is above its limit or ``most_steps`` are made.
+    """Reroute commodities by changing ``choice`` in place until no arc is above its limit, for at most ``most_steps``.
 
     Parameters
     ----------
@@ -45,8 +44,8 @@ def reroute(
     size, limit
         Load that a path of a commodity adds to its arcs, ``(|K|,)``, at least 1, and that an arc may carry, ``(m,)``.
     choice
-        The candidates in use, all different, ``copies`` of every commodity one behind the other, ``(copies |K|,)``; on
-        return those with the least total overload that was met.
+        The candidates in use, all different, ``copies`` consecutive ones per commodity, ``(copies |K|,)``; on return
+        those with the smallest total overload found.
 
     Returns
     -------
@@ -72,7 +71,7 @@ def reroute(
             over_arcs[count], place[a] = a, count
             count += 1
             total += load[a] - limit[a]
-    # Routes by arc, so a step need not scan all of them.
+    # Routes by arc, so that a step need not scan all of them.
     room = int(using.max()) + 64
     users = np.empty((m, room), dtype=np.int64)
     using[:] = 0
@@ -160,7 +159,7 @@ def reroute(
 
 @njit(cache=True, nogil=True)
 def lightest_path(first_out: I64, head: I64, tail: I64, weight: F64, source: int, target: int, path: I64) -> int:
-    """A path of least total ``weight`` from ``source`` to ``target`` into ``path``; its arcs (-1 if there is none)."""
+    """Store a path of minimum ``weight`` from ``source`` to ``target`` in ``path``; return its arcs (-1 for none)."""
     n = first_out.size - 1
     distance = np.full(n, np.inf)
     parent = np.full(n, -1, dtype=np.int64)

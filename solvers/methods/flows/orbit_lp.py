@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Up to this many columns simplex is as fast as interior point.
 SIMPLEX_COLUMNS = 6000
-#: Entries of the lifted flow (8 bytes each, a few times over).
+#: Most entries of the lifted flow (8 bytes each, in several copies).
 MOST_FLOWS = 500_000_000
 
 
@@ -29,8 +29,8 @@ MOST_FLOWS = 500_000_000
 class ReducedSolution:
     """Unit flows of the representatives, arc lengths, and the bounds on T* that they prove.
 
-    ``flows`` are settled, ``(m, |R|)``, None where there are none; ``upper`` is infinite then, as ``lower`` is 0
-    without ``lengths``, ``(m,)``.
+    ``flows``, ``(m, |R|)``, are settled; without them ``upper`` is infinite, and without ``lengths``, ``(m,)``,
+    ``lower`` is 0.
     """
 
     termination: Termination
@@ -153,7 +153,7 @@ ORBIT_LP = Method(
 )  # fmt: skip
 
 
-#: Gap to which the first-order method runs; below it, interior point gains the next digit faster.
+#: Gap at which the first-order method stops; below it, interior point gains the next digit faster.
 FIRST_TOL = 3e-5
 #: Arcs are kept up to this reduced cost, in mean lengths; it grows in each round.
 THRESHOLD, GROWTH = 0.03, 3.0
@@ -165,7 +165,7 @@ def run_screened_lp(context: Context) -> Answer:
     1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to about 1e-5, on one source
        for each orbit. Its arc lengths l give each arc and source a reduced cost :math:`l_a + dist_l(s, tail) -
        dist_l(s, head) \ge 0`.
-    2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are left out: at N = 1000
+    2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are omitted: at N = 1000
        these are two thirds of the columns and cause most of the fill-in of the normal equations.
     3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem, because
        shortest paths use all arcs. If the gap is not closed, the threshold grows, arcs that are short under the new

@@ -12,10 +12,10 @@ from below. For any y that delivers D, the largest load per capacity bounds T* f
 
 Steps are diagonal (Pock & Chambolle, ICCV 2011): :math:`\tau w_{as}` on flows, with w the throughflow expected at the
 hop level of the arc's head (flows next to a source are N/d times those far from it), :math:`\sigma r_i` on rows, with
-1/r the squared norm of the row so scaled. Every column has three entries and every row so scaled has norm 1, hence
-the operator's norm is at most :math:`\sqrt 3`, and :math:`\tau\sigma < 1/3` is safe for every instance.
+1/r the squared norm of the row scaled by w. Every column has three entries and every row scaled in this way has norm 1,
+hence the operator's norm is at most :math:`\sqrt 3`, and :math:`\tau\sigma < 1/3` is safe for every instance.
 
-The dual converges long before the primal: at N = 1000 the lower bound on T* is within 1e-4 after some hundred steps,
+The dual converges long before the primal: at N = 1000 the lower bound on T* is within 1e-4 after a few hundred steps,
 the upper bound of a repaired flow only after thousands. When the lower bound L has settled, the flows are therefore
 *polished*: the target of the loads is fixed at L (1 + tol/2), the objective is dropped, all duals are set to 0, and the
 same iteration searches for any flow below that target. This takes 20 to 200 steps.
@@ -58,14 +58,14 @@ STEP = 0.9995 / np.sqrt(3.0)
 FIRST_WEIGHT = 0.5
 #: Arcs with less than this share of the inflow of a vertex are treated as noise.
 NOISE = 1e-7
-#: Arcs into which less than this share of the widest's columns leads are idle.
+#: Floor on the total width of an arc's columns, as a share of the largest, for arcs that carry nothing.
 IDLE = 1e-9
-#: Columns beyond which hardly any demand lies are as wide as if this share of a mean demand did.
+#: Smallest throughflow in the width of a column, as a share of the mean demand.
 LEAST_WIDTH = 0.25
 
 
 class Duals(NamedTuple):
-    """Potentials and arc weights, kept while :meth:`Saddle.polish` uses their places."""
+    """Potentials and arc weights, saved while :meth:`Saddle.polish` overwrites them."""
 
     price: Array
     weight: F64
@@ -85,9 +85,8 @@ class Saddle:
     precision
         Of flows and potentials; arc weights, bounds and the repair are double in any case.
     orbits
-        If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is meaned
-        over the orbit
-        of its arc, so weights are equal on orbits, and both bounds are those of the whole problem.
+        If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is averaged
+        over the orbit of its arc, so weights are equal on orbits, and both bounds are those of the whole problem.
     start
         Flows of all sources and lengths to start from, instead of even splits and uniform lengths.
 
@@ -148,7 +147,7 @@ class Saddle:
         self.primal_weight = FIRST_WEIGHT * pushed / moved if moved > 0 else 1.0
 
     def _fold(self, by_arc: F64) -> F64:
-        """What the arcs carry (by head), meaned over their orbits where there are any."""
+        """Loads of the arcs (by head), averaged over orbits if there are any."""
         if self.orbits is None:
             return by_arc
         mean = np.empty_like(by_arc)
@@ -162,7 +161,7 @@ class Saddle:
     # Starting point
 
     def _begin(self) -> None:
-        """Uniform lengths, hop distances as potentials, demands in even shares over fewest-hop paths; step widths."""
+        """Start from uniform lengths, hop distances as potentials and demands split evenly over fewest-hop paths."""
         unit = 1.0 / float(self.capacity.sum())
         demand = self.data.demand
         positive = max(int(np.count_nonzero(demand)), 1)
@@ -185,11 +184,11 @@ class Saddle:
 
         self.team.run(job, len(self.chunks))
         into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
-        # Arcs that only enter the one source there is carry nothing: any step is safe for their weights.
+        # With a single source, arcs into it carry nothing: any step is safe for their weights.
         self.arc_stiff = self.capacity**2 / np.maximum(into, IDLE * into.max())
 
     def _begin_from(self, start: Start) -> None:
-        """Flows and lengths of ``start``, shortest distances under them as potentials."""
+        """Start from the flows and lengths of ``start``, with shortest distances as potentials."""
         from opticoll.formulations.flows.concurrent_flow import distances
 
         flows, lengths = start.flows, start.lengths
@@ -217,7 +216,7 @@ class Saddle:
         return kind(STEP / self.primal_weight), kind(STEP * self.primal_weight), length
 
     def advance(self) -> None:
-        """One reflected Halpern step (Lu & Yang 2024; Chen et al. 2024)."""
+        """Make one reflected Halpern step (Lu & Yang 2024; Chen et al. 2024)."""
         pull = (self.count + 1.0) / (self.count + 2.0)
         tau, sigma, length = self._steps()
         alpha = self.precision(pull)
@@ -247,7 +246,7 @@ class Saddle:
     def residual(self) -> float:
         """Length of the next plain step in the norm of the step sizes, without the norm's cross term.
 
-        Weights count with their last step, not the next.
+        For the weights, their last step is used instead.
         """
         tau, sigma, length = self._steps()
 
@@ -263,7 +262,7 @@ class Saddle:
         return float(np.sqrt(moved * self.primal_weight + (pushed + self.pushed) / self.primal_weight))
 
     def restart(self) -> tuple[float, float]:
-        """Move the anchor here; returns the distances of flows and duals from the last one."""
+        """Move the anchor to the current point; return the distances of flows and duals from the last anchor."""
 
         def job(chunk: int, worker: int) -> None:
             first, last = self.chunks[chunk]
@@ -282,10 +281,10 @@ class Saddle:
     # Polishing
 
     def polish(self, target: float) -> Duals:
-        """From here on look for flows that deliver D with loads of at most ``target`` times the capacities.
+        """Switch to searching for flows that deliver D with loads of at most ``target`` times the capacities.
 
-        No objective, all duals 0: what is left is a feasibility problem, on which the primal weight has no
-        influence. Returns the duals, for :meth:`resume`.
+        Without objective and with all duals 0, this is a feasibility problem, on which the primal weight has no
+        influence. Returns the duals for :meth:`resume`.
         """
         duals = Duals(self.price.copy(), self.weight.copy(), self.plain.copy(), self.root)
         self.price[:], self.weight[:] = 0.0, 0.0
@@ -294,7 +293,7 @@ class Saddle:
         return duals
 
     def resume(self, duals: Duals) -> None:
-        """Continue the optimisation from the present flows and the duals before :meth:`polish`."""
+        """Continue the optimisation from the current flows and the duals before :meth:`polish`."""
         self.price[:], self.weight[:], self.plain[:] = duals.price, duals.weight, duals.plain
         self.root = duals.root
         self.target = None
@@ -366,18 +365,19 @@ class Saddle:
 
 #: Steps between two tests for a restart.
 TEST_EVERY = 20
-#: Restart when the fixed-point residual fell to this share, or stopped falling below that one (Applegate et al. 2021).
+#: Restart when the fixed-point residual has fallen to the first share, or stops falling below the second (Applegate et
+#: al. 2021).
 SUFFICIENT, NECESSARY = 0.2, 0.8
 #: Restart in any case after this share of all steps since the last restart.
 LONGEST = 0.36
-#: How much of the observed primal weight is adopted at a restart (on a logarithmic scale).
+#: Weight of the observed primal weight in its update at a restart (on a logarithmic scale).
 SMOOTHING = 0.3
-#: Growth of the step counts at which bounds are computed, flows repaired, and polished flows repaired.
+#: Growth factors of the step counts at which bounds are computed, flows repaired, and polished flows repaired.
 LOOK, REPAIR, POLISH = 1.25, 2.0, 1.6
 FIRST_LOOK, FIRST_POLISH = 40, 20
-#: Polishing may take this share of the steps so far, and at least so many.
+#: Polishing may take this share of the steps so far, and at least this many steps.
 POLISH_SHARE, POLISH_LEAST = 0.35, 60
-#: Without a gap smaller by a tenth while the steps grew by this factor, the precision is spent.
+#: The precision is exhausted if the gap does not shrink by a tenth while the steps grow by this factor.
 STALLED = 4.0
 
 
@@ -394,7 +394,7 @@ class Closing:
     alive
         Called before every step; raises to stop.
     on_change
-        Called when a bound moved: ``on_change(flows_changed)``.
+        Called when a bound improves: ``on_change(flows_changed)``.
     most_steps
         Limit on the steps.
     """
@@ -418,16 +418,16 @@ class Closing:
 
     @property
     def gap(self) -> float:
-        """Relative gap between the bounds, as the runner defines it: of F by F."""
+        """Relative gap between the bounds as the runner defines it, in terms of F."""
         return self.upper / self.lower - 1.0 if self.lower > 0 else np.inf
 
     @property
     def closed(self) -> bool:
-        """Whether the gap is within the tolerance, with a margin for the runner's arithmetic."""
+        """Whether the gap is within the tolerance, with a margin for the runner's rounding."""
         return self.gap <= self.tol * 0.999
 
     def run(self) -> None:
-        """Iterate until the gap is closed, the steps are spent, or the precision is."""
+        """Iterate until the gap is closed or the steps or the precision are exhausted."""
         saddle = self.saddle
         self.update_lower()
         self.repair()
@@ -463,13 +463,13 @@ class Closing:
         return self.steps >= self.most_steps or self.steps > STALLED * self._best_at + 20_000
 
     def _due(self, first: float, last: float, residual: float) -> bool:
-        """Whether to restart, by the fixed-point residuals after the anchor, at the last test and now."""
+        """Whether to restart, judging by the fixed-point residuals after the anchor, at the last test and now."""
         if residual <= SUFFICIENT * first or (residual <= NECESSARY * first and residual > last):
             return True
         return self.saddle.count >= max(LONGEST * self.steps, 36)
 
     def restart(self) -> None:
-        """Move the anchor here and the primal weight towards the ratio of the distances just travelled."""
+        """Move the anchor to the current point and the primal weight towards the ratio of the distances covered."""
         saddle = self.saddle
         moved, pushed = saddle.restart()
         self.restarts += 1
@@ -498,7 +498,7 @@ class Closing:
             self.on_change(True)
 
     def settled(self) -> bool:
-        """Whether what the lower bound still has to gain, as a geometric series, is below tol/2."""
+        """Whether the remaining gain of the lower bound, extrapolated as a geometric series, is below tol/2."""
         if len(self._gains) < 4:
             return False
         before, gain = max(self._gains[-3], self._gains[-2]), max(self._gains[-2], self._gains[-1])
@@ -506,7 +506,7 @@ class Closing:
         return gain * ratio / (1.0 - ratio) <= 0.5 * self.tol * self.lower
 
     def polish(self) -> None:
-        """Look for flows below a target a little above the lower bound; then continue from the result."""
+        """Search for flows below a target slightly above the lower bound; then continue from the result."""
         saddle = self.saddle
         duals: Duals = saddle.polish(self.lower * (1.0 + 0.5 * self.tol))
         self.polishes += 1

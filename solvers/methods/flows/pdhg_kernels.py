@@ -3,11 +3,11 @@
 Layout. Sources are stored in blocks of ``LANES``, contiguous in memory: one vertex or arc of a block is a run of
 ``LANES`` numbers, so gathering over the graph reads whole cache lines and every inner loop vectorises. Arcs are
 sorted by head; ``start[v] .. start[v+1]`` are those into v. Flows, potentials and widths are in single or double
-precision, sums over blocks in double.
+precision, sums over blocks in double precision.
 
 A kernel processes a block or a range of blocks and writes nothing that another block writes; sums over blocks are
-formed afterwards in a fixed order. Kernels release the interpreter's lock. Threads persist between passes and share
-their chunks, so an iteration starts no operating-system threads.
+formed afterwards in a fixed order. Kernels release the global interpreter lock. Threads persist between passes and
+share the chunks of a pass, so an iteration starts no threads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def advance(
     buffer: Array,
     load: F64,
 ) -> None:
-    r"""One reflected Halpern step of blocks ``first .. last``, all of it in one pass, in place.
+    r"""Make one reflected Halpern step of blocks ``first .. last`` in a single pass, in place.
 
     .. math::
 
@@ -117,7 +117,7 @@ def movement(
     net: Array,
     buffer: Array,
 ) -> tuple[float, float]:
-    r"""How far one plain step would move: :math:`\sum (y^+ - y)^2 / w` and :math:`\sum (\pi^+ - \pi)^2 / r`."""
+    r"""Squared length of one plain step: :math:`\sum (y^+ - y)^2 / w` and :math:`\sum (\pi^+ - \pi)^2 / r`."""
     n = start.size - 1
     moved = 0.0
     pushed = 0.0
@@ -162,7 +162,7 @@ def travelled(
     stiff: Array,
     buffer: Array,
 ) -> tuple[float, float]:
-    """Squared distances from the anchor in the norms of the step sizes; the anchor then moves here."""
+    """Squared distances from the anchor in the norms of the step sizes; then move the anchor to the current point."""
     n = start.size - 1
     moved = 0.0
     pushed = 0.0
@@ -211,7 +211,7 @@ def price_simplex(
             if entry > 0.0:
                 total += entry
                 slope += stiff[a]
-        if slope == 0.0:  # right of every kink: restart left of the root
+        if slope == 0.0:  # right of every breakpoint: restart left of the root
             mu = np.inf
             for a in range(m):
                 mu = min(mu, (plain[a] - 1.0) / stiff[a])
@@ -230,7 +230,7 @@ def price_simplex(
 def price_cone(
     weight: F64, weight0: F64, ratio: F64, stiff: F64, sigma: float, pull: float, plain: F64, target: float
 ) -> None:
-    """The step of non-negative arc weights where loads must stay below ``target`` times the capacities, in place."""
+    """Step of nonnegative arc weights if loads must stay below ``target`` times the capacities, in place."""
     for a in range(weight.size):
         plain[a] = max(0.0, weight[a] + sigma * stiff[a] * (ratio[a] - target))
         weight[a] = pull * (2.0 * plain[a] - weight[a]) + (1.0 - pull) * weight0[a]
@@ -238,10 +238,10 @@ def price_cone(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, reach: F64) -> float:
-    r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label correction that sweeps back and forth.
+    r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label-correcting sweeps back and forth.
 
-    Until nothing falls: labels of a sweep stopped early would be too long, and the bound no bound. ``demand`` has one
-    row a vertex, ``source`` one entry a lane, -1 for none.
+    Sweeps repeat until no label falls: with labels that are too long, the bound would be invalid. ``demand`` has one
+    row per vertex, ``source`` one entry per lane, -1 for none.
     """
     n = start.size - 1
     for v in range(n):
@@ -321,7 +321,7 @@ def start_block(
             through[v] = demand[b, v, i]
         beyond = 0.0
         at = end
-        while at > 0:  # one level after the other, from the far end
+        while at > 0:  # level by level, the farthest first
             h = level[queue[at - 1]]
             low = at
             while low > 0 and level[queue[low - 1]] == h:
@@ -375,8 +375,8 @@ def row_norms(
 class Team:
     """The calling thread and ``size - 1`` helpers.
 
-    Chunks are handed out one by one, so a helper whose core is taken by another program delays a pass by one
-    chunk at most. Who does a chunk never changes what it computes: results do not depend on ``size``.
+    Chunks are handed out one by one, so a helper whose core is taken by another program delays a pass by at most one
+    chunk. A chunk gives the same result on every thread, so results do not depend on ``size``.
 
     Parameters
     ----------
@@ -394,9 +394,9 @@ class Team:
             threading.Thread(target=self._serve, args=(number, calls), daemon=True).start()
 
     def run(self, job: Job, chunks: int) -> None:
-        """Call ``job(chunk, worker)`` for every chunk; returns when all are done.
+        """Call ``job(chunk, worker)`` for every chunk and return when all are done.
 
-        An exception of any of them is raised here, after the others have ended.
+        An exception in any of them is raised here after the others have ended.
         """
         if self.size == 1 or chunks < 2:
             for chunk in range(chunks):

@@ -48,10 +48,10 @@ STRIDE = 2_000_000
 
 
 def candidates(topology: Topology, sources: I64, targets: I64, trees: int = 2, seed: int = 0) -> RouteSet:
-    """Distinct candidates of every pair: the unbroken straight routes of a mesh, and ``trees`` light ones.
+    """Distinct candidates of every pair: the unbroken straight routes of a mesh, and ``trees`` lightly loaded ones.
 
-    Light routes come from shortest-path trees in which an arc is longer the more earlier routes use it. On an intact
-    mesh there are only straight routes.
+    Lightly loaded routes come from shortest-path trees in which the length of an arc grows with the number of earlier
+    routes on it. On an intact mesh there are only straight routes.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def packing(topology: Topology, limits: Limits, routes: RouteSet, wave: I64 | No
     length = np.diff(routes.start)
     source, target = routes.source[routes.pair], routes.target[routes.pair]
     needs, start = routes.arcs, routes.start
-    # A limit above the number of circuits in a colour never binds, but would cost memory.
+    # A limit above the number of circuits never binds, but would cost memory.
     most = source.size if limits.ports is None else n * limits.ports
     room = np.full(m, min(limits.waveguides, most))
     ports = limits.ports
@@ -237,7 +237,7 @@ def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Call
 def improve(items: Packing, least: int, random: np.random.Generator, left: Callable[[], float]) -> None:
     """Reduce the rounds, in place, while there is time and more than ``least`` are used.
 
-    First ``least`` itself, then bisection; a failed number counts as too few until all have failed.
+    Tries ``least`` itself, then bisects; a number at which the search fails counts as too small until all have failed.
     """
     floor, slices = least, 4
     while items.rounds > least and left() > 0:
@@ -257,7 +257,7 @@ def improve(items: Packing, least: int, random: np.random.Generator, left: Calla
 
 
 def too_large(items: Packing, rounds: int) -> bool:
-    """Whether the tables of a search with so many rounds would exceed :data:`MOST_ENTRIES`."""
+    """Whether the tables of a search with this many rounds would exceed :data:`MOST_ENTRIES`."""
     bins = rounds * items.wavelengths
     return bins * (int(items.room.sum()) + items.room.size + items.bin_of.size) > MOST_ENTRIES
 

@@ -50,10 +50,10 @@ def run_certified_rounds(context: Context) -> Answer:
        (:mod:`opticoll.solvers.methods.lumorph.assignment`).
     2. Constructions: balanced permutations of the mesh, the ring, first fit
        (:mod:`opticoll.solvers.methods.lumorph.round_search`).
-    3. Search within the time limit: ejections for direct sends, rounds of nearest rarest chunks for copies.
-    4. HiGHS on the formulation's program with one round less, where that is small.
+    3. Search within the time limit: ejections for direct sends, nearest rarest chunks round by round for copies.
+    4. HiGHS on the formulation's program with one round fewer, if it is small.
 
-    An all-reduce has one more construction, which is not a reduce-scatter and an all-gather: where the bounds allow a
+    An all-reduce has one more construction, which is not a reduce-scatter and an all-gather: if the bounds allow a
     single round, all vertices send all contributions to all others in it.
 
     Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
@@ -158,7 +158,7 @@ class _State:
             self.priced = True
 
     def branch_and_bound(self) -> None:
-        """Solve the formulation's program with one round less, if it is small and has one phase."""
+        """Solve the formulation's program with one round fewer, if it is small and has one phase."""
         seconds = float(self.context.parameters["mip_s"])
         left = self._left(time.monotonic() + seconds)
         size = self.context.formulation.estimate
@@ -271,7 +271,7 @@ def run_round_program(context: Context) -> Answer:
     The program is that of :mod:`opticoll.formulations.lumorph.rounds` with R_min from the bounds and a warm start:
 
     1. Every phase is scheduled by construction and a short search; R_max is the number of rounds of that schedule.
-    2. The routes are the candidates (or, LuMorph section 3.1, those of least overlap:
+    2. The routes are the candidates (or, LuMorph section 3.1, those of minimum overlap:
        :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of the schedule, which is the warm start. The
        symmetries of wavelengths and mesh are not broken, so the start is feasible.
     3. Where analytic bounds leave a gap or are switched off, a bound is recomputed from the duals of the relaxation.
@@ -338,7 +338,7 @@ def _constructed(context: Context) -> list[RoundSchedule]:
 
 
 def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
-    """The program of a phase over its candidate routes (or those of least overlap) and those of the schedule."""
+    """The program of a phase over its candidate routes (or those of minimum overlap) and those of the schedule."""
     data: RoundModel = context.data
     program = replace(data.program(data.phases[k], schedule.rounds), symmetry=False)
     least_overlap = context.parameters["candidates"] == "min-overlap"
@@ -363,7 +363,7 @@ def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
 
 
 def column_vector(program: RoundProgram, schedule: RoundSchedule) -> F64:
-    """C of a schedule in which every circuit carries one chunk, over the program's columns.
+    """Values of the program's columns C for a schedule in which every circuit carries one chunk.
 
     Raises
     ------
@@ -403,7 +403,7 @@ ROUND_PROGRAM = Method(
             "candidates",
             str,
             default="routes",
-            help="routes of a pair: those of `paths` and `routes`, or the one of least overlap among all pairs",
+            help="routes of a pair: those of `paths` and `routes`, or the one of minimum overlap among all pairs",
             choices=("routes", "min-overlap"),
         ),
         Parameter(

@@ -17,10 +17,10 @@ A *call* is all chunks of one kind on one set of ranks:
     transfer    other copies: one vertex requires a chunk of another (scatter, gather, all-to-all, LayerToLayer), or
                 several vertices hold the chunk
 
-A call that spreads chunks uses the algorithm's spreading; a sum uses its reverse; an all-reduce one after the other,
-except that trees sum to their root and spread from there, and that divide-and-conquer may exchange whole buffers
-(``whole``). Calls that share a GPU conflict. Greedy maximal independent sets of the conflict graph are batches that run
-at the same time (Appendix C); the paper stops at a "cover set over the set of GPUs", which may leave calls out.
+A call that spreads chunks uses the algorithm's spreading; a sum uses its reverse; an all-reduce uses the reverse, then
+the spreading, except that trees sum to their root and spread from there, and that divide-and-conquer may exchange whole
+buffers (``whole``). Calls that share a GPU conflict. Greedy maximal independent sets of the conflict graph are batches
+that run at the same time (Appendix C); the paper stops at a "cover set over the set of GPUs", which may omit calls.
 
 ``layer_to_layer`` takes any collective, by the greedy rounds of Algorithm 3. In a round every receiver picks random
 senders among those it has not yet heard from, at most L; each gets one wavelength (a "thin pipe"). As printed, nothing
@@ -184,7 +184,7 @@ def random_groups(n: int, count: int, least: int, most: int, seed: int = 0) -> l
 
 
 def independent_sets(groups: Sequence[I64], n: int) -> list[list[int]]:
-    """Batches of disjoint groups: greedy maximal independent sets until no group is left.
+    """Batches of disjoint groups: greedy maximal independent sets until no group remains.
 
     Each set takes groups in the order of fewest conflicts with the remaining ones.
     """

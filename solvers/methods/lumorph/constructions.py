@@ -19,9 +19,9 @@ contain every pair once. If sigma has load rho (its busiest arc), its moves fall
     searched    odd lines, loads between c / 4 and c / 2, and partial permutations of load W where c / 4 is not a
                 multiple of W: ejection search on the line.
 
-Broadcast in ceil(log_{L+1} n) rounds (:func:`halving_broadcast`). The mesh is walked row by row, every other row
-backwards. A holder is responsible for a stretch of the walk; in a round it splits the stretch into L + 1 parts that are
-as even as possible, keeps its own part, and sends the chunk to one vertex of each other part, each on a separate
+Broadcast in ceil(log_{L+1} n) rounds (:func:`halving_broadcast`). The mesh is traversed row by row, every other row
+backwards. A holder is responsible for a stretch of the walk; in a round it splits the stretch into L + 1 parts of sizes
+as equal as possible, keeps its own part, and sends the chunk to one vertex of each other part, each on a separate
 wavelength, along the walk. Circuits of one wavelength lie in different stretches, so one waveguide holds them all. This
 meets the spread bound: a part has at most ceil(k / (L + 1)) of k vertices.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Most reroutings in plain Python, and most vertices that they search; above these a compiled search is faster.
 FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
-#: Most reroutings per circuit in one attempt, and the least value of their total limit.
+#: Most reroutings per circuit in one attempt, and the smallest limit on their total.
 EFFORT, LEAST_EFFORT = 30, 4000
 #: Reroutings between two checks of the clock.
 SLICE = 100_000
@@ -127,7 +127,7 @@ def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.r
     """A shortest path per circuit: uniform among all of them with ``random``, else the first by arc numbers.
 
     Paths with the fewest arcs are counted back from the target; each step takes an arc in proportion to the number of
-    shortest paths that go on from it.
+    shortest paths that continue from it.
 
     Raises
     ------
@@ -261,7 +261,7 @@ def _lightest_path(
 def negotiated(
     topology: Topology, routes: PathSet, limit: int, *, seed: int, most: int, go_on: Callable[[], bool] | None = None
 ) -> PathSet:
-    """Routes of less total overload above ``limit`` (none, if it is met), at most ``most`` reroutings away.
+    """Routes of smaller total overload above ``limit`` (0 if it is met), after at most ``most`` reroutings.
 
     ``go_on`` is checked after every :data:`SLICE` reroutings, where prices are reset.
 

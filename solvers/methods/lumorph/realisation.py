@@ -61,7 +61,7 @@ def realised(
 ) -> RoundSchedule:
     """The schedule of a pattern on ``topology`` under ``limits``, see the module.
 
-    Up to ``search_s`` seconds of search per step follow first fit where that misses the step's bound (the result then
+    Up to ``search_s`` seconds of search per step follow first fit if that misses the step's bound (the result then
     depends on the speed of the machine); ``tick`` is called before every step.
 
     Raises
@@ -174,7 +174,7 @@ class _Machine:
         when, wave, start, arcs = self.assigned(source[copies], target[copies], bundle)
         # Distribute the chunks of a pair over its requests in the order of their rounds.
         by_round = np.lexsort((when, copies))
-        slot = _dealt(chunks, lanes, first)
+        slot = _distributed(chunks, lanes, first)
         request = by_round[slot]
         used = np.zeros(copies.size, dtype=bool)
         used[request] = True
@@ -317,7 +317,7 @@ def edge_colours(source: I64, target: I64, n: int) -> I64:
     return colours
 
 
-def _dealt(chunks: I64, lanes: I64, first: I64) -> I64:
+def _distributed(chunks: I64, lanes: I64, first: I64) -> I64:
     """The request that carries every transfer, sorted by pair, distributed evenly in order, ``(T,)``."""
     pair = np.repeat(np.arange(chunks.size), chunks)
     number = np.arange(pair.size) - first[pair]

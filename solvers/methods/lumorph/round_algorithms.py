@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 _SHARED = (
-    Parameter("routing", str, "min-overlap", "routes of least overlap (Algorithm 2), or random shortest ones",
+    Parameter("routing", str, "min-overlap", "routes of minimum overlap (Algorithm 2), or random shortest ones",
               ("min-overlap", "random")),
     Parameter("compact", bool, True, "start transfers as soon as their senders have the chunk, not step by step"),
     Parameter("search_s", float, 0.0, "seconds of search per step if first fit misses the step's bound"),
@@ -94,7 +94,7 @@ def _answer(context: Context, name: str, pattern: Pattern, batches: int, message
 def _free_wavelengths(context: Context, name: str) -> RoundModel:
     data: RoundModel = context.data
     if data.fixed:
-        msg = f"{name}: chooses wavelengths freely; remove wavelengths=fixed"
+        msg = f"{name} chooses wavelengths freely; remove wavelengths=fixed"
         raise NotApplicable(msg)
     return data
 
@@ -108,7 +108,7 @@ def _method(algorithm: Algorithm) -> Method:
         """A known collective algorithm as a schedule of Algorithm 1, with one chunk per circuit and round.
 
         The transfers of each step are those of :mod:`opticoll.solvers.methods.lumorph.collective_algorithms`. Routes of
-        least overlap, wavelengths and rounds are assigned step by step
+        minimum overlap, wavelengths and rounds are assigned step by step
         (:mod:`opticoll.solvers.methods.lumorph.realisation`). With ``compact`` a transfer starts as soon as its sender
         has the chunk; ``metrics.stepwise_rounds`` is the number of rounds without that.
 
@@ -129,7 +129,7 @@ def _method(algorithm: Algorithm) -> Method:
 def _run_layers(context: Context) -> Answer:
     """Greedy LayerToLayer rounds (Algorithm 3) as a schedule of Algorithm 1, with one chunk per circuit and round.
 
-    The transfers of each round are those of :func:`.collective_algorithms.layer_to_layer`. Routes of least overlap,
+    The transfers of each round are those of :func:`.collective_algorithms.layer_to_layer`. Routes of minimum overlap,
     wavelengths and rounds are assigned step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`). With
     ``compact`` a transfer starts as soon as its sender has the chunk; ``metrics.stepwise_rounds`` is the number of
     rounds without that.
@@ -211,7 +211,7 @@ def _refuse_squares(data: SumModel) -> str | None:
     if not isinstance(mesh, LightpathMesh) or not mesh.intact or mesh.shape[0] % 2 or mesh.shape[1] % 2:
         return "needs an intact mesh of even sides, such as lightpath:4x4"
     if wanted.name != "all-reduce":
-        return f"takes collective=all-reduce of all tiles, not {wanted.name}"
+        return f"supports only collective=all-reduce of all tiles, not {wanted.name}"
     return None
 
 

@@ -13,7 +13,8 @@ Spreading works on any topology: every receiver takes its rarest missing chunks 
 routed when they are chosen (:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Several policies are tried in
 turn, each with its own seed:
 
-    rare   number of rarest missing chunks of which a receiver takes the nearest: few spread chunks far, many save arcs
+    rare   number of rarest missing chunks of which a receiver takes the nearest; small numbers spread chunks farther,
+           large ones use fewer arcs
     near   distance in arcs within which it looks for these before it takes any missing chunk
 
 Deliveries directly from holders have no precedence, so their rounds may be in any order.

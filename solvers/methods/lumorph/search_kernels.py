@@ -406,7 +406,7 @@ def negotiate(
     source, target
         Ends of the circuits, ``(K,)``.
     route, length
-        Arcs of the circuits' routes, ``(K, n)``, and their number, ``(K,)``; on return those of least total overload.
+        Arcs of the circuits' routes, ``(K, n)``, and their number, ``(K,)``; on return those of smallest overload.
 
     Returns
     -------

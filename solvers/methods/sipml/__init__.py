@@ -1,9 +1,9 @@
 """Methods for SiP-ML's circuits: bisection and edge colouring over switches; first fit and programs of sets on a ring.
 
-Periodic control (section 3.3; the paper's rule is in its lost appendix, this one is ours): at every interval the bytes
-that are left, D_p, are read, and wavelengths are given one by one to the pair with the most bytes for one circuit more,
-D_p / (c_p + 1), on the shorter way first and the lowest free wavelength (:func:`ring_circuits`). A pair for which none
-is free waits for the next interval.
+Periodic control (section 3.3; the paper's rule is in its lost appendix, this one is ours): at every interval the
+remaining bytes D_p are read, and wavelengths are given one by one to the pair with the most bytes per circuit after one
+more, D_p / (c_p + 1), in the shorter direction first and on the lowest free wavelength (:func:`ring_circuits`). A pair
+without a free wavelength waits for the next interval.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def bisect(data: Circuits) -> tuple[float, float]:
-    """The least attained T and the floating-point number below it [s], for a feasible problem."""
+    """The smallest attainable T and the floating-point number below it [s], for a feasible problem."""
     high = np.array([data.transfers.unit_time])
     low = np.array([float(data.transfers.volume.min() / data.transfers.bandwidth) * 2.0**-50])
     above, below = int(high.view(np.int64)[0]), int(low.view(np.int64)[0])
@@ -80,9 +80,9 @@ def certificate(data: Circuits, time: float, side: int) -> dict[str, int | float
 def run(context: Context) -> Answer:
     """Optimal circuits over optical switches: bisection on the time, Koenig's theorem for the switches.
 
-    T is attained iff the needs n_p(T) keep to every server's ports. Bisection over the floating-point numbers ends with
-    two neighbours, the upper one attained and the lower one not. A server whose needs at the lower one exceed its ports
-    is the certificate, recomputed in exact fractions. The circuits are then split into one matching per switch.
+    T is attainable iff the needs n_p(T) respect every server's ports. Bisection over the floating-point numbers ends
+    with two neighbours, of which only the upper one is attainable. A server whose needs at the lower one exceed its
+    ports is the certificate, recomputed in exact fractions. The circuits are then split into one matching per switch.
     """
     data: Circuits = context.data
     time, below = bisect(data)
@@ -104,7 +104,7 @@ def run(context: Context) -> Answer:
     )
 
 
-#: Excess of wavelengths above which the linear program counts as infeasible at a time; the bound is recomputed anyway.
+#: Excess of wavelengths above which a time counts as infeasible in the linear program; the bound is recomputed anyway.
 EXCESS = 1e-6
 
 
@@ -161,7 +161,7 @@ def first_fit(data: RingTraffic, needs: I64) -> I64 | None:
 def ring_circuits(demand: F64, wavelengths: int) -> I64:
     """Circuits (source, target, direction, wavelength), ``(E, 4)``, by demand on a ring; see the module.
 
-    ``demand`` is ``(n, n)``; direction 0 is clockwise, from i to i + 1. Ties go to the pair of the lowest numbers.
+    ``demand`` is ``(n, n)``; direction 0 is clockwise, from i to i + 1. Ties go to the pair with the lowest numbers.
     """
     n = demand.shape[0]
     full = (1 << n) - 1
@@ -188,7 +188,7 @@ def ring_circuits(demand: F64, wavelengths: int) -> I64:
 
 
 def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, float] | None:
-    """Circuits by bisection over times, and their time [s]; None if one circuit per pair does not fit."""
+    """Find circuits by bisection over times; return them and their time [s], None if one per pair does not fit."""
     times = attainable_times(data)
     best = first_fit(data, data.transfers.needs(float(times[-1])))
     if best is None:
@@ -212,7 +212,7 @@ def run_ring_first_fit(context: Context) -> Answer:
     At a time T every pair p needs n_p(T) circuits. The times that integer circuits can attain are searched, between the
     analytic bound and the time of one circuit per pair.
 
-    Bisects for a time at which first fit places all circuits: longest first, shorter direction first, lowest free
+    Bisection finds a time at which first fit places all circuits: longest first, shorter direction first, lowest free
     wavelength.
     """
     result = search(context.data, context)
@@ -313,7 +313,7 @@ class _Program:
         self.solves = 0
 
     def solve(self, needs: I64, *, integral: bool) -> Outcome:
-        """Minimize the excess for these needs; in integers (``integral``) only test whether no excess is feasible."""
+        """Minimize the excess for these needs; with ``integral`` only test whether an excess of 0 is feasible."""
         lower = self.lower.copy()
         lower[self.served] = needs
         cost = np.zeros(self.columns)
@@ -359,7 +359,7 @@ def run_ring_sets(context: Context) -> Answer:
     At a time T every pair p needs n_p(T) circuits. The times that integer circuits can attain are searched, between the
     analytic bound and the time of one circuit per pair.
 
-    Starts from first fit. A linear program over walks, of a size that does not depend on W, finds the least excess
+    Starts from first fit. A linear program over walks, whose size does not depend on W, finds the minimum excess
     over W wavelengths at a time. If it is positive, the duals of ``serve`` are prices of pairs, from which a dynamic
     program over the heaviest sets recomputes a bound on T. Bisection finds the largest infeasible time. From there up
     the same program is solved in integers until it attains a time; if that is the first one, it is optimal.
@@ -403,7 +403,7 @@ class _State:
         self.program = _Program(self.context)
         low = int(np.searchsorted(self.times, self.bound)) - 1
         high = self.times.size if np.isinf(self.value) else int(np.searchsorted(self.times, self.value))
-        probe = low + 1  # the analytic bound is often the answer
+        probe = low + 1  # the analytic bound is often tight
         while high - low > 1:
             prices = self.program.prices(self.data.transfers.needs(float(self.times[probe])))
             if prices is None:
@@ -448,7 +448,7 @@ RING_SETS = Method(
     title="Sets of disjoint arcs",
     summary="circuits on the ring over sets of disjoint arcs: linear programs bound the time, integer ones attain it",
     applies=lambda formulation: formulation.name == "sipml.ring-wavelengths",
-    parameters=(Parameter("tries", int, default=8, help="attainable times tried in integers, from the bound up"),),
+    parameters=(Parameter("tries", int, default=8, help="attainable times tried in integers, upwards from the bound"),),
     run=run_ring_sets,
 )
 

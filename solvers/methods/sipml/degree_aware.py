@@ -41,14 +41,14 @@ class Repair:
         self.device = [-1] * data.n
         full = (1 << k) - 1
         window = (1 << (self.delta + 1)) - 1
-        #: GPUs that g reaches, as bits.
+        #: GPUs in reach of g, as bits.
         self.ahead = [((window << g) | (window << g >> k)) & full for g in range(k)]
         self.full = full
         self.moved = self.conflicts = 0
         self.cycled = False
         self.occupied, self.held = data.occupied.tolist(), [0.0] * k
         self.room = data.memory * (1 + 1e-9) if data.memory else np.inf
-        #: Sub-operation for which no GPU in reach had memory.
+        #: Sub-operation for which no GPU in reach had enough memory.
         self.unplaced: int | None = None
 
     def inputs(self, v: int) -> list[int]:
@@ -60,7 +60,7 @@ class Repair:
         return self.head[self.first_out[v] : self.first_out[v + 1]]
 
     def reachable(self, v: int) -> int:
-        """GPUs in reach of all inputs that are placed, as bits."""
+        """GPUs in reach of all placed inputs, as bits."""
         bits = self.full
         for g in {self.device[u] for u in self.inputs(v)}:
             bits &= self.ahead[g]
@@ -76,12 +76,12 @@ class Repair:
         return min((h for h in range(k) if bits >> h & 1), key=lambda h: (min((h - g) % k, (g - h) % k), h))
 
     def nearest_behind(self, g: int, reached: int) -> int:
-        """The GPU nearest to g on the circle from which a GPU is reached: that GPU itself, or Delta before it."""
+        """The GPU nearest to g on the circle that has ``reached`` in reach, at most Delta before it."""
         down, up = (g - reached) % self.k, (reached - self.delta - g) % self.k
         return reached if down <= up else (reached - self.delta) % self.k
 
     def most_inputs(self, v: int, free: list[float]) -> int:
-        """The GPU in reach of most inputs; ties go to the one free first."""
+        """The GPU in reach of the most inputs; ties go to the one that is free first."""
         votes = [0] * self.k
         for u in self.inputs(v):
             bits = self.ahead[self.device[u]]
@@ -128,14 +128,14 @@ class Repair:
                     return False
 
     def recount(self, placed: int) -> bool:
-        """Count the memory in use after a repair; False if some GPU has too little for the first ``placed``."""
+        """Recount the memory in use after a repair; return False if the first ``placed`` exceed that of some GPU."""
         self.held = [0.0] * self.k
         for v in range(placed):
             self.held[self.device[v] % self.k] += self.occupied[v]
         return self.enough(placed - 1)
 
     def enough(self, v: int) -> bool:
-        """Whether no GPU has more than its memory; notes the sub-operation if one has."""
+        """Whether no GPU exceeds its memory; records the sub-operation otherwise."""
         if max(self.held) > self.room:
             self.unplaced = v
         return self.unplaced is None
@@ -229,7 +229,7 @@ class Unrolled(Repair):
         return True
 
     def repair(self, v: int) -> bool:
-        """Starting from v, raise inputs to within Delta below, and dependants to at least their inputs."""
+        """Starting from v, raise inputs to at most Delta below it, and dependants to at least their inputs."""
         self.conflicts += 1
         at, delta, stack = self.device, self.delta, [v]
         while stack:
@@ -265,14 +265,14 @@ class Hybrid:
 def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, memory: float = 0.0) -> list[Hybrid]:
     """Algorithm 1 for every k l = N, as section 3.2 suggests, by increasing k.
 
-    A combination is left out if l does not divide the batch, if the degree or the sub-operations are too few for k, or
-    if Algorithm 1 finds no placement. In every group a GPU sums the parameters of its sub-operations with its l - 1
-    counterparts on a ring, 2 (l-1)/l times their bytes over one circuit, after the step.
+    A combination is omitted if l does not divide the batch, if the degree or the number of sub-operations is too small
+    for k, or if Algorithm 1 finds no placement. After the step, every GPU of a group sums the parameters of its
+    sub-operations with its l - 1 counterparts on a ring, sending 2 (l-1)/l times their bytes over one circuit.
 
     Parameters
     ----------
     spec
-        The computation graph, ``op-graph:model=..``, without parts and batch; both follow from k and l.
+        The computation graph, ``op-graph:model=..``, without parts and batch, which follow from k and l.
     gpus, batch
         N, and samples of all groups.
     degree
@@ -322,7 +322,7 @@ def run(context: Context) -> Answer:
     A GPU is in reach of all inputs if it is at most Delta steps after each of their GPUs on the circle. If there is
     none, inputs are moved (backward), then dependants of moved sub-operations (forward), until everything is in reach.
 
-    ``repair=paper``: the sub-operation goes to the GPU in reach of most inputs, and those out of reach move to the
+    ``repair=paper``: the sub-operation goes to the GPU in reach of the most inputs, and those out of reach move to the
     nearest GPU in reach. The paper leaves convergence open, and it does not always converge: on returning to an earlier
     state (detected in small graphs), or after ``moves`` moves in total, it stops without a placement.
 
@@ -331,11 +331,11 @@ def run(context: Context) -> Answer:
     forward, as little as necessary and never beyond it, so the repair always terminates. It is more restrictive than
     the circle.
 
-    ``repair=best``: both, and the shorter makespan.
+    ``repair=best``: both, keeping the shorter makespan.
 
     With limited memory a sub-operation goes to a GPU in reach that has room for it (mem_size in line 8). The paper does
-    not say what happens if none has, nor whether its repair minds memory; here it stops without a placement, also if a
-    repair has filled a GPU beyond its memory.
+    not state what happens if there is none, nor whether its repair respects memory; here the algorithm stops without a
+    placement, also if a repair exceeds the memory of a GPU.
 
     Starts are recomputed at the end for the final GPUs.
     """
@@ -376,13 +376,13 @@ def run(context: Context) -> Answer:
 
 
 def _failure(repairs: dict[str, Any]) -> str:
-    """Why no repair gave a placement."""
+    """Explain why no repair gave a placement."""
     full = [one["without_memory"] for one in repairs.values() if one["without_memory"] is not None]
     if full:
         return (
             f"no GPU in reach has memory for sub-operation {max(full)}; raise memory or degree, or use another method"
         )
-    failure = "cycles" if repairs["paper"]["cycled"] else "has used up its moves"
+    failure = "returns to an earlier state" if repairs["paper"]["cycled"] else "reaches its limit on moves"
     return f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; use --set repair=best"
 
 
@@ -409,7 +409,7 @@ class Enumeration:
         self.floor = max(bound.value for bound in bounds(data))
 
     def search(self) -> bool:
-        """Whether the search was completed; the best placement is kept either way."""
+        """Search; return whether the search was completed. The best placement is kept either way."""
         k, n = self.data.devices, self.data.n
         self.at, self.end, self.begun = [-1] * n, [0.0] * n, [0.0] * n
         self.free, self.sends, self.receives, self.held = [0.0] * k, [0] * k, [0] * k, [0.0] * k
@@ -439,7 +439,7 @@ class Enumeration:
             self.context.remaining()
         if self.best <= self.floor * (1 + 1e-9):
             return True
-        # Nothing starts before the last start, so this is the time left on all GPUs until the best end.
+        # Nothing starts before the last start, so this is the remaining time of all GPUs until the incumbent's end.
         room = sum(max(self.best - max(free, last[0]), 0.0) for free in self.free)
         if work >= room * (1 + 1e-12) + 1e-12 * self.best:
             return True
@@ -529,7 +529,7 @@ METHODS = (
         summary="SiP-ML's Algorithm 1 with forward-backward repair: 20,000 sub-operations in seconds",
         applies=lambda formulation: formulation.name == "sipml.placement",
         parameters=(
-            Parameter("repair", str, default="best", help="the paper's, on the unrolled circle, or the better of both",
+            Parameter("repair", str, default="best", help="the paper's, that on the unrolled circle, or the better one",
                       choices=("best", "unrolled", "paper")),
             Parameter("moves", int, default=0, help="limit on moves of the paper's repair; 0: 20 per sub-operation"),
         ),

@@ -1,16 +1,16 @@
 r"""Search for topologies of given degree: exchanges of links, within limits on the cables between racks.
 
-If every shard is split equally over its shortest paths, the
-largest load of an arc bounds T from above. The search minimises the p-norm of these loads, p = 8, which counts long
-distances and unequal loads alike:
+If every shard is split equally over its shortest paths, the largest load of an arc bounds T from above. The search
+minimises the p-norm of these loads, p = 8, which penalises both long distances and unequal loads:
 
-1. a random graph that keeps to the ports and to the limits of the racks
-2. two links (a,b), (c,e) become (a,c), (b,e), or one link is moved to a free port; what breaks a limit is refused, and
-   a norm that grows is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys. 90, 1990)
-3. the best topology of every start is a candidate for the linear program
+1. Start from a random graph that respects the ports and the limits of the racks.
+2. Exchange two links (a,b), (c,e) for (a,c), (b,e), or move one link to a free port. Exchanges that violate a limit are
+   rejected; an increase of the norm is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys.
+   90, 1990).
+3. The best topology of every start is a candidate for the linear program.
 
-:func:`annealed` minimises the same norm for any demand, by exchanges of the heads of one-way links, and
-:func:`routed_search` the least maximum load itself, of few links.
+:func:`annealed` minimises the same norm for any demand, by exchanging the heads of one-way links, and
+:func:`routed_search` minimises the maximum load of optimal routes itself, for few links.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 #: Most nodes: topologies are printed as ``digraph:`` specs.
 MOST_EXCHANGED = len(DIGITS)
-#: The norm's exponent is 2 to this power; its value for demand without a way, and the first threshold of acceptance.
+#: The norm's exponent is 2 to this power; its value for demand without a path, and the first threshold of acceptance.
 SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
-#: First and last temperature of an annealing, relative to the norm; its fewest pieces; visits of links in a piece.
+#: First and last temperature of an annealing run, relative to the norm; its fewest pieces; visits of links in a piece.
 ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
-#: In linear programs: multipliers that count as 0; entries that do, relative to the largest; closed gap; most pivots.
+#: In linear programs: multipliers that count as 0; pivots that do, relative to the largest; closed gap; most pivots.
 ROUND_OFF, PIVOT, CLOSED, PIVOTS = 1e-12, 1e-9, 1e-10, 2000
-#: Random exchanges before a descent of an iterated local search (at most); loads, relative, from which it goes on.
+#: Iterated local search: most random exchanges before a descent; relative load up to which a result is accepted.
 KICKS, WORSE = 4, 1.003
 
 
 @njit(cache=True)
 def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I64) -> int:
-    """Shortest ways from ``source`` by Dijkstra: distances, predecessors, servers as they are settled; how many."""
+    """Dijkstra from ``source``: fill in distances, predecessors and the order of settled nodes; return their number."""
     n = count.shape[0]
     settled = np.zeros(n, np.bool_)
     for v in range(n):
@@ -69,7 +69,7 @@ def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I
 
 @njit(cache=True)
 def with_distances(count: I64, lengths: F64) -> None:
-    """Make the lengths of missing links the distances of their ends, so adding one brings nothing closer."""
+    """Set the lengths of missing links to the distances of their ends, so that adding one changes no distance."""
     n = count.shape[0]
     for u in range(n):
         for v in range(n):
@@ -86,7 +86,7 @@ def with_distances(count: I64, lengths: F64) -> None:
 def _shortest(  # type: ignore[no-untyped-def]
     count, lengths, demand, unit, source, number, dist, before, order, need, load
 ):
-    """Send what ``source`` has along shortest ways: ``load`` of every link in units; returns load times length."""
+    """Route the demand of ``source`` along shortest paths into ``load``, in units; return the sum of load x length."""
     reached = tree(count, lengths, source, dist, before, order)
     load[:] = 0.0
     paid = 0.0
@@ -105,8 +105,8 @@ def _shortest(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _pivot(inverse, x, column, row):  # type: ignore[no-untyped-def]
-    """Bring a column, given in the basis, into it; ``row`` stays. Returns whether anything left it."""
-    # Harris' ratio test: among the rows that would limit the step within a tolerance, the one with the largest entry.
+    """Let a column, in terms of the basis, enter it; ``row`` does not leave. Return whether a row left the basis."""
+    # Harris' ratio test: of the rows that limit the step within a tolerance, the one with the largest entry leaves.
     leaving, step, least = -1, np.inf, 0.0
     for i in range(x.size):
         least = max(least, PIVOT * abs(column[i]))
@@ -132,25 +132,25 @@ def _pivot(inverse, x, column, row):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[float, float]:
-    """Least maximum load of a link if demand is divided at will: bounds below and above, equal unless it ends early.
+    """Lower and upper bound on the minimum maximum load with splittable demand; equal unless it ends early.
 
     The simplex method on min t, sum_sk load_ska x_sk <= count_a t, sum_k x_sk = 1 for every source s, in which k are
-    trees of shortest ways that are made as they are needed. The multipliers l of the links give the lower bound
+    shortest-path trees generated as needed. The multipliers l of the links give the lower bound
     sum_st D_st dist_l(s,t) / sum_a count_a l_a.
 
     Parameters
     ----------
     count, demand
-        Links and what every node sends to every other, ``(n, n)``; the diagonals are 0.
+        Numbers of links, and demand between all nodes, ``(n, n)``; the diagonals are 0.
     lengths
-        Lengths >= 0 to begin with; afterwards those of the lower bound, for the links that exist, ``(n, n)``.
+        Initial lengths >= 0; on return those of the lower bound, for the links that exist, ``(n, n)``.
     worst
         Ends once the lower bound reaches it.
 
     Returns
     -------
-    Both bounds, infinite if some demand has no way; the upper one is also infinite if the first lengths reach
-    ``worst``, or if the program fails by round-off.
+    Both bounds, infinite if some demand has no path; the upper one is also infinite if the initial lengths reach
+    ``worst``, or if the program fails because of round-off.
     """
     n = count.shape[0]
     number = np.full((n, n), -1)
@@ -177,7 +177,7 @@ def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[flo
     low = paid / price if price > 0.0 else 0.0
     if low >= worst:
         return low, np.inf
-    # The basis: slack of every link but the one with most load, whose row has t, and the first tree of every source.
+    # The basis: slack of every link but the one with the largest load, whose row has t, and every source's first tree.
     low, worst, rows = low / unit, worst / unit, m + n
     inverse, x, column = np.zeros((rows, rows)), np.empty(rows), np.empty(rows)
     for i in range(rows):
@@ -235,7 +235,7 @@ def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[flo
 
 @njit(cache=True)
 def _exchanged(count: I64, tail: I64, head: I64, a: int, b: int, most: int) -> bool:
-    """Exchange the heads of two links if that is allowed; whether it was."""
+    """Exchange the heads of two links if that is allowed; return whether it was."""
     u, v, x, y = tail[a], head[a], tail[b], head[b]
     if u in (x, y) or v in (x, y) or count[u, y] >= most or count[x, v] >= most:
         return False
@@ -251,7 +251,7 @@ def _exchanged(count: I64, tail: I64, head: I64, a: int, b: int, most: int) -> b
 def _descended(  # type: ignore[no-untyped-def]
     tail, head, count, lengths, current, demand, most
 ):
-    """Exchange heads of two links, or places of two nodes, while that lowers the load; load and exchanges tried."""
+    """Exchange heads of links or places of nodes while that lowers the load; return the load and exchanges tried."""
     n, m = demand.shape[0], tail.size
     pairs = m * (m - 1) // 2
     every = pairs + n * (n - 1) // 2
@@ -295,22 +295,22 @@ def _descended(  # type: ignore[no-untyped-def]
 def routed_search(
     tail: I64, head: I64, best_tail: I64, best_head: I64, loads: F64, most: int, demand: F64, moves: int, seed: int
 ) -> int:
-    """Iterated local search for the least maximum load: random exchanges, then exchanges that lower the load.
+    """Iterated local search for the minimum maximum load: random exchanges, then exchanges that lower the load.
 
     Parameters
     ----------
     tail, head
-        Links, ``(m,)`` each; afterwards those from which the search goes on.
+        Links, ``(m,)`` each; on return those from which the search continues.
     best_tail, best_head, loads
-        The best links, and the loads of both, ``(2,)``, infinite in the beginning.
+        The best links, and the loads of both, ``(2,)``, initially infinite.
     most, demand
-        Most links of a pair; what every node sends to every other, ``(n, n)``.
+        Most links of a pair; demand between all nodes, ``(n, n)``.
     moves
-        Exchanges after which no further descent begins.
+        Number of exchanges after which no further descent begins.
 
     Returns
     -------
-    Descents after the last that improved the best.
+    Number of descents since the best links improved.
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     n, m = demand.shape[0], tail.size
@@ -346,19 +346,19 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
     Parameters
     ----------
     first, head
-        Links out of node u are ``first[u]`` to ``first[u + 1] - 1``, ``(n + 1,)``; where they lead, ``(m,)``.
+        Links out of node u are ``first[u]`` to ``first[u + 1] - 1``, ``(n + 1,)``; their heads, ``(m,)``.
     demand
-        What every node sends to every other, ``(n, n)``, 0 on the diagonal.
+        Demand between all nodes, ``(n, n)``, 0 on the diagonal.
     squarings
         p is 2 to this power.
     """
     n = demand.shape[0]
     load, missing = np.zeros(head.size), 0.0
     depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
-    ways, passed = np.empty(n), np.empty(n)
+    paths, passed = np.empty(n), np.empty(n)
     for source in range(n):
-        depth[:], ways[:] = -1, 0.0
-        depth[source], ways[source], order[0] = 0, 1.0, source
+        depth[:], paths[:] = -1, 0.0
+        depth[source], paths[source], order[0] = 0, 1.0, source
         begin, end = 0, 1
         while begin < end:
             u = order[begin]
@@ -371,20 +371,20 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
                     order[end] = v
                     end += 1
                 if depth[v] == deeper:
-                    ways[v] += ways[u]
+                    paths[v] += paths[u]
         if end < n:
             for v in range(n):
                 if depth[v] < 0:
                     missing += demand[source, v]
-        for place in range(end - 1, -1, -1):  # passed: what reaches a node, per way to it
+        for place in range(end - 1, -1, -1):  # passed: demand that reaches a node, per path to it
             u = order[place]
             deeper, sent = depth[u] + 1, 0.0
             for link in range(first[u], first[u + 1]):
                 v = head[link]
                 if depth[v] == deeper:
-                    load[link] += passed[v] * ways[u]
+                    load[link] += passed[v] * paths[u]
                     sent += passed[v]
-            passed[u] = demand[source, u] / ways[u] + sent
+            passed[u] = demand[source, u] / paths[u] + sent
     total = 0.0
     for link in range(head.size):
         power = load[link]
@@ -414,7 +414,7 @@ def load_norm(adjacent: Mask, most: int) -> float:
 def _anneal(  # type: ignore[no-untyped-def]
     first, tail, head, most, demand, squarings, moves, heat, cool, seed
 ):
-    """Exchange the heads of two links, again and again. ``head`` becomes the last; the best are returned."""
+    """Anneal by exchanging the heads of two links; ``head`` becomes the last state, the best one is returned."""
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     links = tail.size
     now = split_norm(first, head, demand, squarings, links)
@@ -448,12 +448,12 @@ def annealed(
     tail: I64, head: I64, most: int, demand: F64, *, squarings: int, moves: int, random: np.random.Generator,
     tick: Callable[[], float | None],
 ) -> tuple[I64, I64]:  # fmt: skip
-    """Simulated annealing of links for a demand; every node keeps its numbers of links out and in.
+    """Simulated annealing of links for a demand; every node keeps its numbers of outgoing and incoming links.
 
     Parameters
     ----------
     tail, head
-        The links to begin with, ``(m,)`` each.
+        The initial links, ``(m,)`` each.
     most
         Most links of a pair.
     demand, squarings
@@ -510,8 +510,8 @@ def _exchange(  # type: ignore[no-untyped-def]
 ):
     """The best topology of one start as a matrix, and its norm.
 
-    ``order`` are all pairs of nodes in the order in which the first graph takes them, ``draws`` random numbers in
-    [0, 1) for every step, ``(steps, 5)``.
+    ``order`` lists all pairs of nodes in the order in which the initial graph is built from them; ``draws`` are random
+    numbers in [0, 1) for every step, ``(steps, 5)``.
     """
     n, steps = racks.size, draws.shape[0]
     adjacent, between = np.zeros((n, n), np.bool_), np.zeros((n, n), np.int64)
@@ -572,7 +572,7 @@ def _exchange(  # type: ignore[no-untyped-def]
 
 
 def exchanged(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Topology]:
-    """The best connected topologies of the starts, the most promising first; their specs are ``digraph:``.
+    """The best connected topologies of the starts as ``digraph:`` specs, the most promising first.
 
     Parameters
     ----------

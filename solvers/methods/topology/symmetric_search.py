@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
     from opticoll.solvers.methods.method import Context
 
-#: Sum of distances where some node is not reached.
+#: Sum of distances if some node is not reached.
 UNREACHED = 1 << 50
 #: Largest group: its table has n^2 entries of 4 bytes.
 MOST_ELEMENTS = 4096
 #: Largest topology with few symmetries that is tried: its flow problem has up to n sources.
 MOST_ASYMMETRIC = 64
-#: Topologies by exchanges of links whose flow problem is solved.
+#: Number of topologies from exchanges of links whose flow problem is solved.
 MOST_EXCHANGE_CANDIDATES = 3
-#: Groups of an order that are searched, evenly spread over all; beyond, others are left out.
+#: Most groups of an order that are searched, evenly spread over all.
 MOST_GROUPS = 64
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A topology as a spec, and a lower bound on its time by the sum of distances; 0 where that is not known."""
+    """A topology as a spec, and a lower bound on its time by the sum of distances; 0 if that is unknown."""
 
     spec: str
     least: float
@@ -48,7 +48,7 @@ class Candidate:
 
 @njit(cache=True)
 def _depth_sum(table: I32, generators: I64, depth: I32, queue: I32) -> int:
-    """Sum of distances from the unit, ``UNREACHED`` if the generators do not generate the group."""
+    """Sum of distances from the identity, ``UNREACHED`` if the generators do not generate the group."""
     depth[:] = -1
     depth[0], queue[0], first, last, total = 0, 0, 0, 1, 0
     while first < last:
@@ -66,7 +66,7 @@ def _depth_sum(table: I32, generators: I64, depth: I32, queue: I32) -> int:
 
 @njit(cache=True)
 def _draw(rng: np.random.Generator, inverses: I64, used: Mask, places: int) -> int:
-    """An unused element that fits into 1 place (its own inverse) or 2 (it is not); 0 if none is found soon."""
+    """An unused element that fills 1 place (an involution) or 2 (with its inverse); 0 if none is found soon."""
     for _ in range(200):
         v = int(rng.integers(1, inverses.size))
         if not used[v] and (inverses[v] == v) == (places == 1):
@@ -78,10 +78,10 @@ def _draw(rng: np.random.Generator, inverses: I64, used: Mask, places: int) -> i
 def _descend(
     rng: np.random.Generator, table: I32, inverses: I64, degree: int, directed: bool, starts: int, fails: int
 ) -> tuple[I64, I64]:
-    """Best generators of every start, ``(starts, degree)``, and their sums of distances; inverses stand in pairs.
+    """Best generators of every start, ``(starts, degree)``, and their sums of distances; inverses are adjacent.
 
-    A start ends after ``fails`` exchanges in a row without progress. Two-way generators of odd degree contain one
-    involution, of even degree none or two, as drawn.
+    A start ends after ``fails`` consecutive exchanges without progress. Two-way generators of odd degree contain one
+    involution, of even degree none or two, at random.
     """
     n = table.shape[0]
     depth, queue = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -192,8 +192,8 @@ def cayley_candidates(
 ) -> Iterator[Candidate]:
     """Candidates of every group in turn, without repetitions.
 
-    With a ``deadline`` (on the clock of ``time.monotonic``) none but the first group is begun after it. The groups then
-    come by the order of r modulo m, largest first: those far from commutative have the smallest distances.
+    After a ``deadline`` (on the clock of ``time.monotonic``) no group but the first is started. With a deadline, groups
+    are sorted by the order of r modulo m, largest first: those far from commutative have the smallest distances.
     """  # fmt: skip
     nodes, rng, listed = np.arange(n), np.random.default_rng(seed), groups(n)
     if deadline is not None:
@@ -222,7 +222,7 @@ def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: 
 def candidates(
     data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300, steps: int = 5000, deadline: float | None = None
 ) -> list[Candidate]:
-    """All candidates, those with the least possible time first; with a ``deadline``, those listed until then.
+    """All candidates, sorted by lower bound on the time; with a ``deadline``, those listed until then.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def candidates(
     """
     if data.rack:
         if data.n > MOST_EXCHANGED:
-            msg = f"symmetric-search: the search with racks takes up to {MOST_EXCHANGED} nodes, not {data.n}"
+            msg = f"symmetric-search: the search with racks supports up to {MOST_EXCHANGED} nodes, not {data.n}"
             raise BadInput(msg)
         return list(exchange_candidates(data, seed=seed, starts=starts, steps=steps))
     if data.n > MOST_ELEMENTS:
@@ -273,8 +273,8 @@ def search(
 ) -> SearchResult:
     """Solve the flow problem of candidates in order until no other can be better, or the bound is attained.
 
-    ``context`` gives seed, tolerance and time limit. Half of the time at most is for listing candidates. Where it ends
-    before the flow problem of any is solved, the first one is named, without flows.
+    ``context`` gives seed, tolerance and time limit. At most half of the time is used to list candidates. If time runs
+    out before any flow problem is solved, the first candidate is returned without flows.
     """  # fmt: skip
     from opticoll.formulations.alltoall import master
     from opticoll.formulations.flows import flow_orbits
@@ -315,11 +315,11 @@ def run_symmetric_search(context: Context) -> Answer:
        abelian groups of rank two and dihedral groups among them
     2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not
        grow
-    3. T of the candidates of least S, and of the named families of that size and degree
+    3. T of the candidates with the smallest S, and of the named families of that size and degree
     4. for up to 64 nodes, T of topologies without symmetry by exchanges of links
-       (:mod:`opticoll.solvers.methods.topology`); with limits on the cables of racks, of these alone
+       (:mod:`opticoll.solvers.methods.topology`); with limits on the cables of racks, only of these
 
-    The result is a heuristic's. What proves it best possible is a bound on every topology
+    The search is a heuristic. Optimality can be proven by the bounds on every topology
     (:mod:`opticoll.formulations.degree_design`).
     """
     data: Design = context.data
@@ -364,13 +364,13 @@ def _values(n: int, topology: Topology, flow: F64, F: float) -> dict[str, Any]:
 SYMMETRIC_SEARCH = Method(
     name="symmetric-search",
     title="Cayley graphs and named families of given degree, and exchanges of links",
-    summary="vertex-transitive topologies of small distances by descents over the generators of groups; up to 64 nodes "
-    "also topologies without symmetry by exchanges of links, which may be limited by the cables of racks",
+    summary="vertex-transitive topologies with small distances by descents over the generators of groups; up to 64 "
+    "nodes also topologies without symmetry by exchanges of links, optionally with limits on the cables of racks",
     applies=lambda formulation: formulation.name == "topology.design",
     parameters=(
         Parameter("starts", int, default=4, help="descents for each group"),
         Parameter("fails", int, default=300, help="consecutive exchanges without progress that end a descent"),
-        Parameter("exchanges", int, default=5000, help="exchanges of links of a start; 0 for none"),
+        Parameter("exchanges", int, default=5000, help="exchanges of links per start; 0 for none"),
         Parameter("most", int, default=40, help="number of candidates whose flow problem is solved"),
     ),
     run=run_symmetric_search,

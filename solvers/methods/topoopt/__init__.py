@@ -5,11 +5,11 @@ Rings of all-reduce groups by TotientPerms and SelectPermutations, and routes ov
 Source  TopoOpt, sections 4.3 and E, Algorithms 2, 3 and 4, Theorems 1 and 2
 
 The +p ring on k places goes from place i to i + p mod k. Theorem 2: it is a single ring if and only if gcd(p, k) = 1,
-so there are phi(k) different ones. d of them together are a directed circulant, in which a server reaches the one m
-places on in as many hops as the fewest coins p_1 .. p_d that add up to m modulo k. CoinChangeMod tabulates these
-numbers breadth first, with the last coin of every entry to trace routes back; one table serves all servers.
+so there are phi(k) different ones. d of them together form a directed circulant, in which the number of hops to the
+server m places ahead is the smallest number of coins p_1 .. p_d that add up to m modulo k. CoinChangeMod tabulates
+these numbers breadth first, with the last coin of every entry to trace routes back; one table serves all servers.
 
-Appendix E.2 adds that where k^(1/d) < 2 a ratio of 2 is better, with log2 k rings, rounded up; ``binary`` applies it.
+Appendix E.2 adds that if k^(1/d) < 2 a ratio of 2 is better, with log2 k rings, rounded up; ``binary`` applies it.
 
 Theorem 1: d rings near a geometric sequence of ratio x = k^(1/d) have a diameter of O(d k^(1/d)). Appendix E.2 argues
 with coins 1, x, .. x^(d-1) for an integer x and k = x^d, without wrapping round: the largest amount, k - 1, then takes
@@ -149,8 +149,9 @@ def is_single_ring(size: int, step: int) -> bool:
 def select_permutations(size: int, count: int, candidates: Sequence[int], ratio: float | None = None) -> list[int]:
     """Steps of ``count`` rings near a geometric sequence of ``ratio``, size^(1/count) by default (Algorithm 3).
 
-    Starts at the least candidate. The next one is always the unused candidate nearest to the ratio times the previous
-    one, the lower of two at the same distance. With fewer candidates than rings, all are used before any is reused.
+    Starts at the smallest candidate. The next one is always the unused candidate nearest to the ratio times the
+    previous one, the lower of two at the same distance. With fewer candidates than rings, all are used before any is
+    reused.
 
     Raises
     ------
@@ -172,7 +173,7 @@ def select_permutations(size: int, count: int, candidates: Sequence[int], ratio:
 
 
 def hops(size: int, steps: Sequence[int]) -> I64:
-    """Fewest hops to the server m places on over the +p rings, for m = 0 .. size-1; -1 if unreachable."""
+    """Fewest hops to the server m places ahead over the +p rings, for m = 0 .. size-1; -1 if unreachable."""
     distance = np.full(size, -1, dtype=np.int64)
     distance[0] = 0
     front, count = np.zeros(1, dtype=np.int64), 0
@@ -233,7 +234,7 @@ def geometric_coins(ratio: int, count: int) -> int:
 
 
 def coin_table(size: int, coins: Sequence[int]) -> tuple[I64, I64]:
-    """Fewest coins that add up to each m modulo ``size``, and the last of them; ``(size,)`` each, 0 and 0 for m = 0.
+    """Smallest number of coins that add up to each m modulo ``size``, and the last coin; ``(size,)`` each, 0 for m = 0.
 
     Raises
     ------
@@ -246,7 +247,7 @@ def coin_table(size: int, coins: Sequence[int]) -> tuple[I64, I64]:
         raise NotApplicable(msg)
     last = np.zeros(size, dtype=np.int64)
     amounts = np.arange(1, size)
-    for coin in sorted(set(coins), reverse=True):  # the least fitting coin is written last
+    for coin in sorted(set(coins), reverse=True):  # the smallest fitting coin is written last
         fits = distance[(amounts - coin) % size] == distance[amounts] - 1
         last[amounts[fits]] = coin
     return distance, last

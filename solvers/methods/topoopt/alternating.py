@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
 
-#: First and last temperature of the chain, relative to the time.
+#: First and last temperature of the Markov chain, relative to the time.
 HEAT, COOL = 0.1, 1e-4
 
 
 def _splits(parts: int, ways: int) -> I64:
-    """Every split of ``parts`` equal parts among ``ways``, ``(., ways)``."""
+    """All splits of ``parts`` equal parts among ``ways``, ``(., ways)``."""
     if ways == 1:
         return np.array([[parts]])
     return np.concatenate([
@@ -142,7 +142,7 @@ def time_over(data: Plane, x: I64, loads: F64) -> float:
 def first_strategy(data: Plane) -> I64:
     """All kinds replicated, or in their first way if they cannot be.
 
-    While they exceed the memory, the largest kinds take the way that holds the fewest bytes.
+    While they exceed the memory, the largest kinds switch to the way that needs the least memory.
     """
     allowed = np.where(data.allowed, data.held, np.inf)
     x = np.zeros(data.allowed.shape, dtype=np.int64)
@@ -193,7 +193,7 @@ def planned(data: Plane, x: I64) -> Planned:
 def alternate(
     data: Plane, *, rounds: int, steps: int, seed: int, tick: Callable[[Planned], None], start: I64 | None = None
 ) -> tuple[Planned, int]:
-    """Alternate until T does not fall; returns the best plan and the number of rounds.
+    """Alternate until T does not fall; return the best plan and the number of rounds.
 
     ``tick`` is called with every better plan. ``start`` is the first strategy, :func:`first_strategy` by default.
     """

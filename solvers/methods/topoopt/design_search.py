@@ -47,7 +47,7 @@ def distances(lengths: F64) -> F64:
 
 
 class Oracle:
-    """Routings of least objective for one problem."""
+    """Optimal routings over given circuits for one problem."""
 
     def __init__(self, data: Wiring) -> None:
         self.data = data
@@ -57,7 +57,7 @@ class Oracle:
         self.group = np.array([ring.group for ring in rings], dtype=np.int64)
         self.transfer = np.array([data.pool.groups[g].transfer for g in self.group.tolist()])
         listed = [group.size <= MOST_MEMBERS for group in data.pool.groups]
-        #: Groups all of whose rings are candidates; the others have only a bound per member.
+        #: Groups all of whose rings are listed; the others have only a bound per member.
         self.listed = [g for g in range(len(listed)) if listed[g]] if data.free_rings else []
         self.unlisted = [g for g in range(len(listed)) if not listed[g]] if data.free_rings else []
         self.solved = 0
@@ -84,7 +84,7 @@ class Oracle:
         return total
 
     def proven(self, count: I64, lengths: F64) -> float:
-        """The bound of the module for these lengths, ``(n, n)``."""
+        """The bound of :func:`run` for these lengths, ``(n, n)``."""
         wired = count > 0
         price = float((count[wired] * lengths[wired]).sum())
         if not price > 0:
@@ -92,9 +92,9 @@ class Oracle:
         return self.paid(distances(np.where(wired, np.maximum(lengths, 0.0), np.inf))) / price
 
     def route(self, count: I64, target: float = np.inf) -> Routed:
-        """The least objective over these circuits [bytes, or tax].
+        """The minimum objective over these circuits [bytes, or tax].
 
-        A design is made only if it is better than ``target``.
+        A design is returned only if it is better than ``target``.
         """
         self.solved += 1
         if self.data.objective == "bandwidth-tax":
@@ -174,7 +174,7 @@ class Oracle:
         highs.passModel(lp)
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return Routed(self.proven(count, np.ones((n, n))), None, np.inf)  # infinite if some demand has no way
+            return Routed(self.proven(count, np.ones((n, n))), None, np.inf)  # infinite if some demand has no path
         solution = highs.getSolution()
         x, dual = np.array(solution.col_value), np.array(solution.row_dual)
         lengths = np.zeros((n, n))
@@ -195,42 +195,42 @@ class Oracle:
 SAVE_S = 1.0
 #: Servers above which wirings are not enumerated.
 MOST_SERVERS = 24
-#: Nodes between two checks of the clock; survivors that are routed at a time; steps of lengths for a complete wiring.
+#: Nodes between two checks of the clock; survivors routed at a time; steps that adjust lengths for a complete wiring.
 NODES, ROOM, STEPS = 20_000, 64, 200
 #: Targets tau, as fractions of the way from the analytic bound to the incumbent's value.
 STAGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
-#: Relative round-off of the bounds that rule out a wiring: sums of some thousand positive terms at most.
+#: Relative round-off of the bounds that rule out a wiring: sums of at most a few thousand positive terms.
 ROUND_OFF = 1e-12
-#: Exchanges of one descent for every pair of circuits, most of them times n^3, steps of the bounds they compare.
+#: Exchanges of one descent per pair of circuits, their largest number times n^3, steps of the bounds they compare.
 MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
-#: Most servers and ports with which descents compare least loads; their exchanges between two checks of the clock, and
-#: the local searches without a better load after which they end, at 9 servers or fewer; fewer for more servers.
+#: Most servers and ports for which descents compare optimal loads; their exchanges between two checks of the clock, and
+#: the consecutive local searches without a better load that end them, at 9 servers or fewer; fewer for more servers.
 MOST_ROUTED, MOST_PORTS, ROUTED, PATIENCE = 12, 2, 2000, 120
-#: Where least loads are compared, enumeration is expected to end if options of all servers are at most this many times
-#: the renamings. It then gets half of the time, and nine tenths once so many searches have ended at the incumbent's
-#: load; otherwise a tenth.
+#: If optimal loads are compared, enumeration is expected to end if the options of all servers are at most this many
+#: times the renamings. It then gets half of the time, and nine tenths once this many searches have ended at the
+#: incumbent's load; otherwise a tenth.
 MOST_TRIED, SETTLED = 10**12, 4
-#: Most descents in all, half of the time while wirings are enumerated; without a proof, the search ends after so many
-#: that improve nothing.
+#: Most descents in total, half of them while wirings are enumerated; without a proof, the search ends after this many
+#: consecutive descents without improvement.
 MOST_DESCENTS, IDLE = 2000, 200
-#: Steps of an annealing over split paths for every pair of circuits: these in turn. From that number of servers on
-#: random circuits are annealed so, below it every second where least loads are not compared; a result within this
-#: factor of the incumbent is refined, from this temperature.
+#: Steps per pair of circuits of an annealing run over split paths, used in turn. From this number of servers on, all
+#: random circuits are annealed in this way, below it every second one unless optimal loads are compared. A result
+#: within this factor of the incumbent is refined, starting from this temperature.
 LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
 
 
 class WiringSearch:
-    """The search on one problem.
+    """Search for the best wiring of one problem.
 
     Parameters
     ----------
     data, tol, seed
         Problem; relative gap that counts as closed; seed of the exchanges.
     tick
-        Called often; raises TimeoutError to end the search, and returns the seconds that are left.
-    found
+        Called often; raises TimeoutError to end the search, and returns the seconds left.
+    on_improvement
         Called with every better design.
     """
 
@@ -246,10 +246,10 @@ class WiringSearch:
         self.bound = max(bound.value for bound in topology.bounds(data))
         self.tally = np.zeros(4, dtype=np.int64)
         self.stages = self.descents = 0
-        self.settled = 0  # searches for least loads that ended at the incumbent's
+        self.settled = 0  # searches that ended at the incumbent's load
         self.random = np.random.default_rng(self.seed)
         self.proving = self.descending = 0.0  # seconds
-        # Servers by falling traffic: what is decided first bounds most.
+        # Servers by decreasing traffic: early decisions then tighten the bounds most.
         fixed = data.fixed
         self.order = np.argsort(-(fixed.sum(axis=0) + fixed.sum(axis=1)), kind="stable")
         self.demand = np.ascontiguousarray(fixed[np.ix_(self.order, self.order)])
@@ -259,11 +259,11 @@ class WiringSearch:
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
         self.constant = float(sum(group.total for group in groups))
-        #: Whether descents compare least loads.
+        #: Whether descents compare optimal loads.
         self.small = not (self.tax or groups) and data.n <= MOST_ROUTED and data.degree <= MOST_PORTS
         self.alike = 1  # renamings that keep the traffic
-        self.splits = 0  # annealings over split paths
-        self.pace = np.inf  # and their steps a second
+        self.splits = 0  # annealing runs over split paths
+        self.pace = np.inf  # and their steps per second
 
     @property
     def closed(self) -> bool:
@@ -281,14 +281,14 @@ class WiringSearch:
             self.on_improvement(design)
 
     def exchanges(self, descents: int, moves: int | None = None) -> None:
-        """Descents by 2-exchanges, the first from the incumbent's circuits, the others from random ones."""
+        """Run descents by 2-exchanges, the first from the incumbent's circuits, the others from random ones."""
         for _ in range(descents):
             if self.closed:
                 return
             self._descend(moves)
 
     def search_on(self) -> None:
-        """More descents, until many in a row do not improve the incumbent or the time is up."""
+        """Run more descents until many in a row do not improve the incumbent or time runs out."""
         idle, value = 0, self.value
         while idle < IDLE and not self.closed:
             self._descend()
@@ -323,7 +323,7 @@ class WiringSearch:
         self._take_circuits(tail, head)
 
     def _search(self, tail: I64, head: I64, moves: int | None) -> None:
-        """Iterated local search for the least load, until it is idle, or has tried so many exchanges."""
+        """Iterated local search for the minimum load until it stalls or has tried ``moves`` exchanges."""
         best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
         idle, left = 0, sys.maxsize if moves is None else moves
         patience = PATIENCE * min(1.0, (9 / self.data.n) ** 4)
@@ -341,7 +341,7 @@ class WiringSearch:
         self.settled += loads[1] <= self.value * (1 + self.tol)
 
     def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
-        """Anneal over split paths, with p = 4 and 2 in turn, in no more than half of the time that is left."""
+        """Anneal over split paths, with p = 4 and 2 in turn, in at most half of the remaining time."""
         least = LENGTHS[0] * tail.size**2
         moves = LENGTHS[self.splits // 2 % len(LENGTHS)] * tail.size**2
         left = self.tick()
@@ -357,7 +357,7 @@ class WiringSearch:
         return result
 
     def _take_circuits(self, tail: I64, head: I64) -> float:
-        """Route circuits of the ordered servers, keep the design if it is better, and return its value."""
+        """Route circuits between the ordered servers, keep the design if it is better, and return its value."""
         count = np.zeros((self.data.n, self.data.n), dtype=np.int64)
         np.add.at(count, (self.order[tail], self.order[head]), 1)
         routing = self.oracle.route(count, self.value)
@@ -407,14 +407,14 @@ class WiringSearch:
             target = low + stage * (self.value - low) if stage < 1 else None
             if target is not None and not self.bound < target < self._cut():
                 continue
-            proven = self._none_below(options, prefixes, target, deficits=deficits, most=most)
+            proven = self._exclude(options, prefixes, target, deficits=deficits, most=most)
             self.bound = max(self.bound, min(proven, self.value) * (1 - ROUND_OFF))
             self.stages += 1
             if self.closed:
                 break
         return True
 
-    def _none_below(self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int) -> float:
+    def _exclude(self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int) -> float:
         """Exclude every wiring below the target (None: the incumbent's value as it falls) and return the bound."""
         n = self.data.n
         ranked = np.argsort(-self.demand, axis=1, kind="stable")
@@ -468,25 +468,25 @@ def run(context: Context) -> Answer:
     """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-       With two ports and at most :data:`MOST_ROUTED` servers it is an iterated local search instead, on least loads by
-       a compiled simplex method. For many servers the annealing first compares a norm of the loads over equally split
-       shortest paths, which is faster (all in :mod:`opticoll.solvers.methods.topology`). Free rings, the tax and other
-       sizes: bounds by lengths. These descents go on during the enumeration, for half of the time, or nine tenths of it
-       while no target is excluded or where wirings are too many.
-    2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
+       With two ports and at most :data:`MOST_ROUTED` servers, an iterated local search compares optimal loads instead,
+       computed by a compiled simplex method. For many servers the annealing first compares a norm of the loads over
+       equally split shortest paths, which is faster (all in :mod:`opticoll.solvers.methods.topology`). With free rings,
+       the tax and other sizes it compares bounds by lengths. These descents continue during the enumeration for half
+       of the time, or nine tenths of it while no target is excluded or if there are too many wirings.
+    2. Enumeration of all wirings, server by server. At a target tau, a partial wiring is pruned by layers of servers
        (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by the lengths that excluded
-       the one before it, else by its least load, and a survivor by the LP's duals. When nothing is left, no wiring is
-       below tau: tau is a bound. tau rises in steps to the value of the incumbent, so an interrupted search keeps
-       the last bound.
+       the previous one, else by its minimum load, and a survivor by the LP's duals. If none is left, no wiring is below
+       tau: tau is a bound. tau rises in steps to the value of the incumbent, so an interrupted search keeps the last
+       bound.
 
-    If the traffic is invariant under renamings of servers (all-to-all), only wirings are enumerated whose first servers
-    have the least options among their images. This keeps an optimum for any set of renamings.
+    If the traffic is invariant under renamings of servers (all-to-all), only those wirings are enumerated whose first
+    servers have the smallest options among their images. This keeps an optimum for any set of renamings.
 
     Routing over given circuits ``count (n,n)``: for the problem's demand, any lengths l >= 0 of circuits prove
 
         Lambda >= (sum_st D_st dist_l(s,t) + sum_g S_g min over cyclic orders of g (length of its ring)) / sum count l.
 
-    For groups too large to list their rings, the sum of every member's least distance to another one bounds the last
+    For groups too large to list their rings, the sum of every member's smallest distance to another one bounds the last
     minimum, and routings share their bytes over the +p rings: the bound may then be below the design's value.
     """
     proof = bool(context.parameters["prove"])
@@ -509,13 +509,13 @@ def run(context: Context) -> Answer:
     tol, seed = context.task.tol, context.task.seed
     search = WiringSearch(context.data, tol=tol, seed=seed, tick=tick, on_improvement=on_improvement)
     save()
-    ending, message = Termination.TOLERANCE, "exchanges alone prove no more than the analytic bounds"
+    ending, message = Termination.TOLERANCE, "exchanges alone prove nothing beyond the analytic bounds"
     try:
         search.exchanges(int(context.parameters["descents"]))
         if proof:
             complete = search.prove()
             ending = Termination.OPTIMAL if complete else Termination.TOLERANCE
-            message = "" if complete else "too many options to wire one server: the bound is analytic"
+            message = "" if complete else "too many options per server to enumerate wirings: the bound is analytic"
             if not complete and context.task.time_limit_s is not None:
                 search.search_on()
     except TimeoutError:

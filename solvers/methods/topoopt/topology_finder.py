@@ -127,11 +127,11 @@ def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
 
 
 def connected(n: int, circuits: I64, degree: int, demand: F64) -> I64:
-    """Circuits that connect all servers, changed from the given ones by 2-edge replacement.
+    """Circuits that connect all servers, obtained from the given ones by 2-edge replacement.
 
-    Connected circuits are returned as they are. Otherwise free ports are filled (u -> v and w -> w become u -> w -> v),
+    Connected circuits are returned unchanged. Otherwise free ports are filled (u -> v and w -> w become u -> w -> v),
     so that every server has ``degree`` circuits each way and every component is strongly connected. Then circuits of
-    two components, those of least demand, exchange their heads until one component is left.
+    two components, those of smallest demand, exchange their heads until one component is left.
     """
     joined = sorted_circuits(circuits)
     if len(_components(n, joined)) == 1:
@@ -256,7 +256,7 @@ def topology_finder(
     primes
         Only prime steps (and +1).
     binary
-        Fewer rings of ratio 2 where the ratio would be smaller (appendix E.2).
+        Fewer rings, of ratio 2, if the ratio would be smaller (appendix E.2).
     matching
         ``blossom`` as in the paper, or ``assignment`` of senders to receivers.
     paths
@@ -288,7 +288,7 @@ def topology_finder(
 
 
 def clear_caches() -> None:
-    """Forget designs and matchings; a benchmark times their construction."""
+    """Clear the cached designs and matchings, for benchmarks that time their construction."""
     topology_finder.cache_clear()
     _matched.cache_clear()
 

@@ -1,9 +1,9 @@
 r"""Compiled inner loops of the search over circuits: options of servers, bounds of one wiring, enumeration, exchanges.
 
-A wiring is its numbers of circuits, ``count (n,n)``. Byte-hops bound its maximum load Lambda from below, for any
-lengths l >= 0 of the circuits (any-lengths bound, LP duality):
+A wiring is given by its numbers of circuits, ``count (n,n)``. Byte-hops bound its maximum load Lambda from below, for
+any lengths l >= 0 of the circuits (any-lengths bound, LP duality):
 
-    Lambda sum_ij count_ij l_ij >= sum_st D_st dist_l(s,t) + sum_g S_g sum_{v of g} (least dist_l to another of g),
+    Lambda sum_ij count_ij l_ij >= sum_st D_st dist_l(s,t) + sum_g S_g sum_{v of g} (min dist_l to another of g),
 
 the last sum for all-reduce groups whose rings are free: a member sends S_g to some other member, whatever the order.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.digraph import F64, I64
 
-#: How an enumeration ends: nothing left; nodes of this call used up; room for survivors used up.
+#: States at the end of a call: enumeration complete; node limit of the call reached; no room for more survivors.
 DONE, PAUSED, FULL = 0, 1, 2
 #: Damping of the multiplicative-weight steps, as in the any-lengths bound of all-to-all.
 DAMPING = 0.15
@@ -36,9 +36,9 @@ MOST_RENAMINGS, MOST_PREFIXES = 5000, 200_000
 
 
 def renamings(weights: list[F64], first: int = 0) -> I64:
-    """Permutations that leave all these matrices as they are, the identity first, at most :data:`MOST_RENAMINGS`.
+    """Permutations under which all these matrices are invariant, the identity first, at most :data:`MOST_RENAMINGS`.
 
-    Only those that map the ``first`` servers to each other.
+    Only permutations that map the ``first`` servers to each other are returned.
     """
     n = len(weights[0])
     sums = np.stack([np.sort(w, axis=k) if k == 1 else np.sort(w, axis=k).T for w in weights for k in (0, 1)], axis=2)
@@ -68,7 +68,7 @@ def renamings(weights: list[F64], first: int = 0) -> I64:
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Circuits out of one server: numbers to every other server, the same as bits, and their total."""
+    """Possible circuits out of one server: numbers to every server, the servers reached as bits, and totals."""
 
     counts: I64
     masks: I64
@@ -123,15 +123,15 @@ class Options:
 
 @njit(cache=True)
 def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:
-    """Bounds of a wiring's least maximum load by multiplicative weights: below (by lengths), above (by routes).
+    """Bounds on a wiring's minimum maximum load by multiplicative weights: below (by lengths), above (by routes).
 
     Parameters
     ----------
     count, demand
         Circuits and bytes, ``(n, n)``.
     member, transfer
-        Whether a server is in a group, ``(G, n)``, and the group's bytes a hop, ``(G,)``. With groups there is no
-        bound from above: it is infinite.
+        Whether a server is in a group, ``(G, n)``, and the group's bytes per hop, ``(G,)``. With groups the upper bound
+        is infinite.
     steps
         Most steps.
     target, worst
@@ -139,7 +139,7 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
 
     Returns
     -------
-    Lower and upper bound, ``(2,)``; infinite if some demand has no way.
+    Lower and upper bound, ``(2,)``; infinite if some demand has no path.
     """
     n = count.shape[0]
     weight, lengths, load, mean = np.zeros((n, n)), np.ones((n, n)), np.zeros((n, n)), np.zeros((n, n))
@@ -205,28 +205,28 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
 def beyond(
     reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, most: float, least: F64
 ) -> bool:  # fmt: skip
-    """Least bytes that go further than h hops in any completion of a wiring that is decided in part.
+    """Raise ``least`` to lower bounds on the bytes that go beyond h hops in any completion of a partial wiring.
 
-    From every source layers of servers: those that decided circuits name, and as many more as the layer before has
-    undecided ports. The others are not reached; of those that some completion reaches, the ones with most bytes are
-    taken to be among the unnamed. With everything turned round the same holds from every target.
+    Layers from every source contain the servers that decided circuits reach, and as many others as the previous layer
+    has undecided ports. These others are assumed to be, of the servers that some completion reaches, those with the
+    most bytes. Reversed, the same holds from every target.
 
     Parameters
     ----------
     reach, may
-        Servers that each is known to have a circuit to, and may have one to, as bits, ``(n,)``.
+        Servers to which each server has, and may get, a circuit, as bits, ``(n,)``.
     spare
-        Ports of each that are undecided, ``(n,)``.
+        Undecided ports of each server, ``(n,)``.
     demand, ranked
-        Bytes, ``(n, n)``; targets of every server by falling bytes, ``(n, n)``.
+        Bytes, ``(n, n)``; targets of every server by decreasing bytes, ``(n, n)``.
     most
-        Ends once there are so many byte-hops.
+        Ends once there are this many byte-hops.
     least
         Entry h becomes the larger of itself and the bytes that go further than h hops, ``(n,)``.
 
     Returns
     -------
-    Whether all demand may have a way, of less than ``most`` byte-hops.
+    Whether all demand may have paths with fewer than ``most`` byte-hops.
     """
     n = demand.shape[0]
     full = (1 << n) - 1
@@ -288,31 +288,31 @@ def enumerate_wirings(
     ranked_back: I64, constant: float, degree: int, most: int, deficits: bool, member: I64, transfer: F64, steps: int,
     target: float, tax: bool, nodes: int, wirings: I64, values: F64, tally: I64,
 ) -> int:  # fmt: skip
-    """Every wiring by the circuits out of one server after the other, as far as bounds do not rule it out.
+    """Enumerate wirings server by server, pruned by bounds.
 
     Parameters
     ----------
     options, masks, size
-        Circuits out of a server: numbers to each, ``(O, n)``; the same as bits, and how many, ``(O,)``.
+        Circuits out of a server: numbers to each, ``(O, n)``; the servers reached as bits, and totals, ``(O,)``.
     first
-        Servers below it are wired already, by ``index``.
+        Servers with smaller numbers are already wired, as given by ``index``.
     index
-        Option of every server, ``(n,)``; from ``first`` on -1 at the beginning; the state between two calls.
+        Option of every server, ``(n,)``; initially -1 from ``first`` on; keeps the state between two calls.
     demand, ranked, turned, ranked_back
-        Bytes and targets by falling bytes, ``(n, n)``; both of the transposed.
+        Bytes and targets by decreasing bytes, ``(n, n)``; the same for the transposed demand.
     constant
-        Bytes that go at least one hop besides.
+        Additional bytes that take at least one hop.
     degree, most, deficits
         Ports; most circuits of a pair; whether servers may have free ports (only where no circuit can be added).
     member, transfer, steps
         As for :func:`length_bounds`.
     target
-        What counts as ruled out: maximum load, or byte-hops if ``tax``.
+        Maximum load, or byte-hops if ``tax``, from which a wiring is ruled out.
     nodes
         Most nodes of this call.
-    kept, values, tally
-        Survivors, options of every server, ``(room, n)``, and their lower bounds, ``(room,)``; counters: survivors,
-        nodes, whole wirings, those ruled out by lengths alone, ``(4,)``.
+    wirings, values, tally
+        Survivors as options of every server, ``(room, n)``, and their lower bounds, ``(room,)``; counters: survivors,
+        nodes, complete wirings, those ruled out by lengths alone, ``(4,)``.
     """
     n = demand.shape[0]
     entering = np.zeros(n, np.int64)
@@ -326,7 +326,7 @@ def enumerate_wirings(
             entering[t] += options[index[i], t]
         reach[i] = masks[index[i]]
     i = first
-    while i < n and index[i] >= 0:  # resumed: the last server of the path moves on, those before it stay
+    while i < n and index[i] >= 0:  # resumed: the last wired server gets its next option, those before it stay
         for t in range(n):
             entering[t] += options[index[i], t]
         reach[i] = masks[index[i]]
@@ -418,7 +418,7 @@ def enumerate_wirings(
                 bound = least_load(count, demand, lengths, target)[0]
             if bound >= target:
                 tally[3] += 1
-                if transfer.size == 0 and bound < np.inf:  # the next wiring is often alike
+                if transfer.size == 0 and bound < np.inf:  # the next wiring is often similar
                     with_distances(count, lengths)
                     kept[:] = lengths
                 continue
@@ -442,7 +442,7 @@ def circuits_of(count: I64) -> int:
 
 @njit(cache=True)
 def exchange_cost(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
-    """What exchanges compare: byte-hops, or the maximum load by weights (with groups, its lower bound)."""
+    """Cost of a wiring in exchanges: byte-hops, or the maximum load by weights (with groups, its lower bound)."""
     if tax:
         return length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0] * circuits_of(count)
     bounds = length_bounds(count, demand, member, transfer, steps, np.inf, worst)
@@ -454,14 +454,14 @@ def exchange(
     tail: I64, head: I64, most: int, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, moves: int,
     heat: float, cool: float, seed: int,
 ) -> float:  # fmt: skip
-    """Simulated annealing over 2-exchanges: two circuits change their heads. ``head`` becomes the best found.
+    """Simulated annealing by 2-exchanges, which swap the heads of two circuits; ``head`` becomes the best found.
 
     Parameters
     ----------
     tail, head
         Circuits, ``(m,)`` each.
     moves, heat, cool
-        Exchanges tried; temperature at the beginning and the end, relative to the value.
+        Number of exchanges; first and last temperature, relative to the value.
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     n, m = demand.shape[0], tail.size

@@ -366,7 +366,7 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     for written in (file, paths):
         other = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written)])
         assert isinstance(other.exception, BadFile)
-        assert "demand=uniform is asked for" in str(other.exception)
+        assert "demand=uniform was requested" in str(other.exception)
         checked = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted, "--json"])
         assert checked.exit_code == 0, checked.output
         assert json.loads(checked.output)["verified"]
@@ -381,7 +381,7 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     for written in (file, paths):
         changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted])
         assert isinstance(changed.exception, BadFile)
-        assert "is asked for" in str(changed.exception)  # the same name, other contents
+        assert "was requested" in str(changed.exception)  # the same name, other contents
     result = instance_bounds("ring:5", NAME, {"demand": f"file:{demand}"})
     assert all(row["value"] >= solved(data_of("ring:5", matrix))[0] * (1 - 1e-7) for row in result)
 

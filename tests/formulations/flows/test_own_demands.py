@@ -520,7 +520,7 @@ def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_deman
     result = oc.check("alltoall.link-mcf", f"file:{net}", file, {"demand": f"file:{traffic}"})
     assert result["verified"]
     assert oc.check("alltoall.link-mcf", topology, file, {"demand": FRAME})["verified"]
-    with pytest.raises(BadInput, match="is asked for"):
+    with pytest.raises(BadInput, match="was requested"):
         oc.check("alltoall.link-mcf", topology, file, {"demand": {**PAIRS, ("c", "a"): 1.0}})
 
 

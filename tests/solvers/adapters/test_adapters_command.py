@@ -189,7 +189,7 @@ def test_a_stopped_solve_leaves_no_process(tmp_path):
 
 
 def test_options_need_a_template():
-    with pytest.raises(BadOption, match="takes no options"):
+    with pytest.raises(BadOption, match="accepts no options"):
         solve_isolated(form(), "highs-command", SolveRequest(options={"presolve": "off"}))
 
 
