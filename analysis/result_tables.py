@@ -61,7 +61,7 @@ class Scale:
             return cls(None, rate)
         size = parse_size(shard, "shard")
         if not model.shards:
-            msg = f"shard: {model.name} has no shards, its sizes are those of the instance; leave it out"
+            msg = f"shard: {model.name} has no shards, its sizes are those of the instance; omit it"
             raise BadInput(msg)
         if rate is None:
             spec = label(instance.spec, 60)
@@ -71,7 +71,7 @@ class Scale:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of one shard over a capacity of 1 [s]."""
+        """Time to send one shard over a link of capacity 1 [s]."""
         return None if self.shard is None or self.rate is None else 8.0 * self.shard / self.rate
 
     def converted(self, unit: str) -> tuple[str, float] | None:
@@ -147,7 +147,7 @@ def _picked(labels: Any, index: NDArray[np.int64]) -> NDArray[Any]:
 
 # Schedules -----------------------------------------------------------------------------------------------------
 
-#: Most characters of a name.
+#: Maximum length of a name.
 _WIDTH = 100
 
 
@@ -165,7 +165,7 @@ class Schedule:
     result
         The result whose routes it uses.
     chunks
-        Chunks per shard that were asked for, see :meth:`Result.schedule`.
+        Requested chunks per shard, see :meth:`Result.schedule`.
     links
         The transfers, as :class:`opticoll.formulations.schedules.link_schedule.LinkSchedule`.
     """
@@ -226,7 +226,7 @@ class Schedule:
         Raises
         ------
         BadInput
-            For another ending, unknown options, or a file that cannot be written.
+            For another suffix, unknown options, or a file that cannot be written.
         """
         return _saved(path, self.result, self.chunks, options)
 
@@ -250,7 +250,7 @@ class Moves:
     result
         The solution; the trees attain its time, but are not taken from it.
     chunks
-        Chunks per shard as asked for, None by default; at most the largest of them are used.
+        Requested chunks per shard, None by default; at most the largest number is used.
     made
         The moves, as :mod:`opticoll.formulations.schedules.collective_steps` defines them.
     """
@@ -372,7 +372,7 @@ class Rounds:
         Raises
         ------
         BadInput
-            For another ending, or a file that cannot be written.
+            For another suffix, or a file that cannot be written.
         """
         from opticoll.analysis.solution_files import ScheduleRequest, refuse_rounds, write_schedule
 

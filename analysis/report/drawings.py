@@ -73,7 +73,7 @@ class ReportFigure:
 
     @property
     def inline(self) -> Markup:
-        """The figure as an SVG element; its texts are escaped."""
+        """The figure as an SVG element; its text is escaped."""
         return Markup(inline(self.drawing, self.name, self.title, self.caption))
 
 
@@ -97,7 +97,7 @@ def times(findings: Findings) -> dict[str, ReportFigure]:
     made = {}
     for name, rows in findings.results.groupby("formulation"):
         caption = (
-            f"Solver's time in seconds by size, logarithmic axes; lower is faster. {counted(len(rows), 'run')} by "
+            f"Solve time in seconds by size, logarithmic axes; lower is faster. {counted(len(rows), 'run')} by "
             f"{counted(rows['method'].nunique(), 'method')}."
         )
         made[str(name)] = ReportFigure.of(
@@ -150,7 +150,7 @@ _COMPUTED: dict[str, Future[ReportFigure]] = {}
 
 
 def start_computed() -> None:
-    """Start to draw the figures that are computed without runs, in a process of their own beside this one."""
+    """Start drawing the figures that are computed without runs, in a separate process."""
     names = [figure.name for figure in paper_figures() if figure.study is None and _undone(figure.name)]
     if not names:
         return
@@ -193,10 +193,10 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "figure"
 
 
-#: Most runs with details on the page. With more than :data:`columns.MOST_ROWS`, the JSON text of the records, which is
-#: most of the bytes, is left out.
+#: Maximum number of runs with details on the page. With more than :data:`report.MOST_ROWS`, the JSON text of the
+#: records, which is most of the bytes, is omitted.
 MOST_RECORDS = 5000
-#: Most instances listed with a claim; the CSV file has all.
+#: Maximum number of instances listed with a claim; the CSV file has all.
 MOST_INSTANCES = 6
 #: Colour class of every verdict, and words that are clear without the colour.
 VERDICTS = {
@@ -281,7 +281,7 @@ class Environment(NamedTuple):
 
 
 class Details(NamedTuple):
-    """One record; ``text`` is its JSON, None if left out."""
+    """One record; ``text`` is its JSON, None if omitted."""
 
     id: str
     heading: str

@@ -417,7 +417,7 @@ def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
         (["n=16", "degree=4", "--rack", "4"], "go together"),
         (["n=16", "degree=4", "--rack", "16", "--uplinks", "2"], "are inconsistent"),
         (["n=70", "degree=4", "--rack", "10", "--uplinks", "3"], "up to 64 nodes"),
-        (["n=16", "degree=4", "--rack", "4", "--uplinks", "3", "--compare"], "leave out --compare"),
+        (["n=16", "degree=4", "--rack", "4", "--uplinks", "3", "--compare"], "omit --compare"),
     ],
 )
 def test_invalid_racks_are_refused(words, message, capsys):

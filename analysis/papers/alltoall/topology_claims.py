@@ -208,7 +208,7 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
     return Measurement(
         measured, verdict_if(not wrong),
         tuple(f"sp-expander:n={n},d={scope['d']},seed=1..{count}" for n, count in scope["graphs of N nodes"].items()),
-        "Throughput over that of GenKautz of the same size, least and largest; 'similar' is read as within 10 %. The "
+        "Throughput over that of GenKautz of the same size, smallest and largest; 'similar' is read as within 10 %. The "
         "paper leaves ties, the order of pairs and nodes with too few links open.",
         count=len(ratios), violations=sum(ratio < near for ratio in ratios), tightness=spread(ratios),
         witness=f"N={wrong[0]}" if wrong else None,
@@ -216,10 +216,10 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
 
 
 def formed_degrees(n: int, d: int, seed: int, *, by_source: bool) -> np.ndarray:
-    """Degrees of the links that Appendix E's heuristic lays down, out of and into every vertex, shape ``(2, n)``.
+    """Out- and in-degrees of the links that Appendix E's heuristic forms, shape ``(2, n)``.
 
-    Every pair is routed on a shortest path; its links get 1 longer; a vertex with d links out (in) gives up its others.
-    Pairs without a path are left out. ``by_source`` routes all pairs of a source before the next.
+    Every pair is routed on a shortest path; its links become longer by 1; a vertex with d out- (in-) links gets no more.
+    Pairs without a path are omitted. ``by_source`` routes all pairs of a source before the next.
     """
     random, small = np.random.default_rng(seed), 1 / (2 * n)
     weight = np.full((n, n), small)
@@ -297,7 +297,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
 
 
 def _host(laboratory: Laboratory) -> Measurement:
-    """Figure 13: hosts through which all traffic passes, as section 3.2.3 says, and hosts with only their own."""
+    """Figure 13: hosts through which all traffic passes, as section 3.2.3 says, and hosts that carry only their own traffic."""
     scope = laboratory.scope
     torus, expanders, forwarded = scope["torus"], scope["expanders"], scope["B with forwarding hosts"]
     printed, close = PrintedNumber(scope["printed"], about=True), 1 + float(scope["equally well: within"])
@@ -334,7 +334,7 @@ def _host(laboratory: Laboratory) -> Measurement:
 
 
 def distinct(topologies: Iterable[Topology]) -> list[Topology]:
-    """One digraph of every class of isomorphic ones, the first of each.
+    """One digraph per isomorphism class, the first of each.
 
     Digraphs with the same distances from and to their vertices are compared exactly.
     """
@@ -396,7 +396,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
 
 
 def least_cut(topology: Topology, *, balanced: bool) -> float:
-    """The least c(S) / (|S| |V - S|) over all S, or over those of half the vertices."""
+    """The minimum of c(S) / (|S| |V - S|) over all S, or over those with half the vertices."""
     n = topology.n
     sizes = [n // 2, n - n // 2] if balanced else range(1, n)
     least = float("inf")

@@ -366,7 +366,7 @@ def _call_times(spec: str) -> tuple[list[I64], list[float]]:
 
 
 def _co_scheduling(laboratory: Laboratory) -> Measurement:
-    """Time saved by independent sets over one call after the other; calls that all conflict cannot save any."""
+    """Time saved by independent sets over calls in sequence; if all calls conflict, none is saved."""
     specs = {name: laboratory.scope[name] for name in ("models", "random calls")}
     choices = []
     for words, each in specs.items():

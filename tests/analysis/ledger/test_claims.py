@@ -446,7 +446,7 @@ def test_an_interruption_keeps_what_was_measured(ledger_of, store, capfd):
                                      ["--explain", "--json"]])  # fmt: skip
 def test_options_that_exclude_each_other(options, capfd):
     assert main(["claims", *options]) == 2
-    assert "exclude each other" in capfd.readouterr().err
+    assert "mutually exclusive" in capfd.readouterr().err
 
 
 def test_going_on_measures_what_is_missing(ledger_of, store, capfd):

@@ -338,8 +338,8 @@ def test_a_long_store_is_cut_and_says_so(store, tmp_path, monkeypatch):
     assert "The first 2 of 7 rows" in words
     output = [one["id"] for one in page.all("details") if str(one.get("id")).startswith("record-")]
     assert len(output) == 7, "every run keeps its details, for the figures that link to it"
-    assert "Whole record" not in words
-    assert "7 runs; whole records: opticoll results" in words
+    assert "Complete record" not in words
+    assert "7 runs; complete records: opticoll results" in words
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -490,7 +490,7 @@ def test_claims_without_any_run(tmp_path):
 
 
 def test_a_store_without_claims_says_how_to_measure_them(source):
-    assert f"None of {len(claims())} claims has been measured into this store" in source
+    assert f"None of the {len(claims())} claims has a measurement in this store" in source
 
 
 def test_findings_can_be_handed_over(store, tmp_path):
