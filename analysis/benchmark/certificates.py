@@ -56,9 +56,9 @@ class Certified:
 
     ``value`` is the optimum as a fraction, None for the given ``reason``. ``file`` is the certificate in
     :data:`FOLDER`, None if it is too large to ship; ``sha256`` and ``bytes`` are its hash and size.
-    ``instance_hash`` identifies the instance. ``solve_s``, ``exact_s``, ``write_s`` and ``check_s`` are seconds of the usual solve, of the exact
-    step, and of writing and checking the certificate, on the machine that ran :func:`fill`. A combinatorial certificate
-    has no ``derivations`` and no ``exact_s``.
+    ``instance_hash`` identifies the instance. ``solve_s``, ``exact_s``, ``write_s`` and ``check_s`` are seconds of the
+    usual solve, of the exact step, and of writing and checking the certificate, on the machine that ran :func:`fill`.
+    A combinatorial certificate has no ``derivations`` and no ``exact_s``.
     """
 
     instance_hash: str

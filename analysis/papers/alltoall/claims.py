@@ -432,8 +432,8 @@ CLAIMS: tuple[Claim, ...] = (
                               "torus:4x4", "ring:8", "path:4", "petersen", "genkautz:n=8,d=2", "genkautz:n=12,d=3",
                               "genkautz:n=16,d=4", "random-regular:n=12,d=3,seed=1"],
                  "steps beyond the diameter": 3}, weight=1,
-          procedure="Starting from the diameter, we increase the number of steps until the schedule takes no longer than "
-                    "the optimal flow without steps."),
+          procedure="Starting from the diameter, we increase the number of steps until the schedule takes no longer "
+                    "than the optimal flow without steps."),
     Claim("alltoall.steps-by-source", PAPER, "section 3.1.3, (15)-(20)",
           "The time-stepped LP can be decomposed by source as the link MCF", "equal optima", "1e-6", _steps_by_source,
           scope={"networks": ["path:3", "path:4", "path:5", "ring:4", "ring:5", "star:4", "genkautz:n=6,d=2",

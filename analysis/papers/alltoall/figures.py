@@ -444,8 +444,8 @@ def curve(
 
     Returns
     -------
-    One row per number of steps: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``, and ``over_fluid``, T_steps
-    over the optimum T of ``alltoall.master``.
+    One row per number of steps: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``,
+    and ``over_fluid``, T_steps over the optimum T of ``alltoall.master``.
     """
     from opticoll.solvers.runner import solve
     from opticoll.solvers.task import Task

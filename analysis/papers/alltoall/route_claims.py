@@ -175,7 +175,7 @@ def dimension_loads(shape: tuple[int, ...]) -> tuple[float, list[float]]:
     """The largest arc load of dimension-ordered routes, ties split evenly, and that of every dimension."""
     n, loads = int(np.prod(shape)), []
     for k in shape:
-        # n / k pairs go from x to x + j on every ring of this dimension: earlier dimensions are done, later ones are not.
+        # n / k pairs go from x to x + j on every ring of this dimension: earlier dimensions are done, later ones not.
         ring = np.zeros((2, k))
         for x in range(k):
             for j in range(1, k):

@@ -208,8 +208,8 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
     return Measurement(
         measured, verdict_if(not wrong),
         tuple(f"sp-expander:n={n},d={scope['d']},seed=1..{count}" for n, count in scope["graphs of N nodes"].items()),
-        "Throughput over that of GenKautz of the same size, smallest and largest; 'similar' is read as within 10 %. The "
-        "paper leaves ties, the order of pairs and nodes with too few links open.",
+        "Throughput over that of GenKautz of the same size, smallest and largest; 'similar' is read as within 10 %. "
+        "The paper leaves ties, the order of pairs and nodes with too few links open.",
         count=len(ratios), violations=sum(ratio < near for ratio in ratios), tightness=spread(ratios),
         witness=f"N={wrong[0]}" if wrong else None,
     )  # fmt: skip
@@ -218,7 +218,7 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
 def formed_degrees(n: int, d: int, seed: int, *, by_source: bool) -> np.ndarray:
     """Out- and in-degrees of the links that Appendix E's heuristic forms, shape ``(2, n)``.
 
-    Every pair is routed on a shortest path; its links become longer by 1; a vertex with d out- (in-) links gets no more.
+    Every pair is routed on a shortest path; its links become longer by 1; a vertex with d out- (in-)links gets no more.
     Pairs without a path are omitted. ``by_source`` routes all pairs of a source before the next.
     """
     random, small = np.random.default_rng(seed), 1 / (2 * n)
@@ -297,7 +297,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
 
 
 def _host(laboratory: Laboratory) -> Measurement:
-    """Figure 13: hosts through which all traffic passes, as section 3.2.3 says, and hosts that carry only their own traffic."""
+    """Figure 13: hosts through which all traffic passes, as section 3.2.3 says, and hosts that send only their own."""
     scope = laboratory.scope
     torus, expanders, forwarded = scope["torus"], scope["expanders"], scope["B with forwarding hosts"]
     printed, close = PrintedNumber(scope["printed"], about=True), 1 + float(scope["equally well: within"])

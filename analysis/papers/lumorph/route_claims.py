@@ -4,8 +4,8 @@ The authors' figures count the circuits on an edge in both directions together a
 Algorithm 1 counts the circuits of one wavelength. The paper does not say how GPUs are numbered: by rows, or by 2x2
 squares as in section 3.2; nor which shapes the grids have.
 
-The points drawn in the figures are compared with ours: equal, bounded, or unknown. Every digitised point of figures 5, 6,
-7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
+The points drawn in the figures are compared with ours: equal, bounded, or unknown. Every digitised point of figures 5,
+6, 7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
 
     5, 6   routes of least overlap: the optimum, straight routes that attain a cut; random routes: at least the optimum
     7, 8b  the closed form as plotted, see :func:`opticoll.formulations.lumorph.formula`; 8b is LUMORPH-2
@@ -311,8 +311,8 @@ def _route_times(laboratory: Laboratory) -> Measurement:
                                f"{'proven' if proven else 'not proven'} in {took:.0f} s"))  # fmt: skip
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), instances=(spec,),
-        reason="The text agrees with figure 3. Other programs and machines take other times: our heuristic is a different "
-               "algorithm, and HiGHS was stopped after 30 s.", choices=tuple(choices),
+        reason="The text agrees with figure 3. Other programs and machines take other times: our heuristic is a "
+               "different algorithm, and HiGHS was stopped after 30 s.", choices=tuple(choices),
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ _OVER_IDEAL = "all-reduce bytes; overlap; routing"
 
 
 def fat_trees(degree: int, link: int) -> dict[str, float]:
-    """By how much TopoOpt's bandwidth exceeds that of a fat-tree of similar cost."""
+    """Factor by which TopoOpt's bandwidth exceeds that of a fat-tree of similar cost."""
     return FAT_TREES | {"equal cost by Table 2": link / equal_cost_bandwidth(degree, link, *RULE)}
 
 
