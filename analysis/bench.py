@@ -210,7 +210,7 @@ def _rests_on(row: LedgerRow, proofs: Mapping[str, str]) -> str:
     parts = []
     if row["count"] is not None:
         against = f", {row['violations']:,} against it" if row["violations"] else ""
-        parts.append(f"{row['count']:,} cases{against}")
+        parts.append(f"{row['count']:,} case{'s' * (row['count'] != 1)}{against}")
     if row["records"]:
         counts = Counter(str(proofs.get(name, "not in this store")) for name in row["records"])
         runs = len(row["records"])

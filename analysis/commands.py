@@ -120,7 +120,7 @@ def sweep(
             notify(f"sweep: {result.bound} on {case.case}: {case.message}")
     if result.interrupted:
         rest = result.classes - len(result.cases)
-        notify(f"interrupted with {rest} cases to go; run the same command again to resume")
+        notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
         return 130
     return 1 if result.errors else 0
 
@@ -382,7 +382,7 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
         present.show_summary(summary)
     if summary.interrupted:
         rest = len(summary.study.cells) - len(summary.results)
-        notify(f"interrupted with {rest} cells to go; run `opticoll study {study}` again to resume")
+        notify(f"interrupted with {rest} cell{'s' * (rest != 1)} to go; run `opticoll study {study}` again to resume")
         return 130
     return _without_answer(summary)
 

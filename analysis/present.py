@@ -430,7 +430,7 @@ def show_comparison(made: StudyComparison) -> None:
     click.echo(f"{CLOCKS[made.clock]} Means are shifted geometric means [s].")
     each = made.comparison.each
     for contestant, runs in each[each["verdict"] == "unavailable"].groupby("solver")["runs"].sum().items():
-        click.echo(f"{contestant}: {int(runs)} runs had no usable solver", err=True)
+        click.echo(f"{contestant}: {int(runs)} run{'s' * (int(runs) != 1)} had no usable solver", err=True)
     wrong = solver_metrics.wrong_answers(made.comparison.runs).rename(columns={"solver": "contestant"})
     if len(wrong):
         show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")

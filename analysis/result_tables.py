@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from opticoll.analysis.plots import label
+from opticoll.analysis.plots import counted, label
 from opticoll.analysis.present import number
 from opticoll.analysis.solution_files import writable
 from opticoll.errors import BadInput
@@ -237,7 +237,8 @@ class Schedule:
         if time is not None and seconds is not None:
             end += f" = {time * seconds:.6g} s"
         fluid = "" if schedule.fluid_time is None else f"; fluid time {number(schedule.fluid_time, 8)}"
-        size = f"{schedule.steps} steps, {len(schedule.transfers):,} transfers, {schedule.chunks} chunks per shard"
+        size = f"{counted(schedule.steps, 'step')}, {counted(len(schedule.transfers), 'transfer')}"
+        size += f", {counted(schedule.chunks, 'chunk')} per shard"
         return f"schedule of {label(schedule.topology.spec, _WIDTH)}: {size}; {end}{fluid}"
 
 
@@ -301,7 +302,8 @@ class Moves:
     def __repr__(self) -> str:
         steps, time, wrong = self.made.steps, self.time, self.check()
         end = f"invalid: {wrong}" if wrong else f"simulated T = {number(time, 8)} [{TIME}]"
-        size = f"{len(steps.steps)} steps, {steps.moves:,} moves, {steps.chunks} chunks per shard"
+        size = f"{counted(len(steps.steps), 'step')}, {counted(steps.moves, 'move')}"
+        size += f", {counted(steps.chunks, 'chunk')} per shard"
         where = label(self.result.record.instance, _WIDTH)
         return f"schedule of {where}: {size}; {end}; fluid time {number(self.made.fluid_time, 8)}"
 
@@ -383,4 +385,5 @@ class Rounds:
     def __repr__(self) -> str:
         own = self.rounds
         where = label(self.result.record.instance, _WIDTH)
-        return f"schedule of {where}: {own.rounds} rounds, {own.circuits:,} circuits, {own.transfers:,} transfers"
+        sizes = (own.rounds, "round"), (own.circuits, "circuit"), (own.transfers, "transfer")
+        return f"schedule of {where}: {', '.join(counted(*size) for size in sizes)}"

@@ -126,6 +126,11 @@ def label(text: object, most: int = 34) -> str:
     return f"{plain[:head]}…{plain[-(most - 1 - head) :]}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def series(number: int) -> tuple[str, str]:
     """Colour and marker of a series; pairs repeat only after all have been used."""
     return PALETTE[number % len(PALETTE)], MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]

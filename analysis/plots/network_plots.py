@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots import GRID, INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
+from opticoll.analysis.plots import GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, new_figure, style
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 
@@ -422,7 +422,7 @@ def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto",
             _draw_circuits(axes, instance, place, schedule, indices, lambda w: scale(norm(w)))
             _draw_vertices(axes, instance, place, diameter)
             _finish(axes)
-            axes.set_title(f"round {number + 1}: {indices.size} circuits", loc="left", fontsize=9)
+            axes.set_title(f"round {number + 1}: {counted(indices.size, 'circuit')}", loc="left", fontsize=9)
         cut = f", first {panels} of {schedule.rounds} rounds" if schedule.rounds > panels else ""
         _head(figure, f"{title}{cut}", across * wide + 0.9)
         bar = figure.colorbar(ScalarMappable(norm, scale), ax=figure.axes, shrink=0.8, pad=0.02)

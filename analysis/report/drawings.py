@@ -18,7 +18,7 @@ from markupsafe import Markup
 from opticoll.analysis import report
 from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.papers import figures as paper_figures
-from opticoll.analysis.plots import drawing, inline, png, store_plots
+from opticoll.analysis.plots import counted, drawing, inline, png, store_plots
 from opticoll.analysis.report import PROOFS, Column, Row, Table, missing, table, written
 from opticoll.analysis.report.findings import PAPER_NAMES, machine
 from opticoll.solvers.executor import LocalProcesses
@@ -82,7 +82,7 @@ def bounds_by_formulation(findings: Findings) -> dict[str, ReportFigure]:
     made = {}
     for name, rows in findings.bounds.groupby("formulation"):
         if rows["ratio"].notna().any():
-            counts = f"{rows['instance'].nunique()} instances, {rows['bound'].nunique()} bounds"
+            counts = f"{counted(rows['instance'].nunique(), 'instance')}, {counted(rows['bound'].nunique(), 'bound')}"
             made[str(name)] = ReportFigure.of(
                 f"bounds-{slug(str(name))}", f"Optimum over bounds, {name}",
                 f"Horizontal axis: optimum divided by each bound ({counts}). Further right is tighter; the table below "
@@ -181,11 +181,6 @@ def _undone(name: str) -> bool:
 def _computed(name: str) -> ReportFigure:
     figure = next(one for one in paper_figures() if one.name == name)
     return replace(_drawn(figure, figure.select(pd.DataFrame())), figure=None)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where needed."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def slug(name: str) -> str:

@@ -294,7 +294,7 @@ def show(findings: Findings, console: Console | None = None) -> None:
             screen.print(_table(f"{name}: optimum ÷ bound", group, bounds, values=False))
     failed = findings.failures
     if len(failed):
-        screen.print(f"{len(failed)} cells without a verified value:", markup=False)
+        screen.print(f"{len(failed)} cell{'s' * (len(failed) != 1)} without a verified value:", markup=False)
     for row in failed.head(MOST_ROWS).to_dict("records"):
         line = f"  {row['instance']}  {row['formulation']}  {row['method']}: {written(row['termination'], 'text')}"
         why = "" if missing(row["message"]) or not row["message"] else f" ({row['message']})"

@@ -565,7 +565,7 @@ def test_an_empty_store_keeps_nothing(ledger_of, store, capfd):
     assert main(["claims", "--cached", "--json", "--store", str(store.root)]) == 0
     out, err = capfd.readouterr()
     assert json.loads(out) == []
-    assert "1 of 1 claims have not been measured" in err
+    assert "1 of 1 claims have no measurement" in err
 
 
 def test_records_of_a_row_are_in_the_store(ledger_of, store):
