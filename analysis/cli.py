@@ -245,9 +245,9 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
 
     FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
     INSTANCE: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. INSTANCE and --set
-    define the problem; a file for other parameters is refused. A bound is recomputed from the duals, else ignored.
-    A certificate is checked: .vipr or .vipr.gz must state the exact matrix of FORMULATION on INSTANCE, .proof.json or
-    .proof.json.gz its data.
+    define the problem; a file for other parameters is refused. A bound is recomputed from the duals or ignored.
+    A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE, a .proof.json or
+    .proof.json.gz certificate its data; the proof is checked.
     A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a .sol file of HiGHS,
     SCIP, Gurobi, CBC or MIPLIB.
     """
@@ -279,12 +279,10 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
 @cli.command()
 @FORMULATION
 @INSTANCE
-@click.option("--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp")
 @click.option(
-    "--form",
-    metavar="pyomo|cvxpy",
-    help="Modelling layer (default: the first one of the formulation).",
+    "--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp", help="File to write."
 )
+@click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer (default: the first one of the formulation).")
 @SET
 def export(formulation: str, instance: str, path: Path, form: str | None, settings: tuple[str, ...]) -> int:
     """Write the model as an MPS or LP file.

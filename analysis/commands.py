@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     help="Instances with {braces}, or a population.",
 )
 @click.option("--on", default="objective", show_default=True, metavar="objective|T|METRIC", help="What is bounded.")
-@click.option("--sense", type=click.Choice(["lower", "upper"]), help="Sense of the bound (default: a relaxation's).")
+@click.option(
+    "--sense", type=click.Choice(["lower", "upper"]), help="Sense of the bound (default: that of a relaxation)."
+)
 @METHOD
 @SET
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of each case [s].")
@@ -62,7 +64,9 @@ if TYPE_CHECKING:
 @click.option("--keep-copies", is_flag=True, help="Also solve isomorphic copies.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of cases to run at a time, in local processes.")
 @click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cases.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write cases as table, JSON and plots.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a table, JSON and plots of the cases."
+)
 @STORE
 @JSON
 def sweep(
@@ -267,8 +271,8 @@ def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json
 def schema(command: tuple[str, ...]) -> int:
     """Print the JSON Schema of what a command prints with --json.
 
-    COMMAND is solve, check, study, compare, results, bounds, claims, describe, sweep, list, or `list KIND`. Without it,
-    print one object with all schemas.
+    COMMAND is solve, check, study, compare, results, bounds, claims, describe, sweep, iteration, list, or `list KIND`.
+    Without it, print one object with all schemas.
     """
     from opticoll.analysis import json_outputs, present
 
