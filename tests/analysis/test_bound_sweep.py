@@ -158,7 +158,7 @@ def test_functions_of_the_data_and_errors_are_rows(bounds, capsys):
         (["--bound", "{file}:always"], "fails on every case, first on ring:4: AttributeError"),
         (["--bound", "moore", "--on", "X"], "--on X: a bound on a metric is a function"),
         (["--bound", "{file}:distance", "--on", "X", "--sense", "lower"], "--on X: no such metric; known: F, "),
-        (["--bound", "moore", "--on", "T", "--sense", "upper"], "are lower bounds; leave --sense out"),
+        (["--bound", "moore", "--on", "T", "--sense", "upper"], "are lower bounds; omit --sense"),
         (["--bound", "moore", "--over", "ring:{5..4}"], "is not a valid range"),
         (["--bound", "moore", "--over", "servers:n=4,degree=1"], "servers:n=4,degree=1"),
         (["--bound", "moore", "--method", "hihgs"], "did you mean 'highs'?"),

@@ -437,7 +437,7 @@ def test_an_interruption_keeps_what_was_measured(ledger_of, store, capfd):
     assert main(["claims", "--cached", "--json", "--store", str(store.root)]) == 0
     out, err = capfd.readouterr()
     assert [row["id"] for row in json.loads(out)] == ["paper.one"]
-    assert "2 of 3 claims have not been measured" in err
+    assert "2 of 3 claims have no measurement" in err
 
 
 @pytest.mark.parametrize("options", [["--cached", "--no-store"], ["--store", "x", "--no-store"],

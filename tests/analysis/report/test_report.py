@@ -459,7 +459,7 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed, tmp_path):
     assert len(ids) == len(set(ids))
     assert {a["href"][1:] for a in page.all("a") if "href" in a} <= set(ids)
     unmeasured = len(claims()) - 4
-    assert f"{unmeasured} more claims have not been measured" in words
+    assert f"{unmeasured} more claims have no measurement" in words
 
 
 def test_claims_are_drawn_and_tabled(claimed, tmp_path):
