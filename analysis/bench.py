@@ -160,7 +160,7 @@ def results_table(store: Store) -> str:
             f"{heading}{escaped(row['claim'].rstrip('.'))} ({escaped(row['where'])})",
             escaped(_measured(row)),
             _VERDICTS[Verdict(row["verdict"])],
-            _rests_on(row, proofs),
+            _evidence(row, proofs),
             f"`{name}`",
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -205,7 +205,7 @@ def _measured(row: LedgerRow) -> str:
     return f"{text}; smallest: {example}" if short else text
 
 
-def _rests_on(row: LedgerRow, proofs: Mapping[str, str]) -> str:
+def _evidence(row: LedgerRow, proofs: Mapping[str, str]) -> str:
     """Number of cases examined, and the proofs of the runs."""
     parts = []
     if row["count"] is not None:

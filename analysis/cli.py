@@ -378,17 +378,17 @@ def claims(
             raise click.UsageError(msg)
     rest = 0
     with present.diverted_stdout():
-        from opticoll.analysis import ledger as book
+        from opticoll.analysis import ledger
         from opticoll.analysis.ledger.claim import explanation
 
-        position = {claim.id: index for index, claim in enumerate(book.chosen(identifiers))}
+        position = {claim.id: index for index, claim in enumerate(ledger.chosen(identifiers))}
         wanted = len(position)
         if cached:
-            rows: list[Any] = book.kept(identifiers, store_at(store_dir))
+            rows: list[Any] = ledger.kept(identifiers, store_at(store_dir))
         else:
             store = None if no_store else writable_store(store_dir)
             rows = present.gathered(
-                _until_interrupted(book.ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
+                _until_interrupted(ledger.ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
             rows.sort(key=lambda row: position[row["id"]])
         rest = wanted - len(rows)

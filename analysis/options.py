@@ -25,7 +25,7 @@ def complete_formulations(context: click.Context, parameter: click.Parameter, st
     """Names of formulations."""
     from opticoll.formulations import formulations
 
-    return _beginning(formulations(), start)
+    return _starting_with(formulations(), start)
 
 
 def complete_instances(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -36,7 +36,7 @@ def complete_instances(context: click.Context, parameter: click.Parameter, start
     examples = {name: family.example for name, family in FAMILIES.items()}
     if parameter.name == "over":
         examples |= {name: population.example for name, population in POPULATIONS.items()}
-    return _beginning(examples.values() if ":" in start else examples, start)
+    return _starting_with(examples.values() if ":" in start else examples, start)
 
 
 def complete_methods(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -50,7 +50,7 @@ def complete_methods(context: click.Context, parameter: click.Parameter, start: 
         methods = list(methods_for(formulation(_formulation_of(context))))
     except BadInput:
         methods = list(MODULES)
-    return _beginning(["auto", *methods, *adapters()], start)
+    return _starting_with(["auto", *methods, *adapters()], start)
 
 
 def complete_settings(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -62,28 +62,28 @@ def complete_settings(context: click.Context, parameter: click.Parameter, start:
         known = formulation(_formulation_of(context)).parameters
     except BadInput:
         return []
-    return _beginning([f"{p.name}={value}" for p in known for value in p.choices or ("",)], start)
+    return _starting_with([f"{p.name}={value}" for p in known for value in p.choices or ("",)], start)
 
 
 def complete_studies(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Names of studies, and TOML files."""
     from opticoll.analysis.study.study_file import studies
 
-    return _beginning([*studies(), *map(str, Path().glob("*.toml"))], start)
+    return _starting_with([*studies(), *map(str, Path().glob("*.toml"))], start)
 
 
 def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Identifiers of claims."""
     from opticoll.analysis.ledger import claims
 
-    return _beginning(claims(), start)
+    return _starting_with(claims(), start)
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Every name that ``describe`` knows."""
     from opticoll.analysis.catalog import names
 
-    return _beginning({row["name"] for row in names()}, start)
+    return _starting_with({row["name"] for row in names()}, start)
 
 
 def _formulation_of(context: click.Context) -> str:
@@ -91,7 +91,7 @@ def _formulation_of(context: click.Context) -> str:
     return str(context.params.get("formulation") or next(iter(context.args), ""))
 
 
-def _beginning(names: Iterable[str], start: str) -> list[str]:
+def _starting_with(names: Iterable[str], start: str) -> list[str]:
     return sorted(name for name in names if name.startswith(start))
 
 

@@ -216,13 +216,13 @@ def show_written(kind: str, written: Mapping[str, object]) -> None:
     if "target" in facts:
         lines["target"] = f"{facts['target']}, {facts['channels']} channels"
         lines["elements"] = f"the number per peer must be a multiple of {facts['multiple_of']}"
-        lines |= _accepted(facts)
+        lines |= _runtime_fits(facts)
         if facts["target"] in facts.get("exceeds", {}):
             lines["instead"] = "fewer --chunks or --instances, another --target, or a schedule in .json, without limits"
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
 
 
-def _accepted(facts: Mapping[str, Any]) -> dict[str, str]:
+def _runtime_fits(facts: Mapping[str, Any]) -> dict[str, str]:
     """The runtimes that accept a program, and for what the others refuse it."""
     fits = ", ".join(facts.get("fits_runtime", ())) or "no runtime"
     return {"fits": fits, **{f"not for {name}": excess for name, excess in facts.get("exceeds", {}).items()}}
@@ -239,7 +239,7 @@ def show_executed(result: Mapping[str, object]) -> None:
         above = 0.0 if abs(over) <= ROUND_OFF else 100 * over
         lines["T bound"] = f"{number(metrics['T_bound'], 8)}   (for any schedule; this one is {above:.3g} % above)"
     if "fits_runtime" in metrics:
-        lines |= _accepted(metrics)
+        lines |= _runtime_fits(metrics)
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
 
 

@@ -94,7 +94,7 @@ def write_tables(runs: pd.DataFrame, folder: Path = FOLDER) -> list[Path]:
     known = {(row["method"], row["solver_version"]) for row in rows}
     known |= {(row["method"], row["solver_version"]) for path in folder.glob("*.csv") for row in _read(path)}
     for row in rows:
-        row["solver_version"] = _whole_version(row["method"], row["solver_version"], known)
+        row["solver_version"] = _full_version(row["method"], row["solver_version"], known)
         version = re.sub(r"[^A-Za-z0-9.+]+", "-", row["solver_version"] or "unknown").strip("-")
         path = folder / f"{row['method']}-{version}.csv"
         if path not in tables:
@@ -110,7 +110,7 @@ def write_tables(runs: pd.DataFrame, folder: Path = FOLDER) -> list[Path]:
     return sorted(tables)
 
 
-def _whole_version(method: str, version: str, known: set[tuple[str, str]]) -> str:
+def _full_version(method: str, version: str, known: set[tuple[str, str]]) -> str:
     """The version of a solver with its package; a run that was killed states only the package's version."""
     whole = [other for name, other in known if name == method and other.endswith(f" {version})")]
     return whole[0] if version and len(whole) == 1 else version

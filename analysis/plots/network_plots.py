@@ -256,7 +256,7 @@ def _figure(drawn: Topology, place: F64, shown: F64 | None, top: float, text: st
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    scale = LinearSegmentedColormap.from_list("load", _plasma())
+    scale = LinearSegmentedColormap.from_list("load", _colour_ramp())
     span = np.ptp(place, axis=0) + 1.5
     size = float(np.clip(4.6 + drawn.n / 20.0, 5.0, 8.5))
     ratio = float(np.clip(span[1] / span[0], 0.35, 1.1))
@@ -274,7 +274,7 @@ def _figure(drawn: Topology, place: F64, shown: F64 | None, top: float, text: st
             bar.set_label(text)
             bar.outline.set_visible(False)
         _finish(axes)
-        _head(figure, title, size + 0.8)
+        _set_title(figure, title, size + 0.8)
     return figure
 
 
@@ -284,7 +284,7 @@ def _finish(axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def _head(figure: Figure, title: str, width: float) -> None:
+def _set_title(figure: Figure, title: str, width: float) -> None:
     """Put the title over the whole figure, with every line cut to the figure's width [inches]."""
     lines = [label(line, int(width * 14)) for line in title.split("\n")]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5)
@@ -300,7 +300,7 @@ def _diameter(place: F64, points: float) -> float:
     return float(np.clip(0.42 * points * float(near.min()), 3.5, 18.0))
 
 
-def _plasma() -> list[tuple[float, float, float, float]]:
+def _colour_ramp() -> list[tuple[float, float, float, float]]:
     """Colours from violet to orange, all visible on both dark and light pages."""
     import matplotlib as mpl
 
@@ -406,7 +406,7 @@ def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto",
 
     place, panels = positions(instance, layout), min(max(schedule.rounds, 1), _MOST_PANELS)
     count = int(schedule.circuit_wavelength.max(initial=0)) + 1
-    scale = LinearSegmentedColormap.from_list("wavelength", _plasma(), N=max(count, 2))
+    scale = LinearSegmentedColormap.from_list("wavelength", _colour_ramp(), N=max(count, 2))
     norm = BoundaryNorm(np.arange(count + 1) - 0.5, max(count, 2))
     across = min(panels, 4 if panels > 4 else panels)
     down = -(-panels // across)
@@ -424,7 +424,7 @@ def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto",
             _finish(axes)
             axes.set_title(f"round {number + 1}: {counted(indices.size, 'circuit')}", loc="left", fontsize=9)
         cut = f", first {panels} of {schedule.rounds} rounds" if schedule.rounds > panels else ""
-        _head(figure, f"{title}{cut}", across * wide + 0.9)
+        _set_title(figure, f"{title}{cut}", across * wide + 0.9)
         bar = figure.colorbar(ScalarMappable(norm, scale), ax=figure.axes, shrink=0.8, pad=0.02)
         bar.set_label("wavelength [number]")
         bar.set_ticks(np.unique(np.linspace(0, count - 1, min(count, 9)).astype(int)).tolist())

@@ -191,13 +191,13 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
             colour, marker = series(number)
             mine = visible & (results["method"] == name)
             for kind, look in _TIME_LOOKS.items():
-                these = _apart(sizes, seconds, mine & (kinds == kind))
+                these = _thinned(sizes, seconds, mine & (kinds == kind))
                 if these.any():
                     axes.plot(
                         sizes[these], seconds[these], linestyle="none", color=colour,
                         **{"marker": marker, "markersize": 6, **look},
                     )  # fmt: skip
-            stopped = _apart(sizes, seconds, mine & (kinds == "limit"))
+            stopped = _thinned(sizes, seconds, mine & (kinds == "limit"))
             if stopped.any():
                 above = offset_copy(axes.transData, figure, y=6.5, units="points")
                 axes.plot(
@@ -220,7 +220,7 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
 MOST_MARKS, CLOSE = 1000, 0.01
 
 
-def _apart(x: pd.Series[float], y: pd.Series[float], chosen: pd.Series[bool]) -> pd.Series[bool]:
+def _thinned(x: pd.Series[float], y: pd.Series[float], chosen: pd.Series[bool]) -> pd.Series[bool]:
     """Thin out positive points to one per cell of a logarithmic grid; the extremes of y are kept."""
     if int(chosen.sum()) <= MOST_MARKS:
         return chosen
@@ -411,7 +411,7 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
                     selected["seconds_run"].clip(lower=1e-3), selected["residual"].clip(lower=1e-16), linestyle="none",
                     marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 24),
                 )  # fmt: skip
-        _classes(axes)
+        _draw_accuracies(axes)
         log_axes(axes)
     return figure
 
@@ -438,7 +438,7 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     return figure
 
 
-def _classes(axes: Axes) -> None:
+def _draw_accuracies(axes: Axes) -> None:
     from opticoll.analysis.benchmark.solver_metrics import ACCURACIES
 
     for accuracy in ACCURACIES:

@@ -151,7 +151,7 @@ _COMPUTED: dict[str, Future[ReportFigure]] = {}
 
 def start_computed() -> None:
     """Start drawing the figures that are computed without runs, in a separate process."""
-    names = [figure.name for figure in paper_figures() if figure.study is None and _undone(figure.name)]
+    names = [figure.name for figure in paper_figures() if figure.study is None and _must_draw(figure.name)]
     if not names:
         return
     _COMPUTED.update({name: Future() for name in names})
@@ -173,7 +173,7 @@ def start_computed() -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def _undone(name: str) -> bool:
+def _must_draw(name: str) -> bool:
     """Whether a figure was never started, or failed."""
     return name not in _COMPUTED or (_COMPUTED[name].done() and _COMPUTED[name].exception() is not None)
 
@@ -380,7 +380,7 @@ def environment(findings: Findings) -> Environment:
     current = machine()
     solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
     versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
-    facts = _known(
+    facts = _known_facts(
         Fact("report written on", current["platform"]), Fact("cores", current["cpus"]),
         Fact("memory [GiB]", current["memory_gib"]), Fact("Python", current["python"]),
         Fact("opticoll", current["opticoll"]), Fact("commit", current["git_commit"]),
@@ -417,7 +417,7 @@ def records(shown: Mapping[str, Row]) -> list[Details]:
 def _details(record: Row, *, whole: bool) -> Details:
     solver, times = record.get("solver") or {}, record.get("time") or {}
     requested, place = record.get("requested") or {}, record.get("environment") or {}
-    facts = _known(
+    facts = _known_facts(
         Fact("key", record.get("key"), code=True),
         Fact("record", record.get("id"), code=True),
         Fact("instance hash", record.get("instance_hash"), code=True),
@@ -444,7 +444,7 @@ def _details(record: Row, *, whole: bool) -> Details:
     return Details(str(record.get("id")), f"{problem}: {written(record.get('proof'), 'text')}", facts, text)
 
 
-def _known(*facts: Fact) -> list[Fact]:
+def _known_facts(*facts: Fact) -> list[Fact]:
     return [fact for fact in facts if not missing(fact.value) and fact.value not in ("", {}, [])]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from opticoll.analysis import ledger as journal
+from opticoll.analysis import ledger
 from opticoll.analysis.ledger import claims
 from opticoll.analysis.report import Kind, missing, written
 from opticoll.analysis.store.schema import environment
@@ -103,7 +103,7 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     results, runs = _completed(latest), int(counted["runs"].iloc[0])
     bounds, missing = _bounds(results, budget_s)
     known = claims()
-    measured = tuple(journal.latest(store, known))
+    measured = tuple(ledger.latest(store, known))
     done = {row["id"] for row in measured}
     unmeasured = tuple(name for name in known if name not in done)
     return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured)

@@ -146,7 +146,7 @@ def compared(
     parts = {"linear": each[each["linear"].astype(bool)], "integer": each[~each["linear"].astype(bool)]}
     parts = {name: part for name, part in parts.items() if (part["verdict"] != "unavailable").any()}
     linear = rows[rows["linear"].astype(bool)]
-    shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if _partial(part)}
+    shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if _incomplete(part)}
     profiled = parts | {name: part for name, part in shared.items() if not part.empty}
     return Comparison(
         runs, each,
@@ -159,7 +159,7 @@ def compared(
     )  # fmt: skip
 
 
-def _partial(part: pd.DataFrame) -> list[str]:
+def _incomplete(part: pd.DataFrame) -> list[str]:
     """Solvers that ran on some problems, but not on all."""
     ran = set(part.loc[part["verdict"] != "unavailable", "solver"])
     return sorted(ran - set(solver_metrics.attempted_all(part)))
@@ -192,7 +192,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
             continue
         part = comparison.each[comparison.each["linear"].astype(bool) == (name == "linear")]
         count = part["problem"].nunique()
-        absent = _partial(part)
+        absent = _incomplete(part)
         note = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
         if name in comparison.profiles:
             made.append(

@@ -205,7 +205,7 @@ _DUAL = "dual."
 LARGE_BYTES = 1 << 26
 
 
-def _takes_entries(folder: Path) -> bool:
+def _allows_new_entries(folder: Path) -> bool:
     """Whether a subfolder can be created in a folder; true if only disk space is lacking."""
     try:
         Path(tempfile.mkdtemp(prefix=".tmp-", dir=folder)).rmdir()
@@ -238,13 +238,13 @@ class Store:
         Raises
         ------
         BadInput
-            If the folder, or the one in which it would be created, is not a folder or may not be written.
+            If the folder, or the one in which it would be created, is not a writable folder.
         """
         folder = self.root
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent
-        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _takes_entries(folder):
-            why = "may not be written" if folder.is_dir() else "is not a folder"
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _allows_new_entries(folder):
+            why = "is not writable" if folder.is_dir() else "is not a folder"
             msg = f"store {self.root}: {folder} {why}; choose another with --store DIR or OPTICOLL_STORE"
             raise BadInput(msg)
 

@@ -110,11 +110,11 @@ def attempt(cell: Cell) -> Attempt:
     """Run a cell on any machine, without a store."""
     started = datetime.now(UTC)
     adopt(cell.solver)
-    run = _keyed(cell, _solve(cell))
+    run = _with_cell_key(cell, _solve(cell))
     return Attempt(_without_plan(run), environment(), started, datetime.now(UTC))
 
 
-def _keyed(cell: Cell, run: Run) -> Run:
+def _with_cell_key(cell: Cell, run: Run) -> Run:
     """The run under the cell's key; a failed run if it solved something other than the key identifies."""
     solved = run.record.key
     if solved is not None:
@@ -314,11 +314,11 @@ def run_study(
         (_work if elsewhere else _work_and_record)(executor, jobs, finish)
     except KeyboardInterrupt:
         summary.interrupted = True
-    _refuse_vanished(summary, store)
+    _check_records_kept(summary, store)
     return summary
 
 
-def _refuse_vanished(summary: Summary, store: Store) -> None:
+def _check_records_kept(summary: Summary, store: Store) -> None:
     """Refuse to count cells as done whose records have been removed in the meantime."""
     stored = {name.partition(".")[0] for name in store.names()}
     gone = [key for key, result in summary.results.items() if result.status == "done" and key not in stored]

@@ -142,14 +142,14 @@ def draw(table: pd.DataFrame) -> Figure:
                               transform=axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
             log_axes(axes)
             _widen(axes)
-            for x, y, text, colour in _apart(ends):
+            for x, y, text, colour in _moved_apart(ends):
                 axes.annotate(text, (x, y), (6, 0), textcoords="offset points", color=colour, fontsize=8.5, va="center")
             axes.set_title(title, loc="left", color=INK)
         for axes in grid[1]:
             axes.set_xlabel("ranks N")
         for axes in grid[:, 0]:
             axes.set_ylabel("seconds")
-        handles += [*lines.values(), *_signs(set(table["state"]))]
+        handles += [*lines.values(), *_state_marks(set(table["state"]))]
     return figure
 
 
@@ -163,7 +163,7 @@ def _widen(axes: Axes) -> None:
     axes.set_ylim(middle / half, middle * half)
 
 
-def _signs(states: set[str]) -> list[Any]:
+def _state_marks(states: set[str]) -> list[Any]:
     """Legend entries of points that are not measurements."""
     from matplotlib.lines import Line2D
 
@@ -174,7 +174,7 @@ def _signs(states: set[str]) -> list[Any]:
     return [Line2D([], [], color=MUTED, linestyle="none", **signs[state]) for state in signs if state in states]
 
 
-def _apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float, str, str]]:
+def _moved_apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float, str, str]]:
     """Move overlapping labels apart vertically."""
     placed: list[tuple[float, float, str, str]] = []
     for x, y, text, colour in sorted(ends, key=lambda end: end[1]):

@@ -155,7 +155,7 @@ def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
 # rings and trees ------------------------------------------------------------------------------------------------
 
 
-def _around(axes: Axes, links: list[tuple[int, int]], colour: str, name: str) -> None:
+def _draw_circle(axes: Axes, links: list[tuple[int, int]], colour: str, name: str) -> None:
     angle = np.pi / 2 - 2 * np.pi * np.arange(SERVERS) / SERVERS
     x, y = np.cos(angle), np.sin(angle)
     arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 0.9, "shrinkA": 7, "shrinkB": 7}
@@ -198,7 +198,7 @@ def _links(rows: pd.DataFrame) -> Figure:
         grid = np.atleast_2d(figure.subplots(-(-len(groups) // 3), 3)).ravel()
         for number, (axes, (name, group)) in enumerate(zip(grid, groups, strict=True)):
             ends = list(zip(group["source"].tolist(), group["target"].tolist(), strict=True))
-            _around(axes, ends, series(number % 3)[0], str(name))
+            _draw_circle(axes, ends, series(number % 3)[0], str(name))
     return figure
 
 
@@ -235,7 +235,7 @@ def _finder(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.6, 3.6) as (figure, _):
         left, right = figure.subplots(1, 2)
         ends = list(zip(circuits["source"].tolist(), circuits["target"].tolist(), strict=True))
-        _around(left, ends, series(0)[0], "circuits")
+        _draw_circle(left, ends, series(0)[0], "circuits")
         heat(figure, {"traffic": matrix}, [right], (4e9,))
     return figure
 
