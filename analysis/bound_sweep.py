@@ -62,7 +62,7 @@ class Case(Fields, frozen=True, kw_only=True):
 
     ``case`` is a spec; ``copies`` counts the instances of the class. ``lower`` and ``upper`` enclose the optimum.
     ``optimum`` and ``ratio`` (bound / optimum) are None unless the optimum is proven; ``optimum_exact`` is a fraction
-    where it was asked for and proven.
+    if it was requested and proven.
     """
 
     case: str

@@ -310,7 +310,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
 
 
 class CertificateFile(TypedDict):
-    """What :func:`write_certificate` has written, and the seconds that it took."""
+    """The file that :func:`write_certificate` has written, its claim and size, and the times [s]."""
 
     file: str
     claim: str

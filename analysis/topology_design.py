@@ -51,7 +51,7 @@ class TopologyDesign:
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
-    size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if it was asked for, and
+    size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if requested, and
     ``failed_link`` the ends of that link. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
     """
 

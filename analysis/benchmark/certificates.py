@@ -203,7 +203,7 @@ def fill(
 
 
 def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | None:
-    """Why the shipped certificate of a problem does not prove its fraction; None if it does, or is not shipped."""
+    """Reason why a problem's shipped certificate does not prove its fraction; None if it does, or is not shipped."""
     from opticoll.solvers.solution import check
 
     if entry.file is None:

@@ -239,7 +239,7 @@ _TIME_LOOKS: dict[str, Any] = {
 
 
 def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
-    """What every run's time means: ``proven``, ``limit``, ``unproven`` or ``failed``."""
+    """Kind of every run, which determines its mark: ``proven``, ``limit``, ``unproven`` or ``failed``."""
     proven = results["proof"].isin(PROVEN) & results["verified"].fillna(value=False).astype(bool)
     kinds = results["termination"].astype("object").map(lambda _: "failed")
     ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))

@@ -267,7 +267,7 @@ def _dense_path(weight: np.ndarray, s: int, t: int) -> list[tuple[int, int]]:
 
 
 def _regular(laboratory: Laboratory) -> Measurement:
-    """Degrees of the links laid down by the heuristic as printed, without our completion."""
+    """Degrees of the links formed by the heuristic as printed, without our completion."""
     scope = laboratory.scope
     sweeps = {"source by source": Sweep(), "all pairs at random": Sweep()}
     for n in scope["N"]:
@@ -289,7 +289,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide((*choices, rule)),
         tuple(f"N={n}" for n in scope["N"]),
-        "Links laid down when all pairs are routed. No vertex gets more than d, but the last vertices with free links "
+        "Links formed when all pairs are routed. No vertex gets more than d, but the last vertices with free links "
         "may have only themselves or neighbours left, so some have fewer. The paper says that it tested a few "
         "sizes. Ratio: mean degree over d.", count=len(ratios), violations=len(wrong), tightness=spread(ratios),
         witness=min(wrong)[1] if wrong else None, choices=(*choices, rule),
@@ -487,7 +487,7 @@ CLAIMS: tuple[Claim, ...] = (
           "The heuristic for shortest-path expanders constructs a d-regular graph",
           "d links in and out", measure=_regular,
           scope={"N": [12, 16, 24], "d": [3, 4], "random orders": 8},
-          procedure="We lay down the links of all shortest paths as printed and count the links of every vertex."),
+          procedure="We form the links of all shortest paths as printed and count the links of every vertex."),
     Claim("alltoall.host-bottleneck", PAPER, "appendix B, figure 13; section 3.2.3, figure 3",
           "Expanders of degree 4 are faster than the 10x10 torus until the host bandwidth falls to around 1.3 link "
           "bandwidths; below, their advantage is erased and the torus performs equally well", 1.3,

@@ -263,7 +263,7 @@ def random_loads(n: int, steps: Sequence[int], seed: int) -> np.ndarray:
 
 
 def _below(loads: Sequence[float] | np.ndarray) -> float:
-    """By how much the smallest load is below the largest [%]."""
+    """Relative difference of the smallest load from the largest [%]."""
     values = np.asarray(loads)
     return 100 * float(1 - values.min() / values.max())
 

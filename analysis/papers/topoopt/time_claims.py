@@ -371,7 +371,7 @@ def _mitigates(laboratory: Laboratory) -> Measurement:
 
 
 def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> Callable[[Laboratory], Measurement]:
-    """How much faster an iteration is with the larger degree."""
+    """Measure how much faster an iteration is with the larger degree."""
 
     def measure(laboratory: Laboratory) -> Measurement:
         (few, many), links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
