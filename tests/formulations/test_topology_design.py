@@ -232,7 +232,7 @@ def test_design_answers_from_the_table_or_by_search(capsys):
         (["n=9", "degree=3"], "is odd"),
         (["n=x", "degree=2"], "whole numbers"),
         (["n=4"], "whole numbers"),
-        (["n=5000", "degree=4"], "more than the 4096"),
+        (["n=5000", "degree=4"], "exceeds the limit of 4096"),
         (["n=4096", "degree=5", "--time-limit", "5"], "of which 14.3 s to verify T; set --time-limit 30"),
     ],
 )
