@@ -8,7 +8,7 @@ if every cell of its studies has a run in the store, since part of a study could
 ``python -m opticoll.analysis.bench`` runs the studies behind the plots (stored cells are skipped), the claims and every
 timing table, stores the results, and writes each block of the documents between its markers as soon as it is complete.
 Arguments restrict this to studies, ``claims`` or timing tables by name. ``--from-store`` writes the documents from
-stored results alone. A block without data stays as it is; stderr then says what is missing and which command computes
+stored results alone. A block without data is unchanged; stderr then names what is missing and the command that computes
 it, and the exit status is 1.
 
 A timing table states whether its figures are medians or single runs; ratios are within one run of this program. The
@@ -123,9 +123,9 @@ _VERDICTS = {
     Verdict.SELF_CONTRADICTED: "≠ contradicted by the paper itself",
     Verdict.NOT_TESTABLE: "– not testable here",
 }
-#: A mapping of more numbers is summarised by its smallest and largest.
+#: A mapping with more numbers is summarised by its smallest and largest.
 _FEW = 4
-#: Longer counterexamples are left out; `opticoll claims` shows them.
+#: Longer counterexamples are omitted; `opticoll claims` shows them.
 _LONG = 80
 
 
@@ -139,7 +139,7 @@ def results_table(store: Store) -> str:
     Raises
     ------
     MissingData
-        If one of these claims has not been measured into the store, or its measurement failed.
+        If one of these claims has no measurement in the store, or its measurement failed.
     """
     rows = {row["id"]: row for row in kept((), store)}
     absent = [name for name in SHOWN if name not in rows]
@@ -150,7 +150,7 @@ def results_table(store: Store) -> str:
         raise MissingData(msg)
     runs = store.sql("SELECT id, proof FROM runs")
     proofs: dict[str, str] = dict(zip(runs["id"], runs["proof"], strict=True))
-    lines = ["| the paper says | measured here | verdict | rests on | `opticoll claims …` |", "|" + "---|" * 5]
+    lines = ["| claim of the paper | our measurement | verdict | evidence | `opticoll claims …` |", "|" + "---|" * 5]
     last = ""
     for name in SHOWN:
         row = rows[name]
@@ -160,7 +160,7 @@ def results_table(store: Store) -> str:
             f"{heading}{escaped(row['claim'].rstrip('.'))} ({escaped(row['where'])})",
             escaped(_measured(row)),
             _VERDICTS[Verdict(row["verdict"])],
-            _rests_on(row, proofs),
+            _evidence(row, proofs),
             f"`{name}`",
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -194,7 +194,7 @@ def claims_pages(store: Store) -> dict[str, str]:
 def _counts(rows: list[LedgerRow]) -> str:
     """Counts of claims by verdict, as one sentence."""
     whole = len(rows) == len(claims())
-    start = "The whole ledger" if whole else f"Of the {len(claims())} claims of the ledger {len(rows)} are measured"
+    start = "The whole ledger" if whole else f"Of the {len(claims())} claims of the ledger, {len(rows)} are measured"
     return f"{start}{f', {len(rows)} claims' if whole else ''}: {counted(rows)}."
 
 
@@ -205,12 +205,12 @@ def _measured(row: LedgerRow) -> str:
     return f"{text}; smallest: {example}" if short else text
 
 
-def _rests_on(row: LedgerRow, proofs: Mapping[str, str]) -> str:
+def _evidence(row: LedgerRow, proofs: Mapping[str, str]) -> str:
     """Number of cases examined, and the proofs of the runs."""
     parts = []
     if row["count"] is not None:
         against = f", {row['violations']:,} against it" if row["violations"] else ""
-        parts.append(f"{row['count']:,} cases{against}")
+        parts.append(f"{row['count']:,} case{'s' * (row['count'] != 1)}{against}")
     if row["records"]:
         counts = Counter(str(proofs.get(name, "not in this store")) for name in row["records"])
         runs = len(row["records"])
@@ -351,8 +351,8 @@ def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
     title = "Performance profiles of solvers on linear programs"
     most = ", ".join(str(solver) for solver in ends.index[ends >= ends.max()])
     caption = (
-        f"{title}: of {count} problems {first.idxmax()} is the fastest on {first.max():.0%}; solved most, "
-        f"{ends.max():.0%}, by {most}, to recomputed residuals of {report_page.ACCURACY:g} within the time limit."
+        f"{title}: of {count} problems, {first.idxmax()} is the fastest on {first.max():.0%}; the most, "
+        f"{ends.max():.0%}, are solved by {most}, to recomputed residuals of {report_page.ACCURACY:g} within the limit."
     )
     return title, caption, store_plots.profiles(steps, comparison.solvers)
 
@@ -459,7 +459,7 @@ def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
 
 
 def write(root: Path, blocks: Mapping[str, str], known: Mapping[str, Table]) -> None:
-    """Write blocks into the documents below ``root`` that have markers for them; other blocks stay as they are.
+    """Write blocks into the documents below ``root`` that have markers for them; other blocks are unchanged.
 
     The block ``bench`` contains a block for every timing table, in their order.
     """

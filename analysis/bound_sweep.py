@@ -1,4 +1,4 @@
-r"""Tests of a bound on many instances: violations, tightness, the smallest counterexample; tables and plots of them.
+r"""Test a bound on many instances: violations, tightness, the smallest counterexample, tables and plots.
 
 Every case is one instance. A run of the formulation gives an interval [lower, upper] that contains its optimum: one end
 is the value of a verified solution, the other a certified bound. A claimed bound b is compared with it:
@@ -11,7 +11,7 @@ proven, and the case is undecided if not. The tightness of a bound is b / optimu
 
 Isomorphic topologies count as one case (:func:`opticoll.instances.symmetry.isomorphism_classes`) where the formulation
 states that its optimum is the same for them (``label_invariant``) and the bound has the same value. The runs are cells
-of a study: they are recorded in the store, and a sweep that is started again only runs what has no answer yet. Bounds
+of a study: they are recorded in the store, and a repeated sweep runs only what has no answer yet. Bounds
 are evaluated again each time, before anything is solved; cases to which the bound does not apply are not solved.
 """
 
@@ -62,7 +62,7 @@ class Case(Fields, frozen=True, kw_only=True):
 
     ``case`` is a spec; ``copies`` counts the instances of the class. ``lower`` and ``upper`` enclose the optimum.
     ``optimum`` and ``ratio`` (bound / optimum) are None unless the optimum is proven; ``optimum_exact`` is a fraction
-    where it was asked for and proven.
+    if it was requested and proven.
     """
 
     case: str
@@ -272,10 +272,10 @@ def sweep(
     tol
         Relative gap at which an optimum counts as proven, and relative tolerance of the comparison.
     exact
-        Solve every case in rational arithmetic too: a counterexample then has its optimum as a fraction.
+        Also solve every case in rational arithmetic: a counterexample then has its optimum as a fraction.
     keep_copies
-        Solve isomorphic copies too. Always the case where their optima may differ: with a demand, with paths that are
-        chosen by number, on a metric, and for formulations that do not state ``label_invariant``.
+        Solve isomorphic copies too. They are always solved if their optima may differ: with a demand, with paths chosen
+        by number, for a metric, and for formulations that do not state ``label_invariant``.
     store
         A store or its folder; by default ``$OPTICOLL_STORE``, or ``results``.
     jobs, dask
@@ -284,7 +284,7 @@ def sweep(
     Returns
     -------
     SweepResult
-        Also after Ctrl-C: finished cases stay recorded, and the same call resumes.
+        Returned after Ctrl-C as well: finished cases stay recorded, and the same call resumes.
 
     Raises
     ------
@@ -368,7 +368,7 @@ def _quantity(model: Formulation, on: str, sense: Sense | None, *, named: bool) 
     else:
         return _Quantity(on, sense, metric=True)
     if named and result.sense != natural:
-        msg = f"--sense {sense}: the bounds of {model.name} are {natural} bounds; leave --sense out"
+        msg = f"--sense {sense}: the bounds of {model.name} are {natural} bounds; omit --sense"
         raise BadInput(msg)
     return result
 
@@ -523,7 +523,7 @@ def _called(function: BoundFunction, one: _Class, data: tuple[Any, ...]) -> floa
 
 
 def _one_line(error: Exception) -> str:
-    """An error of the user's code with its place."""
+    """An error of the user's code with its location."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

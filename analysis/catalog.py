@@ -34,7 +34,7 @@ class InstanceRow(TypedDict):
 
 
 class NamedRow(TypedDict):
-    """What every list has: the name."""
+    """The field that the rows of every list share: the name."""
 
     name: str
 
@@ -124,7 +124,7 @@ def instances() -> list[InstanceRow]:
 
 
 def formulations() -> list[FormulationRow]:
-    """Formulations with what solves them and what ``--set`` takes."""
+    """Formulations, the forms and methods that solve them, and their parameters."""
     from opticoll.formulations import formulations as registry
     from opticoll.instances.plugins import load_installed
     from opticoll.solvers.methods import methods_for
@@ -147,7 +147,7 @@ def formulations() -> list[FormulationRow]:
 
 
 def methods() -> list[MethodRow]:
-    """Methods that are more than one solver on the matrix."""
+    """Methods that do more than run one solver on the matrix."""
     from opticoll.formulations import formulations as registry
     from opticoll.instances.plugins import load_installed
     from opticoll.solvers.methods import methods as known
@@ -166,7 +166,7 @@ def methods() -> list[MethodRow]:
 
 
 def solver_table() -> pd.DataFrame:
-    """The solvers by name, as ``opticoll list solvers`` has them: algorithm, version, licence and capabilities."""
+    """The solvers by name, as ``opticoll list solvers`` prints them: algorithm, version, licence and capabilities."""
     import pandas as pd
 
     return pd.DataFrame(solvers()).set_index("name")
@@ -255,7 +255,7 @@ def _about(row: Mapping[str, object]) -> str:
 
 
 def parameter_rows(parameters: Iterable[Parameter]) -> list[SettingRow]:
-    """What ``--set`` takes."""
+    """One row per parameter that ``--set`` takes."""
     return [
         {
             "name": p.name,

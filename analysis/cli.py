@@ -100,7 +100,7 @@ def list_command(kind: str | None, as_json: bool) -> int:
 @click.option(
     "--form",
     metavar="pyomo|cvxpy",
-    help="Build the stated model in this layer; with auto, also solve it whatever its size (default: the faster one).",
+    help="Modelling layer of the stated model; with auto, also solve that model at any size (default: the faster one).",
 )
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
 @click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all processes of the solve [GiB].")
@@ -160,7 +160,7 @@ def solve(
     from opticoll.solvers.task import Task
 
     if no_store and store_dir:
-        msg = "--no-store and --store exclude each other"
+        msg = "--no-store and --store are mutually exclusive"
         raise click.UsageError(msg)
     store = None if no_store else writable_store(store_dir)
     if solution is not None:
@@ -245,9 +245,9 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
 
     FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
     INSTANCE: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. INSTANCE and --set
-    define the problem; a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
-    A certificate, .vipr or .vipr.gz, must state the exact matrix of FORMULATION on INSTANCE; its proof is checked. One
-    in .proof.json or .proof.json.gz must state its data.
+    define the problem; a file for other parameters is refused. A bound is recomputed from the duals or ignored.
+    A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE, a .proof.json or
+    .proof.json.gz certificate its data; the proof is checked.
     A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a .sol file of HiGHS,
     SCIP, Gurobi, CBC or MIPLIB.
     """
@@ -279,12 +279,10 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
 @cli.command()
 @FORMULATION
 @INSTANCE
-@click.option("--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp")
 @click.option(
-    "--form",
-    metavar="pyomo|cvxpy",
-    help="Modelling layer (default: the first one of the formulation).",
+    "--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp", help="File to write."
 )
+@click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer (default: the first one of the formulation).")
 @SET
 def export(formulation: str, instance: str, path: Path, form: str | None, settings: tuple[str, ...]) -> int:
     """Write the model as an MPS or LP file.
@@ -321,7 +319,7 @@ def bounds_command(
 ) -> int:
     """Print the analytic bounds of INSTANCE.
 
-    Braces stand for several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
+    Braces expand to several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
     """
     from opticoll.analysis import present
 
@@ -341,13 +339,13 @@ def bounds_command(
 @cli.command()
 @click.argument("identifiers", nargs=-1, metavar="[ID]...", shell_complete=complete_claims)
 @click.option("--cached", is_flag=True, help="Show the stored measurements; measure nothing.")
-@click.option("--resume", is_flag=True, help="Skip claims that this version has already measured into the store.")
+@click.option("--resume", is_flag=True, help="Skip claims that this version has already measured and stored.")
 @click.option(
     "--seed",
     default=0,
     type=click.IntRange(min=0),
     metavar="N",
-    help="Draw the N-th sample of random graphs, orders and ties; 0 (the default) is the only one stored.",
+    help="Use the N-th sample of random graphs, orders and tie-breaks; only sample 0 (the default) is stored.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of claims to measure at a time, in local processes.")
 @click.option("--no-store", is_flag=True, help="Measure everything and store nothing.")
@@ -360,8 +358,8 @@ def claims(
 ) -> int:  # fmt: skip
     """Compare the papers' numbers with measurements.
 
-    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without any, all claims are measured. Runs that
-    have an answer in the store are not repeated. Every claim is stored as soon as it is measured.
+    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without an ID, all claims are measured.
+    Runs that have an answer in the store are not repeated. Every claim is stored as soon as it is measured.
 
     Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
     Ctrl-C.
@@ -376,21 +374,21 @@ def claims(
                           ("--cached", "--resume"), ("--cached", "--seed"), ("--cached", "--jobs"),
                           ("--resume", "--seed"), ("--explain", "--json")):  # fmt: skip
         if given[first] and given[second]:
-            msg = f"{first} and {second} exclude each other"
+            msg = f"{first} and {second} are mutually exclusive"
             raise click.UsageError(msg)
     rest = 0
     with present.diverted_stdout():
-        from opticoll.analysis import ledger as book
+        from opticoll.analysis import ledger
         from opticoll.analysis.ledger.claim import explanation
 
-        position = {claim.id: index for index, claim in enumerate(book.chosen(identifiers))}
+        position = {claim.id: index for index, claim in enumerate(ledger.chosen(identifiers))}
         wanted = len(position)
         if cached:
-            rows: list[Any] = book.kept(identifiers, store_at(store_dir))
+            rows: list[Any] = ledger.kept(identifiers, store_at(store_dir))
         else:
             store = None if no_store else writable_store(store_dir)
             rows = present.gathered(
-                _until_interrupted(book.ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
+                _until_interrupted(ledger.ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
             rows.sort(key=lambda row: position[row["id"]])
         rest = wanted - len(rows)
@@ -403,7 +401,7 @@ def claims(
     elif not wanted:
         click.echo("no claims registered yet")
     if rest and cached:
-        notify(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
+        notify(f"{rest} of {wanted} claims have no measurement in this store; `opticoll claims` measures them")
     elif rest:
         notify(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
         return 130
@@ -422,13 +420,13 @@ def claims(
 def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | None, as_json: bool) -> int:
     """Print the results store as a table.
 
-    The latest runs, or what the query SQL selects from the views `runs` (every record) and `latest` (the best
+    Without SQL, print the latest runs. A query can select from the views `runs` (every record) and `latest` (the best
     record of each resume key).
     """
     from opticoll.analysis import present
 
     if as_csv and as_json:
-        msg = "--csv and --json exclude each other"
+        msg = "--csv and --json are mutually exclusive"
         raise click.UsageError(msg)
     if not 0 < time_limit <= threading.TIMEOUT_MAX:
         msg = f"--time-limit {time_limit:g}: must be a positive number of seconds"
@@ -454,7 +452,7 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
 
 @cli.command()
 @click.option("--out", type=click.Path(path_type=Path), default="report", show_default=True, metavar="DIR",
-              help="Folder of the page.")  # fmt: skip
+              help="Folder for the page.")  # fmt: skip
 @STORE
 def report(out: Path, store_dir: str | None) -> int:
     """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""
@@ -479,7 +477,7 @@ for _command in (*commands.COMMANDS, new):
 
 
 def _bounds_of(run: Run) -> list[BoundRow]:
-    """The analytic bounds of a run's formulation; none where they need more than the instance."""
+    """The analytic bounds of a run's formulation; empty if they need more than the instance."""
     from opticoll.analysis.describe import rows
     from opticoll.formulations import bounds_of
 
@@ -563,7 +561,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 #: Errors of the file system that a user can fix.
-_PLACES = {
+_FILE_ERRORS = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS,
     errno.ENOSPC, errno.EDQUOT,
 }  # fmt: skip
@@ -579,7 +577,7 @@ def _report_error(error: Exception) -> int:
     if isinstance(error, MemoryError):
         notify(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
         return 2
-    if isinstance(error, OSError) and error.errno in _PLACES:
+    if isinstance(error, OSError) and error.errno in _FILE_ERRORS:
         notify(f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder")
         return 2
     if isinstance(error, ValueError) and "null byte" in str(error):

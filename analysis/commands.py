@@ -1,4 +1,4 @@
-"""Commands beside those for models and results, and the option ``--plugin`` of every command.
+"""Commands other than those for models and results, and the option ``--plugin`` of every command.
 
 sweep, compare, describe, schema, completion, lab, and ``new``, which writes an example plug-in and its test.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.command()
 @FORMULATION
 @click.option(
-    "--bound", required=True, metavar="NAME|FILE.py:FUNCTION", help="Bound of the formulation, or your function."
+    "--bound", required=True, metavar="NAME|FILE.py:FUNCTION", help="Bound of the formulation, or a Python function."
 )
 @click.option(
     "--over",
@@ -51,18 +51,22 @@ if TYPE_CHECKING:
     help="Instances with {braces}, or a population.",
 )
 @click.option("--on", default="objective", show_default=True, metavar="objective|T|METRIC", help="What is bounded.")
-@click.option("--sense", type=click.Choice(["lower", "upper"]), help="Sense of the bound (default: of a relaxation).")
+@click.option(
+    "--sense", type=click.Choice(["lower", "upper"]), help="Sense of the bound (default: that of a relaxation)."
+)
 @METHOD
 @SET
-@click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of every case [s].")
+@click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of each case [s].")
 @click.option(
-    "--tol", type=float, default=1e-6, show_default=True, help="Relative tolerance of optimum and comparison."
+    "--tol", type=float, default=1e-6, show_default=True, help="Relative tolerance of optima and of the comparison."
 )
-@click.option("--exact", is_flag=True, help="Solve every case in rational arithmetic too.")
-@click.option("--keep-copies", is_flag=True, help="Solve isomorphic copies too.")
+@click.option("--exact", is_flag=True, help="Also solve every case in rational arithmetic.")
+@click.option("--keep-copies", is_flag=True, help="Also solve isomorphic copies.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of cases to run at a time, in local processes.")
 @click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cases.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write table, JSON and plots of the cases.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a table, JSON and plots of the cases."
+)
 @STORE
 @JSON
 def sweep(
@@ -96,7 +100,7 @@ def sweep(
     from opticoll.analysis import present
 
     if jobs is not None and dask is not None:
-        msg = "--jobs and --dask exclude each other"
+        msg = "--jobs and --dask are mutually exclusive"
         raise click.UsageError(msg)
     if out is not None:
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
@@ -120,7 +124,7 @@ def sweep(
             notify(f"sweep: {result.bound} on {case.case}: {case.message}")
     if result.interrupted:
         rest = result.classes - len(result.cases)
-        notify(f"interrupted with {rest} cases to go; run the same command again to resume")
+        notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
         return 130
     return 1 if result.errors else 0
 
@@ -131,14 +135,14 @@ def sweep(
 @click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
 @click.option("--compare", "others", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
 @click.option("--failed-links", type=click.IntRange(0, 1), default=0, show_default=True,
-              help="With 1, also the worst T after one link has failed.")  # fmt: skip
+              help="With 1, also compute the worst T after one link has failed.")  # fmt: skip
 @click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes per rack (default: no racks).")
 @click.option("--cables", type=click.IntRange(min=0), default=0, metavar="C",
               help="Maximum number of cables from one rack to another (default: any number).")  # fmt: skip
 @click.option("--uplinks", type=click.IntRange(min=0), default=0, metavar="U",
               help="Maximum number of cables from a rack to all others (default: any number).")  # fmt: skip
 @click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True,
-              help="Number of local searches per group, and of starts of link exchanges.")  # fmt: skip
+              help="Number of local searches per group, and of starts of the link exchange.")  # fmt: skip
 @click.option("--time-limit", type=float, metavar="S", help="Limit of the search and of the final solve [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
 @JSON
@@ -158,8 +162,8 @@ def design(
 ) -> int:
     """Find a topology of N nodes with D ports each that has a small all-to-all time T.
 
-    The topology comes from a table of records, or from a search among vertex-transitive topologies. T is solved and
-    verified either way, and compared with a bound that holds for every topology of the degree.
+    The topology comes from a table of records, or from a search among vertex-transitive topologies. Either way, T is
+    computed, verified and compared with a bound that holds for every topology of this degree.
 
     \b
     opticoll design n=64 degree=4
@@ -199,12 +203,12 @@ def design(
               help="Section of the TopoOpt paper that sets the sizes.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=0), default=0, help="Samples per GPU (default: those of the section).")
 @click.option("--overlap", type=click.Choice(["backward", "none"]), default="backward", show_default=True,
-              help="Communication during computing, or only after it.")  # fmt: skip
+              help="Communicate while computing (backward), or only afterwards (none).")  # fmt: skip
 @click.option("--routing", type=click.Choice(["auto", "single", "even", "k"]), default="auto", show_default=True,
               help="One shortest path, all evenly, or k paths; auto: even over switches, else single.")  # fmt: skip
 @click.option("--paths", type=click.IntRange(min=1), default=4, show_default=True, help="Paths with --routing k.")
 @click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
-@click.option("--ring-factor", type=float, help="Bytes over a hop of a ring per byte reduced (default: 2(k-1)/k).")
+@click.option("--ring-factor", type=float, help="Bytes over each hop of a ring per byte reduced (default: 2(k-1)/k).")
 @click.option("--check", is_flag=True, help="Record all rates and check the schedule.")
 @JSON
 def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
@@ -267,8 +271,8 @@ def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json
 def schema(command: tuple[str, ...]) -> int:
     """Print the JSON Schema of what a command prints with --json.
 
-    COMMAND is solve, check, study, compare, results, bounds, claims, describe, sweep, list, or `list KIND`. Without it,
-    one object with all schemas.
+    COMMAND is solve, check, study, compare, results, bounds, claims, describe, sweep, iteration, list, or `list KIND`.
+    Without it, print one object with all schemas.
     """
     from opticoll.analysis import json_outputs, present
 
@@ -300,7 +304,7 @@ def completion(shell: str) -> int:
 @click.command()
 @click.argument("study", shell_complete=complete_studies)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a page with figures and tables.")
-@click.option("--time", "clock", type=click.Choice(["solver", "solve", "total"]), help="Time to compare.")
+@click.option("--time", "clock", type=click.Choice(["solver", "solve", "total"]), help="Which time to compare.")
 @click.option("--accuracy", type=float, metavar="X", help="KKT residual (or gap) at which an LP counts as solved.")
 @SOLVERS
 @STORE
@@ -371,7 +375,7 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
     from opticoll.analysis import study as study_command
 
     if jobs is not None and dask is not None:
-        msg = "--jobs and --dask exclude each other"
+        msg = "--jobs and --dask are mutually exclusive"
         raise click.UsageError(msg)
     store = writable_store(store_dir)
     with present.diverted_stdout():
@@ -382,7 +386,7 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
         present.show_summary(summary)
     if summary.interrupted:
         rest = len(summary.study.cells) - len(summary.results)
-        notify(f"interrupted with {rest} cells to go; run `opticoll study {study}` again to resume")
+        notify(f"interrupted with {rest} cell{'s' * (rest != 1)} to go; run `opticoll study {study}` again to resume")
         return 130
     return _without_answer(summary)
 
@@ -396,7 +400,7 @@ def _without_answer(summary: Summary) -> int:
     if failed + unavailable:
         reasons = [f"{failed} failed"] if failed else []
         reasons += [f"{unavailable} without a usable solver"] if unavailable else []
-        again = "; start it again to retry them" if failed else ""
+        again = "; run the study again to retry them" if failed else ""
         notify(
             f"study {summary.study.name}: {failed + unavailable} of {cells} cells have no answer "
             f"({', '.join(reasons)}){again}"
@@ -422,7 +426,7 @@ def _load(context: click.Context, parameter: click.Parameter, places: tuple[str,
     if places or os.environ.get("OPTICOLL_PLUGINS"):
         from opticoll.instances.plugins import load_configured, load_plugin
 
-        if context.resilient_parsing:  # during completion, leave out plug-ins that fail
+        if context.resilient_parsing:  # during completion, skip plug-ins that fail
             with suppress(Exception):
                 for place in places:
                     load_plugin(place)
@@ -467,7 +471,7 @@ class Commands(click.Group):
     type=click.Path(path_type=Path),
     default=Path(),
     metavar="DIR",
-    help="Folder (default: this one).",
+    help="Folder (default: the current one).",
 )
 def new(kind: str, name: str, folder: Path) -> int:
     """Write an example plug-in of your own, and its test.
@@ -509,20 +513,20 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     words = {"name": name, "stem": stem, "dashed": "-".join(parts), "title": " ".join(parts).capitalize()}
     words["class_name"] = "".join(part.capitalize() for part in parts)
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        msg = f"new: the folder {folder} does not exist or cannot be written; make it first"
+        msg = f"new: the folder {folder} does not exist or cannot be written; create it first"
         raise BadInput(msg)
-    texts = {
+    templates = {
         folder / f"{stem}.py": _TEMPLATES / f"{kind}.txt",
         folder / f"test_{stem}.py": _TEMPLATES / f"test_{kind}.txt",
     }
-    for path in texts:
+    for path in templates:
         if path.exists():
-            msg = f"new: {path} exists already; choose another name or --dir"
+            msg = f"new: {path} already exists; choose another name or --dir"
             raise BadInput(msg)
-    for path, template in texts.items():
+    for path, template in templates.items():
         text = string.Template(template.read_text(encoding="utf-8")).substitute(words)
         path.write_text(text, encoding="utf-8")
-    return list(texts)
+    return list(templates)
 
 
 def _refuse_name(name: str) -> None:

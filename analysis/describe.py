@@ -1,4 +1,4 @@
-"""Descriptions of formulations, families, methods, solvers, studies, claims; the bounds that apply to an instance."""
+"""Descriptions of formulations, families, methods, solvers, studies and claims; bounds of an instance."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BoundRow(TypedDict):
     instance: NotRequired[str]
 
 
-#: The formulation that represents all all-to-all flows.
+#: The formulation that stands for all all-to-all flows.
 FLOW = "alltoall.master"
 
 
@@ -54,12 +54,12 @@ def bounds(
     *,
     demand: object = None,
 ) -> list[BoundRow]:
-    """Bounds on the optimum of formulation ``name`` under ``settings``; of every applicable one if None.
+    """Bounds on the optimum of formulation ``name`` under ``settings``, or of every applicable formulation if None.
 
     Bounds of plug-ins are included.
 
-    Of the all-to-all formulations None means ``alltoall.master`` alone, whose bounds the others share; a topology of no
-    particular machine, and a demand, have these only.
+    Of the all-to-all formulations, None selects ``alltoall.master`` alone, whose bounds the others share. A plain
+    topology, or a demand, has only these bounds.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ def bounds(
     name, settings
         Formulation, and its parameters.
     demand
-        The setting ``demand`` of an all-to-all formulation: text or data
+        The setting ``demand`` of an all-to-all formulation: a string or data
         (:class:`opticoll.instances.demands.DemandSpec`).
 
     Returns
     -------
-    Rows, tightest first; for several instances one after the other, each row with its ``instance``.
+    Rows, tightest first; for several instances in sequence, each row with its ``instance``.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def _row(model: Formulation, bound: Bound) -> BoundRow:
     }
 
 
-#: An example instance for each formulation, and the settings that it needs; formulations not listed take the first.
+#: An example instance for each formulation; formulations not listed use the first.
 EXAMPLES = {
     "": "hypercube:3",
     "lumorph.co-scheduling": "training:random,gpus=8,calls=6,seed=3",
@@ -173,12 +173,12 @@ EXAMPLES = {
     "topoopt.topology": "servers:n=5,degree=2,traffic=random,seed=1",
     "topology.design": "servers:n=6,degree=2,traffic=alltoall",
 }
-#: Formulations whose instances are files: commands that write one and solve it.
+#: Commands that write and solve an instance, for formulations whose instances are files.
 _COMMANDS = {
     "matrix.program": "opticoll export alltoall.master hypercube:3 --to program.mps"
     " && opticoll solve matrix.program mps:program.mps",
 }
-#: Most vertices of a topology for which schedules are named; their shortest paths are counted.
+#: Maximum number of vertices of a topology whose schedules are listed; that takes its shortest paths.
 LARGEST_CHOSEN = 1000
 #: A formulation of topologies.
 ANY = "alltoall.master"
@@ -197,7 +197,7 @@ class ParameterRow(Fields, frozen=True, kw_only=True):
     help: str = ""
 
 
-#: Largest instance on which a formulation without an estimate of its size is built for it.
+#: Maximum number of vertices for which a formulation without a size estimate is built to find its size.
 BUILT_VERTICES = 32
 
 
@@ -269,7 +269,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     if not results:
         from opticoll.analysis.catalog import names
 
-        msg = f"describe: nothing is called {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}"
+        msg = f"describe: unknown name {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}"
         raise BadInput(msg)
     if instance is None and not settings:
         return results
@@ -358,7 +358,7 @@ def _sizes(model: Formulation, spec: str, settings: Mapping[str, object], *, bui
 
 
 def _family(name: str) -> Description | None:
-    """A family, population or modifier; with a whole spec, the family with the facts of the instance."""
+    """A family, population or modifier; for a complete spec, the family with facts about the instance."""
     from opticoll.instances import Topology, parse
     from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, load_families
 

@@ -28,7 +28,7 @@ class IterationTime(Fields, frozen=True, kw_only=True):
 
     ``seconds`` is the time of the schedule, ``computing_s`` that of the busiest server's computing. ``bound_s`` is the
     largest of ``bounds`` [s], each a lower bound on every schedule over these routes. ``changes`` counts changes of
-    circuits. ``violation`` is the worst one in the recorded rates; None if they were not recorded.
+    circuits. ``violation`` is the worst violation in the recorded rates; None if they were not recorded.
     """
 
     model: str
@@ -149,12 +149,12 @@ def _simulated(
         way = "single" if routing == "auto" else routing
         if place.periodic:
             if way != "single":
-                msg = f"iteration: routing {way!r} is not available where circuits change; leave it out"
+                msg = f"iteration: routing {way!r} is not available where circuits change; omit it"
                 raise BadInput(msg)
             schedule, changes = simulate_circuits(
                 graph, place, rate, latency=latency, ring_factor=ring_factor, resolution=resolution
             )
-            # No circuits move more than a switch with all circuits of a server on one link, without latency.
+            # No circuits carry more than a switch with all circuits of a server on one link, without latency.
             return schedule, changes, Network(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even"), way
         network = designed_network(
             graph, place, rate, latency=latency, routing=way, paths=paths, ring_factor=ring_factor

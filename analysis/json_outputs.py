@@ -38,10 +38,10 @@ class SolveOutput(Record, frozen=True, kw_only=True):
 
 
 class CheckOutput(Fields, frozen=True, kw_only=True):
-    """The verdict on a solution or schedule, as ``opticoll check --json`` prints it.
+    """The verdict on a solution, schedule or certificate, as ``opticoll check --json`` prints it.
 
     ``violations`` has the worst violation of every block of constraints, ``claimed`` the objective that the file
-    states. Of a schedule, ``objective`` is its time, and ``schedule`` says where it fails; it has no ``settings``. Of a
+    states. For a schedule, ``objective`` is its time, ``schedule`` its first violation, and ``settings`` is null. For a
     certificate, ``objective_exact`` is the proven optimum as a fraction, and ``certificate`` its interval and size.
     """
 
@@ -90,7 +90,7 @@ class StudyCell(Fields, frozen=True, kw_only=True):
 
 
 class StudyOutput(Fields, frozen=True, kw_only=True):
-    """What became of a study's cells, as ``opticoll study --json`` prints it; ``skipped`` had an answer before."""
+    """The outcome of a study, as ``opticoll study --json`` prints it; ``skipped`` cells already had an answer."""
 
     study: str
     file: str
@@ -104,7 +104,7 @@ class StudyOutput(Fields, frozen=True, kw_only=True):
 
 
 class ContestantRow(Fields, frozen=True, kw_only=True):
-    """A contestant: how many of its problems ended in which way, and means over them [s]."""
+    """A contestant: the number of its problems by outcome, and mean times [s]."""
 
     contestant: str
     problems: int
@@ -149,7 +149,7 @@ class ProblemRow(Fields, frozen=True, kw_only=True):
 
 
 class ContestantRun(Fields, frozen=True, kw_only=True):
-    """A contestant on a problem, its repetitions together: medians of times, and the largest errors."""
+    """A contestant on a problem, over all repetitions: medians of times, and the largest errors."""
 
     problem: str
     contestant: str

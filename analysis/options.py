@@ -25,18 +25,18 @@ def complete_formulations(context: click.Context, parameter: click.Parameter, st
     """Names of formulations."""
     from opticoll.formulations import formulations
 
-    return _beginning(formulations(), start)
+    return _starting_with(formulations(), start)
 
 
 def complete_instances(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
-    """Families, and for ``--over`` populations; after a colon, the example of the family."""
+    """Names of families, for ``--over`` also of populations; after a colon, the family's example."""
     from opticoll.instances.spec import FAMILIES, POPULATIONS, load_families
 
     load_families()
     examples = {name: family.example for name, family in FAMILIES.items()}
     if parameter.name == "over":
         examples |= {name: population.example for name, population in POPULATIONS.items()}
-    return _beginning(examples.values() if ":" in start else examples, start)
+    return _starting_with(examples.values() if ":" in start else examples, start)
 
 
 def complete_methods(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -50,7 +50,7 @@ def complete_methods(context: click.Context, parameter: click.Parameter, start: 
         methods = list(methods_for(formulation(_formulation_of(context))))
     except BadInput:
         methods = list(MODULES)
-    return _beginning(["auto", *methods, *adapters()], start)
+    return _starting_with(["auto", *methods, *adapters()], start)
 
 
 def complete_settings(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -62,28 +62,28 @@ def complete_settings(context: click.Context, parameter: click.Parameter, start:
         known = formulation(_formulation_of(context)).parameters
     except BadInput:
         return []
-    return _beginning([f"{p.name}={value}" for p in known for value in p.choices or ("",)], start)
+    return _starting_with([f"{p.name}={value}" for p in known for value in p.choices or ("",)], start)
 
 
 def complete_studies(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Names of studies, and TOML files."""
     from opticoll.analysis.study.study_file import studies
 
-    return _beginning([*studies(), *map(str, Path().glob("*.toml"))], start)
+    return _starting_with([*studies(), *map(str, Path().glob("*.toml"))], start)
 
 
 def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Identifiers of claims."""
     from opticoll.analysis.ledger import claims
 
-    return _beginning(claims(), start)
+    return _starting_with(claims(), start)
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Every name that ``describe`` knows."""
     from opticoll.analysis.catalog import names
 
-    return _beginning({row["name"] for row in names()}, start)
+    return _starting_with({row["name"] for row in names()}, start)
 
 
 def _formulation_of(context: click.Context) -> str:
@@ -91,7 +91,7 @@ def _formulation_of(context: click.Context) -> str:
     return str(context.params.get("formulation") or next(iter(context.args), ""))
 
 
-def _beginning(names: Iterable[str], start: str) -> list[str]:
+def _starting_with(names: Iterable[str], start: str) -> list[str]:
     return sorted(name for name in names if name.startswith(start))
 
 
@@ -110,7 +110,7 @@ SET = click.option(
     help="Parameter of the model or method, or option of the solver; repeatable.",
 )
 DEMAND = click.option(
-    "--demand", metavar="TEXT|FILE", help="Demand of an all-to-all, short for --set demand=TEXT or demand=file:FILE."
+    "--demand", metavar="TEXT|FILE", help="Demand of an all-to-all; short for --set demand=TEXT or demand=file:FILE."
 )
 METHOD = click.option(
     "--method",
@@ -127,7 +127,7 @@ def _use_solver_file(context: click.Context, _: click.Parameter, path: str | Non
         return
     name = "OPTICOLL_SOLVERS"
     before = os.environ.get(name)
-    full = os.path.abspath(path)  # noqa: PTH100  links stay as they are
+    full = os.path.abspath(path)  # noqa: PTH100  symbolic links are not resolved
     os.environ[name] = full if before is None else f"{before}{os.pathsep}{full}"
 
     def restore() -> None:
@@ -152,7 +152,7 @@ INSTANCE = click.argument("instance", shell_complete=complete_instances)
 
 def _certificate_name(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     if path is not None and not path.name.lower().endswith((".vipr", ".vipr.gz", ".proof.json", ".proof.json.gz")):
-        msg = f"{path}: the name must end in .vipr or .proof.json, or in .gz after that"
+        msg = f"{path}: the name must end in .vipr or .proof.json, optionally followed by .gz"
         raise click.BadParameter(msg)
     return path
 
@@ -170,7 +170,7 @@ def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: 
 CERTIFICATE = click.option(
     "--certificate", type=click.Path(path_type=Path), callback=_certificate_name,
     metavar="FILE.vipr|FILE.proof.json",
-    help="Write the proof of the exact optimum in VIPR format (implies --exact), or a combinatorial one; .gz packs it.",
+    help="Write the proof of the exact optimum as VIPR (implies --exact), or a combinatorial one; .gz compresses it.",
 )  # fmt: skip
 PRINT_CHECKER = click.option(
     "--print-checker", type=click.Choice(["vipr", "combinatorial", "wiring"]), is_flag=False, flag_value="vipr",
@@ -219,7 +219,7 @@ _SCHEDULE = (
 
 
 def schedule_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Options of a schedule; the command takes them as ``schedule``, a request or None."""
+    """Add the options of a schedule; the command receives them as ``schedule``, a request or None."""
 
     @functools.wraps(command)
     def wrapped(**options: object) -> int:
@@ -228,7 +228,7 @@ def schedule_options(command: Callable[..., int]) -> Callable[..., int]:
         path = options.pop("schedule")
         given = {name: value for name, value in chosen.items() if value is not None}
         if path is None and given:
-            msg = f"--{next(iter(given)).replace('sizes', 'bytes')} is for a schedule; name it with --schedule FILE"
+            msg = f"--{next(iter(given)).replace('sizes', 'bytes')} is an option of --schedule; add --schedule FILE"
             raise click.UsageError(msg)
         request = None
         if path is not None:
@@ -254,19 +254,19 @@ def store_at(folder: str | None) -> Store:
 
 
 def writable_store(folder: str | None) -> Store:
-    """The results store, refused if it cannot be written."""
+    """The results store in a folder; raises an error if it cannot be written."""
     store = store_at(folder)
     store.check_writable()
     return store
 
 
 def demand_of(text: str | None) -> str | None:
-    """The value of ``--demand`` as ``--set demand=`` takes it: a file by its path alone."""
+    """The value of ``--demand`` as ``--set demand=`` expects it: the path of a file gets the prefix ``file:``."""
     return f"file:{text}" if text and Path(text).is_file() else text
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, str]:
-    """Names and values of ``--set``."""
+    """Parse the options ``--set`` into names and values."""
     settings: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -290,7 +290,7 @@ def refuse_unwritable(path: Path) -> None:
     except (OSError, ValueError):  # a name too long, or with a NUL
         possible = False
     if not possible or not os.access(path.parent, os.W_OK):
-        msg = f"{path}: cannot be written; name a file in a folder that exists and may be written"
+        msg = f"{path}: cannot be written; name a file in an existing, writable folder"
         raise click.UsageError(msg)
 
 
@@ -310,7 +310,7 @@ def write_json(path: Path, document: Any) -> None:
 
 @contextmanager
 def errors_kept(failures: list[OpticollError]) -> Iterator[None]:
-    """Collect an error of the block instead of raising it."""
+    """Collect errors of the block instead of raising them."""
     from opticoll.errors import BadFile, OpticollError
 
     try:

@@ -46,13 +46,13 @@ LISTED = {
 
 #: Loss of a schedule above which a remedy is suggested.
 LOSSY = 0.01
-#: Largest relative distance of a time from its bound that is rounding, and printed as 0.
+#: Relative distance of a time from its bound that counts as rounding and is printed as 0.
 ROUND_OFF = 1e-9
 
-#: Most cases of a sweep in its table.
+#: Maximum number of cases in the table of a sweep.
 MOST_CASES = 40
 
-#: Most runs in the table of ``opticoll results`` without an argument.
+#: Maximum number of runs in the table of ``opticoll results`` without an argument.
 MOST_RUNS = 200
 
 #: The query of ``opticoll results`` without an argument.
@@ -63,9 +63,9 @@ OVERVIEW = (
     "strftime(finished, '%Y-%m-%d %H:%M') AS finished "
     "FROM latest ORDER BY latest.finished, formulation, instance, method"
 )
-#: Columns of it that name a run, and those that are shown only where runs of one name differ in them.
-_NAMING = ["formulation", "instance", "method", "form"]
-_TELLING = ["settings", "time_limit_s", "tol", "seed", "repetition", "plugins", "solver_version", "opticoll"]
+#: Columns that identify a run, and columns shown only if runs that agree in the former differ in them.
+_IDENTIFYING = ["formulation", "instance", "method", "form"]
+_DISTINGUISHING = ["settings", "time_limit_s", "tol", "seed", "repetition", "plugins", "solver_version", "opticoll"]
 
 
 @contextlib.contextmanager
@@ -163,7 +163,7 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
     if condition and record.objective is not None:
         proof += f" {condition}"
         if (free := metrics.get("unrestricted_bound")) is not None:
-            proof += f"; without that at {'least' if record.sense == 'min' else 'most'} {free:g}"
+            proof += f"; without this restriction, at {'least' if record.sense == 'min' else 'most'} {free:g}"
     worst = max((v for v in (record.violations or {}).values() if v is not None), default=None)
     memory = record.peak_memory_mb
     lines = {
@@ -216,14 +216,14 @@ def show_written(kind: str, written: Mapping[str, object]) -> None:
         lines["loss"] += "   (other numbers of chunks may lose less: --chunks N,N,...)"
     if "target" in facts:
         lines["target"] = f"{facts['target']}, {facts['channels']} channels"
-        lines["elements"] = f"those for a peer must be a multiple of {facts['multiple_of']}"
-        lines |= _accepted(facts)
+        lines["elements"] = f"the number per peer must be a multiple of {facts['multiple_of']}"
+        lines |= _runtime_fits(facts)
         if facts["target"] in facts.get("exceeds", {}):
             lines["instead"] = "fewer --chunks or --instances, another --target, or a schedule in .json, without limits"
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
 
 
-def _accepted(facts: Mapping[str, Any]) -> dict[str, str]:
+def _runtime_fits(facts: Mapping[str, Any]) -> dict[str, str]:
     """The runtimes that accept a program, and for what the others refuse it."""
     fits = ", ".join(facts.get("fits_runtime", ())) or "no runtime"
     return {"fits": fits, **{f"not for {name}": excess for name, excess in facts.get("exceeds", {}).items()}}
@@ -238,14 +238,14 @@ def show_executed(result: Mapping[str, object]) -> None:
     if metrics.get("over_bound"):
         over = metrics["over_bound"] - 1
         above = 0.0 if abs(over) <= ROUND_OFF else 100 * over
-        lines["least T"] = f"{number(metrics['T_bound'], 8)}   (of any schedule; this one is {above:.3g} % above)"
+        lines["T bound"] = f"{number(metrics['T_bound'], 8)}   (for any schedule; this one is {above:.3g} % above)"
     if "fits_runtime" in metrics:
-        lines |= _accepted(metrics)
+        lines |= _runtime_fits(metrics)
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
 
 
 def show_fields(lines: Mapping[str, str], title: str | None) -> None:
-    """Print names and texts in two columns."""
+    """Print names and values in two columns."""
     from rich.table import Table
     from rich.text import Text
 
@@ -289,14 +289,14 @@ def show_summary(summary: Summary) -> None:
         groups.setdefault((str(cell.task.formulation), cell.task.method), []).append(outcome)
     rows = []
     for (formulation, method), results in groups.items():
-        there = [r for r in results if r is not None]
-        times = sorted(r.solve_s for r in there if r.solve_s is not None)
+        known = [r for r in results if r is not None]
+        times = sorted(r.solve_s for r in known if r.solve_s is not None)
         rows.append(
             {
                 "formulation": formulation,
                 "method": method,
                 "cells": len(results),
-                **{s: sum(r.status == s for r in there) for s in ("done", "skipped", "failed", "unavailable")},
+                **{s: sum(r.status == s for r in known) for s in ("done", "skipped", "failed", "unavailable")},
                 "median_solve_s": round(times[len(times) // 2], 4) if times else None,
             }
         )
@@ -318,7 +318,7 @@ def show_sweep(result: SweepResult) -> None:
     noted = [dict(case.items()) for case in result.cases if case.status not in {"holds", "inapplicable"}]
     if noted:
         columns = ["case", "n", "copies", "status", "bound", "optimum", "lower", "upper", "ratio", "message"]
-        show_table(noted[:MOST_CASES], columns, "cases in which the bound does not hold")
+        show_table(noted[:MOST_CASES], columns, "cases in which the bound is violated, undecided or fails")
         if len(noted) > MOST_CASES:
             click.echo(f"... {len(noted) - MOST_CASES} more; --json and --out give all")
 
@@ -371,7 +371,7 @@ def show_iteration(result: IterationTime) -> None:
         "computing": f"{1e3 * result.computing_s:.6g} ms on the busiest server",
         "bound": f"{1e3 * result.bound_s:.6g} ms   ({result.bound})",
         "traffic": f"{result.all_reduce_bytes:.4g} bytes all-reduced, {result.transfer_bytes:.4g} bytes transferred",
-        "simulated": f"{result.tasks} tasks, {result.events} events, {result.changes} changes of circuits",
+        "simulated": f"{result.tasks} tasks, {result.events} events, {result.changes} circuit changes",
     }
     if result.violation is not None:
         fields["check"] = f"worst violation {result.violation:.2g}"
@@ -394,7 +394,7 @@ def show_design(design: TopologyDesign) -> None:
         **({"racks": _racks(design)} if design.rack else {}),
         "topology": f"{design.topology}   (from the {design.source})",
         "T": f"{number(design.T)}   ({design.proof} for this topology)",
-        "least T": f"{number(design.bound)}   of any topology: {design.reason}",
+        "T bound": f"{number(design.bound)}   for any topology: {design.reason}",
         "gap": "none: best possible" if design.best_possible else f"{100 * design.gap:.2f} %",
     }
     if design.T_failed is not None and design.failed_link is not None:
@@ -408,9 +408,9 @@ def show_design(design: TopologyDesign) -> None:
 
 
 def show_overview(frame: pd.DataFrame) -> None:
-    """Print what :data:`OVERVIEW` selects, without the columns that tell no two runs apart."""
-    runs = frame.groupby(_NAMING, dropna=False)
-    alike = [name for name in _TELLING if runs[name].nunique(dropna=False).max() <= 1]
+    """Print what :data:`OVERVIEW` selects, without the columns that distinguish no two runs."""
+    runs = frame.groupby(_IDENTIFYING, dropna=False)
+    alike = [name for name in _DISTINGUISHING if runs[name].nunique(dropna=False).max() <= 1]
     rows = frame_rows(frame.drop(columns=alike))
     for row in rows:
         if isinstance(used := row.get("plugins"), dict):
@@ -431,7 +431,7 @@ def show_comparison(made: StudyComparison) -> None:
     click.echo(f"{CLOCKS[made.clock]} Means are shifted geometric means [s].")
     each = made.comparison.each
     for contestant, runs in each[each["verdict"] == "unavailable"].groupby("solver")["runs"].sum().items():
-        click.echo(f"{contestant}: {int(runs)} runs had no usable solver", err=True)
+        click.echo(f"{contestant}: {int(runs)} run{'s' * (int(runs) != 1)} had no usable solver", err=True)
     wrong = solver_metrics.wrong_answers(made.comparison.runs).rename(columns={"solver": "contestant"})
     if len(wrong):
         show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")

@@ -49,7 +49,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
     file = Path(path)
     document = solution.read_document(file)
     if document.get("format") != solution.FORMAT:
-        msg = f"{file}: is a schedule and not a solution; oc.check executes schedules"
+        msg = f"{file}: is a schedule, not a solution; oc.check executes schedules"
         raise BadFile(msg)
     stated = document.get("settings", {})
     name = document.get("formulation")
@@ -76,7 +76,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         verified=verified, objective=result.objective, bound=None if best is None else best.value, sense=model.sense,
         tol=task.tol,
     )  # fmt: skip
-    if result.needed is not None:  # whose feasibility alone is checked
+    if result.needed is not None:  # of which only the feasibility is checked
         proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
     record = Record(
         **_described(document.get("record"), file), formulation=model.name, paper=model.paper, instance=own.spec,

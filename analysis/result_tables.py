@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from opticoll.analysis.plots import label
+from opticoll.analysis.plots import counted, label
 from opticoll.analysis.present import number
 from opticoll.analysis.solution_files import writable
 from opticoll.errors import BadInput
@@ -61,7 +61,7 @@ class Scale:
             return cls(None, rate)
         size = parse_size(shard, "shard")
         if not model.shards:
-            msg = f"shard: {model.name} has no shards, its sizes are those of the instance; leave it out"
+            msg = f"shard: {model.name} has no shards, its sizes are those of the instance; omit it"
             raise BadInput(msg)
         if rate is None:
             spec = label(instance.spec, 60)
@@ -71,7 +71,7 @@ class Scale:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of one shard over a capacity of 1 [s]."""
+        """Time to send one shard over a link of capacity 1 [s]."""
         return None if self.shard is None or self.rate is None else 8.0 * self.shard / self.rate
 
     def converted(self, unit: str) -> tuple[str, float] | None:
@@ -147,7 +147,7 @@ def _picked(labels: Any, index: NDArray[np.int64]) -> NDArray[Any]:
 
 # Schedules -----------------------------------------------------------------------------------------------------
 
-#: Most characters of a name.
+#: Maximum length of a name.
 _WIDTH = 100
 
 
@@ -165,7 +165,7 @@ class Schedule:
     result
         The result whose routes it uses.
     chunks
-        Chunks per shard that were asked for, see :meth:`Result.schedule`.
+        Requested chunks per shard, see :meth:`Result.schedule`.
     links
         The transfers, as :class:`opticoll.formulations.schedules.link_schedule.LinkSchedule`.
     """
@@ -226,7 +226,7 @@ class Schedule:
         Raises
         ------
         BadInput
-            For another ending, unknown options, or a file that cannot be written.
+            For another suffix, unknown options, or a file that cannot be written.
         """
         return _saved(path, self.result, self.chunks, options)
 
@@ -237,7 +237,8 @@ class Schedule:
         if time is not None and seconds is not None:
             end += f" = {time * seconds:.6g} s"
         fluid = "" if schedule.fluid_time is None else f"; fluid time {number(schedule.fluid_time, 8)}"
-        size = f"{schedule.steps} steps, {len(schedule.transfers):,} transfers, {schedule.chunks} chunks per shard"
+        size = f"{counted(schedule.steps, 'step')}, {counted(len(schedule.transfers), 'transfer')}"
+        size += f", {counted(schedule.chunks, 'chunk')} per shard"
         return f"schedule of {label(schedule.topology.spec, _WIDTH)}: {size}; {end}{fluid}"
 
 
@@ -250,7 +251,7 @@ class Moves:
     result
         The solution; the trees attain its time, but are not taken from it.
     chunks
-        Chunks per shard as asked for, None by default; at most the largest of them are used.
+        Requested chunks per shard, None by default; at most the largest number is used.
     made
         The moves, as :mod:`opticoll.formulations.schedules.collective_steps` defines them.
     """
@@ -301,7 +302,8 @@ class Moves:
     def __repr__(self) -> str:
         steps, time, wrong = self.made.steps, self.time, self.check()
         end = f"invalid: {wrong}" if wrong else f"simulated T = {number(time, 8)} [{TIME}]"
-        size = f"{len(steps.steps)} steps, {steps.moves:,} moves, {steps.chunks} chunks per shard"
+        size = f"{counted(len(steps.steps), 'step')}, {counted(steps.moves, 'move')}"
+        size += f", {counted(steps.chunks, 'chunk')} per shard"
         where = label(self.result.record.instance, _WIDTH)
         return f"schedule of {where}: {size}; {end}; fluid time {number(self.made.fluid_time, 8)}"
 
@@ -372,7 +374,7 @@ class Rounds:
         Raises
         ------
         BadInput
-            For another ending, or a file that cannot be written.
+            For another suffix, or a file that cannot be written.
         """
         from opticoll.analysis.solution_files import ScheduleRequest, refuse_rounds, write_schedule
 
@@ -383,4 +385,5 @@ class Rounds:
     def __repr__(self) -> str:
         own = self.rounds
         where = label(self.result.record.instance, _WIDTH)
-        return f"schedule of {where}: {own.rounds} rounds, {own.circuits:,} circuits, {own.transfers:,} transfers"
+        sizes = (own.rounds, "round"), (own.circuits, "circuit"), (own.transfers, "transfer")
+        return f"schedule of {where}: {', '.join(counted(*size) for size in sizes)}"

@@ -20,7 +20,7 @@ def writable(path: str | Path) -> Path:
     Raises
     ------
     BadInput
-        Unless there is such a folder.
+        If the folder does not exist.
     """
     from pathlib import Path
 
@@ -39,7 +39,7 @@ def refuse_paths_early(path: Path, formulation: str) -> None:
     Raises
     ------
     BadInput
-        For another ending than ``.npz``, or a formulation that is not the master LP.
+        If the path does not end in ``.npz``, or the formulation is not the master LP.
     """
     from opticoll.errors import BadInput
 
@@ -47,7 +47,7 @@ def refuse_paths_early(path: Path, formulation: str) -> None:
         msg = f"--paths {path}: weighted paths are written as .npz"
         raise BadInput(msg)
     if formulation != "alltoall.master":
-        msg = f"--paths splits the flows of alltoall.master, and not of {formulation}; solve that one"
+        msg = f"--paths splits flows of alltoall.master, not of {formulation}; solve alltoall.master"
         raise BadInput(msg)
 
 
@@ -80,7 +80,7 @@ def write_paths(path: Path, run: Run) -> dict[str, Json]:
     result = weighted_paths.violations(data, weighted_paths.read(path, data))
     worst = max(result, key=lambda name: result[name])
     if result[worst] > weighted_paths.EXACT:
-        msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve to a smaller --tol"
+        msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve with a smaller --tol"
         raise BadInput(msg)
     return {"file": str(path), **paths.summary, "F": paths.F, "violation": result[worst]}
 
@@ -101,12 +101,12 @@ def schedule_request(
     sizes: str | tuple[int, int] | None = None,
     **options: Any,
 ) -> ScheduleRequest:
-    """The request with these options; text is read as on the command line.
+    """The request with these options; strings are read as on the command line.
 
     Raises
     ------
     BadInput
-        For a wrong number, size or name, or options of MSCCL XML for another file.
+        For an invalid number, size or name, or options of MSCCL XML for another file.
     """
     from opticoll.errors import BadInput
     from opticoll.formulations.schedules.lowering import XmlOptions
@@ -140,7 +140,7 @@ def schedule_request(
     return ScheduleRequest(path, numbers, XmlOptions(sizes=sizes, **options))
 
 
-#: Most chunks per shard.
+#: Maximum number of chunks per shard.
 MOST_NUMBER = 4096
 
 
@@ -191,7 +191,7 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     Raises
     ------
     BadInput
-        For a wrong ending, a formulation without routes, or a program of another demand than the uniform one.
+        For a wrong suffix, a formulation without routes, or a program for a demand that is not uniform.
     """
     import re
     from pathlib import Path
@@ -222,7 +222,7 @@ def refuse_rounds(path: Path) -> None:
     Raises
     ------
     BadInput
-        For another ending.
+        For another suffix.
     """
     from opticoll.errors import BadInput
 
@@ -268,7 +268,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     -------
     ``file``, the facts of :class:`opticoll.formulations.schedules.lowering.CutFacts`, ``simulated_time``, and
     ``delivers``: whether the simulator found every shard in its place. For a program, ``fits_runtime`` names the
-    runtimes whose limits it keeps, and ``exceeds`` says what is too large for the others. For rounds of circuits
+    runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For rounds of circuits
     only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``.
 
     Raises
@@ -310,7 +310,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
 
 
 class CertificateFile(TypedDict):
-    """What :func:`write_certificate` has written, and the seconds that it took."""
+    """The file that :func:`write_certificate` has written, its claim and size, and the times [s]."""
 
     file: str
     claim: str
@@ -326,7 +326,7 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
     """Write the exact answer of a run as a certificate, and verify the file against the run's problem.
 
     A file in ``.proof.json`` gets a combinatorial certificate (:mod:`opticoll.solvers.exact.combinatorial`), for which
-    the run need not be exact; of its facts there are ``file``, ``claim``, ``kind``, ``bytes`` and the times.
+    the run need not be exact; only ``file``, ``claim``, ``kind``, ``bytes`` and the times are returned.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Topologies for a given number of nodes and ports, with their distance from the best possible.
+"""Topologies for a given number of nodes and ports, with their gap to a bound on all such topologies.
 
 The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.symmetric_search`).
 Either way T is solved and verified again as ``alltoall.master`` on the topology, and compared with the bound that holds
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from opticoll.instances.readers import Json
     from opticoll.solvers.methods.topology.symmetric_search import SearchResult
 
-#: Most nodes of a design.
+#: Maximum number of nodes of a design.
 MOST_NODES = 4096
 TABLE = "topology_records.csv"
-#: Largest topology whose line digraphs are tried.
+#: Maximum number of nodes of a topology whose line digraphs are tried.
 MOST_LINED = 1024
 
 
@@ -51,7 +51,7 @@ class TopologyDesign:
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
-    size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if it was asked for, and
+    size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if requested, and
     ``failed_link`` the ends of that link. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
     """
 
@@ -133,7 +133,7 @@ def design(
     cables: int = 0,
     uplinks: int = 0,
 ) -> TopologyDesign:
-    """A topology of n nodes with ``degree`` ports each that has a small all-to-all time.
+    """Find a topology of n nodes with ``degree`` ports each that has a small all-to-all time.
 
     Parameters
     ----------
@@ -142,24 +142,23 @@ def design(
     directed
         Whether links may run one way only; otherwise every link runs both ways.
     table
-        Whether a record of the table is taken where there is one; otherwise a search is run.
+        Whether to use the record of the table, if there is one; otherwise a search is run.
     compare
-        Whether well-known topologies of the same size and degree are solved too.
+        Whether to solve well-known topologies of the same size and degree as well.
     failed_links
-        0, or 1: solve the topology also with every link failed in turn, one of each class of symmetric links.
+        0, or 1: also solve the topology with one link failed, for one link of each class of symmetric links.
     starts
         Descents of the search for each group.
     time_limit
-        Limit [s] of the search and of the solve that verifies T. The time that the latter takes (:func:`verifying_s`)
-        is kept for it.
+        Limit [s] of the search and of the solve that verifies T, for which :func:`verifying_s` is reserved.
     seed
         Seed of the search.
     rack
         Nodes of a rack: nodes 0 to rack-1 are the first one, and so on; 0 for no racks. With racks, the table is not
         used, and up to 64 nodes are searched.
     cables, uplinks
-        Most cables from one rack to another, and from a rack to all others; 0 for any number. A link both ways is one
-        cable.
+        Maximum number of cables from one rack to another, and from a rack to all others; 0 for any number. A link both
+        ways is one cable.
 
     Raises
     ------
@@ -177,15 +176,15 @@ def design(
         msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
         raise BadInput(msg)
     if n > MOST_NODES:
-        msg = f"design: n={n} is more than the {MOST_NODES} nodes that are searched; use fewer"
+        msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
     data = design_data(n, degree, directed, rack=rack, cables=cables, uplinks=uplinks)
     if rack and compare:
-        msg = "design: well-known topologies ignore the cable limits of racks; leave out --compare or --rack"
+        msg = "design: well-known topologies ignore the cable limits of racks; omit --compare or --rack"
         raise BadInput(msg)
     if not directed and n * degree % 2 and not rack:
         msg = f"design: {n} x {degree} is odd, so two-way links cannot give every node {degree}; "
-        msg += f"take degree={degree - 1} or degree={degree + 1}, or links one way (--directed)"
+        msg += f"use degree={degree - 1} or degree={degree + 1}, or one-way links (--directed)"
         raise BadInput(msg)
     record = records().get((n, degree, directed)) if table and not rack else None
     last_s = verifying_s(n, degree)
@@ -225,7 +224,7 @@ def design(
     )  # fmt: skip
 
 
-#: Least time [s] for the search.
+#: Minimum time [s] of the search.
 LEAST_SEARCH_S = 0.5
 
 
@@ -235,7 +234,7 @@ def verifying_s(n: int, degree: int) -> float:
 
 
 def _fastest(specs: Iterable[str], deadline: float | None) -> Timed:
-    """The topology of least T; the first one, and of the others those that are begun before the deadline."""
+    """The topology of smallest T among the first one and those started before the deadline."""
     best: Timed | None = None
     for spec in specs:
         if best is not None and deadline is not None and time.monotonic() > deadline:
@@ -263,8 +262,8 @@ def _search(data: Design, starts: int, deadline: float | None, seed: int) -> Sea
 def line_specs(n: int, degree: int) -> list[str]:
     """Specs of iterated line digraphs with n nodes of this degree, of smaller digraphs with small T.
 
-    The digraphs are the records of n / d^k nodes, and, for n / d^k of at most d nodes, the complete digraph with every
-    arc as often as needed: its line digraphs have the least sums of distances where the degree permits it.
+    The digraphs are the records of n / d^k nodes, and, if n / d^k is at most d, the complete digraph with its arcs
+    repeated as often as needed: its line digraphs have the smallest sums of distances if the degree permits it.
     """
     results = []
     base, times = n, 0

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
     Setting = str | float | bool
 
-#: Most characters of a name in a summary.
+#: Maximum length of a name in a summary.
 _WIDTH = 100
 #: The summary for notebooks; colours are those of the page.
 _HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
@@ -85,13 +85,13 @@ def solve(
     Parameters
     ----------
     formulation
-        Name, a formulation object, or a :class:`Task`, which then holds the instance and everything else but ``log``,
-        ``shard``, ``on_progress`` and ``stop``.
+        Name, a formulation object, or a :class:`Task`, which then holds the instance and everything else except
+        ``log``, ``shard``, ``on_progress`` and ``stop``.
     instance
         A spec such as ``"torus:4x4"``, an instance, a networkx graph, a matrix of capacities, or a DataFrame of edges
         (:func:`opticoll.instances.as_instance`).
     demand
-        What is sent: a text as for ``--set demand``, or data (array, DataFrame, or dict of pairs).
+        What is sent: a string as for ``--set demand``, or data (array, DataFrame, or dict of pairs).
     method, form
         A solver, a method of the formulation, or ``"auto"``; ``"pyomo"`` or ``"cvxpy"``.
     time_limit, memory_limit
@@ -103,7 +103,7 @@ def solve(
     log
         Show the solver's own log.
     shard
-        Size of a shard for results in bytes and seconds: bytes, or text such as ``"64MB"``
+        Size of a shard for results in bytes and seconds: bytes, or a string such as ``"64MB"``
         (:mod:`opticoll.instances.digraph`).
     exact
         Also solve in rational arithmetic: ``objective_exact`` is the optimum as a fraction, proven without rounding.
@@ -115,7 +115,7 @@ def solve(
     Returns
     -------
     Result
-        Also if the solve failed: see its ``termination`` and ``proof``.
+        Returned even if the solve failed: see its ``termination`` and ``proof``.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def solve(
     if isinstance(formulation, Task):
         given = (instance, demand, form, time_limit, memory_limit, *settings.values())
         if any(one is not None for one in given) or (method, tol, seed, threads, exact) != ("auto", 1e-6, 0, 2, False):
-            msg = "solve: a Task holds the instance, settings and limits; give them there, and nothing else"
+            msg = "solve: a Task holds the instance, settings and limits; set them in the Task, and pass nothing else"
             raise BadInput(msg)
         task = formulation
     else:
@@ -197,7 +197,7 @@ class Result(Run):
         return _instance_of(self.task, self)
 
     def summary(self) -> dict[str, str]:
-        """The lines of the representation."""
+        """Lines of the printed representation, by name."""
         record, metrics = self.record, self.metrics
         lines = {"value": f"{number(record.objective, 10)}   {_meaning(self)}".rstrip()}
         if metrics.get("T") is not None and metrics["T"] != record.objective:
@@ -333,7 +333,7 @@ class Result(Run):
         return plan.formulation.links(plan.data, values)
 
     def link_loads(self) -> pd.DataFrame:
-        """The load of every link: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``; by name of the link.
+        """Table of the load of every link: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``; indexed by link.
 
         ``utilisation`` is the share of the capacity in use while the collective runs. Where shard size and capacities
         have units, ``capacity`` and ``load`` are also given in those. ``attrs["units"]`` holds the units.
@@ -364,20 +364,20 @@ class Result(Run):
         Parameters
         ----------
         chunks
-            Chunks that a shard is cut into, for schedules of steps: this many, or the best of several numbers. By
-            default a power of two up to 16, and other numbers up to 24 if those lose more than 1 %. For moves along
-            trees, the most chunks (default 24; broadcast 240).
+            Number of chunks per shard, for schedules in steps; of several numbers, the best one. By default a power
+            of two up to 16, and other numbers up to 24 if those lose more than 1 %. For moves along trees, the
+            maximum number of chunks (default 24; broadcast 240).
 
         Raises
         ------
         BadInput
-            If solutions of the formulation hold no schedule, the demand is not uniform, or for a wrong number.
+            If solutions of the formulation hold no schedule, the demand is not uniform, or a number is invalid.
         """
         chunks = chunk_numbers(chunks)
         plan, values = self.solved()
         if plan.formulation.rounds is not None:
             if chunks is not None:
-                msg = f"{plan.formulation.name}: chunks are given by the collective; leave chunks out"
+                msg = f"{plan.formulation.name}: the collective determines the chunks; omit chunks"
                 raise BadInput(msg)
             return Rounds(self, plan.formulation.rounds(plan.data, values))
         from opticoll.formulations.schedules import collective_steps
@@ -421,7 +421,7 @@ class Result(Run):
         Raises
         ------
         BadInput
-            For another ending, a certificate of a run without an exact answer, or a file that cannot be written.
+            For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
         """
         target = writable(path)
         if is_certificate(target) or is_combinatorial(target):
@@ -429,12 +429,12 @@ class Result(Run):
             return target
         self.solved()
         if target.suffix.lower() != ".json":
-            msg = f"{target}: name a solution .json, a proof .vipr; a schedule is saved by result.schedule().save(PATH)"
+            msg = f"{target}: name a solution .json, a proof .vipr; save a schedule with result.schedule().save(PATH)"
             raise BadInput(msg)
         document: dict[str, Json] = {**solution.solution_document(self)}
         document["record"] = {name: plain(self.record[name]) for name in DESCRIPTION}
         data = getattr(self.solved()[0].parameters.get("demand"), "data", None)
-        if data is not None:  # a demand given as data, which its text only names
+        if data is not None:  # a demand given as data, which its string only names
             document["demand"] = data.amount.tolist()
         if self.scale.shard is not None:
             document["shard_bytes"] = self.scale.shard
@@ -465,7 +465,7 @@ class Result(Run):
         return network_plots.loads(self.links, self.instance, scale=self.scale.converted, layout=layout, title=heading)
 
 
-#: Fields of a record that a solution file has for information; they prove nothing.
+#: Fields of a record that a solution file carries for information only; they prove nothing.
 DESCRIPTION = ("method", "form", "termination", "solver", "time", "size", "message")
 
 
@@ -494,7 +494,7 @@ def _proof_words(record: Record, tol: float) -> str:
 
 
 def _exact_words(record: Record) -> str:
-    """The optimum as a fraction, and the time where it is another one."""
+    """The optimum as a fraction, and the time T if it differs."""
     time = (record.metrics or {}).get("T_exact")
     return str(record.objective_exact) + (f"   (T = {time})" if time not in {None, record.objective_exact} else "")
 
@@ -533,7 +533,7 @@ class Model:
     stated
         The model: a ``pyomo.environ.ConcreteModel`` or a ``cvxpy.Problem``.
     matrix
-        The same compiled: sparse constraint matrix, bounds, cost, and the names of rows and columns.
+        The compiled model: sparse constraint matrix, bounds, cost, and the names of rows and columns.
     """
 
     formulation: Formulation[Any]
@@ -589,7 +589,7 @@ def model(
     wanted: Any = formulation
     stated = named(wanted)
     if stated.needs is not None:
-        msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; solve it"
+        msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; use solve"
         raise BadInput(msg)
     read_parameters(stated.parameters, chosen, stated.name)
     plan = make_plan(Task(wanted, as_instance(instance), method="highs", form=form, settings=chosen))

@@ -336,7 +336,7 @@ def with_published(text: str) -> str:
     for name, words in (("linear", "Linear programs"), ("integer", "Integer programs")):
         if name not in made.summaries:
             continue
-        head = "| solver | problems run | solved | inexact | limit | memory | failed | wrong | mean, own solved [s] "
+        head = "| solver | problems run | solved | inexact | limit | memory | failed | wrong | mean, solved by it [s] "
         lines += ["", f"## {words}", "", f"{head}| repeated | spread |", "|" + "---|" * 11]
         for row in made.summaries[name].to_dict("records"):
             again = spread.get(row["solver"])

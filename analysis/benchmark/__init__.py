@@ -100,11 +100,11 @@ MOST_OBJECTS = 3_000_000
 SOLVERS = ("highs-simplex", "glop", "highs-ipx", "clarabel", "highs-pdlp", "pdlp", "scip")
 INTEGER_SOLVERS = ("highs", "scip", "cp-sat")
 #: Time limit of a solve [s]: the peak comes early, in presolve, scaling or the first factorisation.
-PATIENCE_S = 12.0
+SOLVE_LIMIT_S = 12.0
 
 
 def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Build and compile one model; memory at the peak and afterwards, above that before [MB]."""
+    """Build and compile one model; memory at the peak and afterwards, above the memory before [MB]."""
     import psutil
 
     from opticoll.solvers.plan import make_plan
@@ -167,7 +167,7 @@ def building() -> list[Row]:
 
 
 def solving() -> list[Row]:
-    """Peak memory of a solver's worker above that for a trivial problem, within the first seconds [MB]."""
+    """Peak memory of a solver's worker in the first seconds, above that for a trivial problem [MB]."""
     from opticoll.formulations import formulation
     from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.plan import make_plan
@@ -189,7 +189,7 @@ def solving() -> list[Row]:
             if solver not in empty:
                 trivial = compiled("ring:4")
                 empty[solver] = solve_isolated(trivial, solver, SolveRequest(time_limit_s=5)).peak_memory_mb or 0.0
-            outcome = solve_isolated(form, solver, SolveRequest(time_limit_s=PATIENCE_S), memory_limit_gib=12)
+            outcome = solve_isolated(form, solver, SolveRequest(time_limit_s=SOLVE_LIMIT_S), memory_limit_gib=12)
             peak = (outcome.peak_memory_mb or 0.0) - empty[solver]
             rows.append(
                 {
@@ -230,7 +230,7 @@ STATED_S = 25.0
 
 
 def stated() -> list[Row]:
-    """CPU seconds of building and solving stated models by HiGHS in a warm process, and what ``auto`` takes."""
+    """CPU seconds of building and solving stated models by HiGHS in a warm process, and the choice of ``auto``."""
     from opticoll.formulations import formulation
     from opticoll.solvers.plan import make_plan
     from opticoll.solvers.runner import solve
@@ -266,7 +266,7 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-#: Instances of the tiny cells, and how often each is a cell of the study.
+#: Instances of the tiny cells, and the number of cells per instance.
 TINY, TINY_REPETITIONS = tuple(f"{family}:{n}" for n in range(3, 13) for family in ("ring", "path")), 6
 #: Records of the store that ``results`` and ``report`` read.
 RECORDS = 50_000
@@ -283,7 +283,7 @@ def _tiny_study(name: str, instances: Sequence[str]) -> Study:
 
 
 def _cpu_of_all_s() -> float:
-    """CPU time of this process and its workers, running ones and their ended jobs among them [s]."""
+    """CPU time of this process and its workers, including running workers and their ended jobs [s]."""
     import psutil
 
     running = (child.cpu_times() for child in psutil.Process().children(recursive=True))
@@ -291,7 +291,7 @@ def _cpu_of_all_s() -> float:
 
 
 def cells() -> list[Row]:
-    """Seconds of the tiny cells of a study in one process, after a few that load the modules."""
+    """Time of the tiny cells of a study in one process, after a few cells that load the modules [s]."""
     from opticoll.analysis.store import Store
     from opticoll.analysis.study import run_study
     from opticoll.solvers.executor import InProcess
@@ -313,7 +313,7 @@ def cells() -> list[Row]:
 
 
 def reading() -> list[Row]:
-    """Seconds of ``results`` and ``report`` on a store of 50,000 records: those of a small study, under other keys."""
+    """Time of ``results`` and ``report`` on a store of 50,000 records, copies of a small study under other keys [s]."""
     from msgspec.structs import replace
 
     from opticoll.analysis.store import Store, schema
@@ -350,7 +350,7 @@ TABLES = (
     Table("large-store", "Commands on a store of 50,000 records", reading),
     Table("generators", "Generators", generators),
     Table("memory-build", "Memory of building and compiling a model", building),
-    Table("memory-solve", "Memory of solving it (first seconds)", solving),
+    Table("memory-solve", "Memory of solving a model (first seconds)", solving),
     Table("stated-models", "Stated models solved by HiGHS, around the limits of auto", stated),
 )
 

@@ -10,7 +10,7 @@
 The problems are those of ``analysis/studies/solver-bench.toml``. Best known values are always computed: ``prove``
 solves each problem with HiGHS and then with every method of its formulation until value and bound meet, and writes the
 result to ``analysis/studies/solver-bench-best.json``. A value passed the formulation's own check; a bound was
-recomputed from duals, a certificate or a closed form, so neither relies on a solver's report.
+recomputed from duals, a certificate or a closed form, so that neither relies on a solver's report.
 
 The grade is the difficulty for HiGHS on one thread: ``easy`` if it solves the problem in less than a second of
 processor time, ``medium`` if it solves it within the time limit, ``hard`` otherwise. A problem whose best known value
@@ -121,7 +121,7 @@ class Best:
 
     @property
     def open(self) -> bool:
-        """Whether the best known value and bound do not meet to :data:`OPEN`."""
+        """Whether the best known value and bound differ by more than :data:`OPEN`."""
         if self.value is None or self.bound is None:
             return True
         return abs(self.value - self.bound) > OPEN * max(abs(self.value), abs(self.bound))
@@ -184,7 +184,7 @@ def select(
     results
         Rows of the view ``latest``, from any study or single solve.
     tols
-        Tolerances that count besides those of the study.
+        Tolerances to include in addition to those of the study.
     """
     import numpy as np
 
@@ -193,13 +193,15 @@ def select(
 
     known = {one.key: one for one in problems(path)}
     fitting = results["method"].isin(list(adapters()))
-    for place, name in enumerate(("formulation", "instance")):  # few rows are left to be looked at one by one
+    for place, name in enumerate(("formulation", "instance")):  # few rows remain
         fitting &= results[name].isin({key[place] for key in known})
     asked = [
         "formulation", "instance", "requested_settings", "requested_tol", "requested_time_limit_s", "requested_threads",
     ]  # fmt: skip
     selected = results[fitting]
-    kinds = selected.groupby(asked, dropna=False, sort=False).ngroup().to_numpy()  # of many runs, few are different
+    kinds = (
+        selected.groupby(asked, dropna=False, sort=False).ngroup().to_numpy()
+    )  # many runs, few distinct combinations
     _, firsts = np.unique(kinds, return_index=True)
     names: list[str | None] = []
     for row in selected[asked].iloc[firsts].to_dict("records"):
@@ -330,7 +332,7 @@ def known_from(problem: Problem, runs: pd.DataFrame) -> Best | None:
 def improved(last: Best | None, result: Best) -> Best | None:
     """The better value and the better bound of two entries of one problem; None if ``result`` improves neither.
 
-    An entry of another instance counts for nothing. Grade, times and an exact value are those of ``last``.
+    An entry for a different instance is ignored. Grade, times and an exact value are those of ``last``.
     """
     from opticoll.solvers.verify import prove as proof_of
 
@@ -397,14 +399,14 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
     list
         The index: names, sizes, sha256 of the file, grade, best known value and bound, proof, method, bound source and
         the command that generates the file.
-        Values are of the objective as the file states it, its constant and its sense (``OBJSENSE``) included.
+        Values are those of the objective in the file, with its constant and its sense (``OBJSENSE``).
 
     Raises
     ------
     BadInput
         If the folder cannot be written.
     BadFile
-        If a best known value belongs to another instance than the spec now describes.
+        If a best known value belongs to a different instance than the one that the spec now describes.
     """
     from opticoll.formulations import formulation
     from opticoll.instances import parse
@@ -417,7 +419,7 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
         for problem in problems() if chosen is None else chosen:
             best = known.get(problem.name)
             if best is not None and best.instance_hash != parse(problem.instance).hash:
-                msg = f"{problem.name}: its best known value belongs to another instance; run `prove` for it again"
+                msg = f"{problem.name}: its best known value belongs to a different instance; run `prove` for it again"
                 raise BadFile(msg)
             plain, file = folder / f"{problem.name}.mps", folder / f"{problem.name}.mps.gz"
             runner.export(problem.formulation, problem.instance, plain, settings=dict(problem.settings))
@@ -462,7 +464,7 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
 
 
 def problems_named(names: Sequence[str]) -> list[Problem]:
-    """The problems of these names, or all.
+    """The problems with these names, or all.
 
     Raises
     ------
@@ -518,7 +520,7 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool, me
             continue
         best = prove(one, time_limit, methods)
         listed = {problem.name for problem in problems()}
-        known = best_known() | {one.name: best}  # read again: another process may have written meanwhile
+        known = best_known() | {one.name: best}  # read again: another process may have written it meanwhile
         entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
         rewrite(BEST, json.dumps(entries, indent=1) + "\n")
         click.echo(f"{one.name}: {best.value} {best.proof} ({best.grade}, {best.method}, {best.bound_source})")
@@ -528,7 +530,7 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool, me
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--store", "store_dir", metavar="DIR", help="Results store.")
 def known_command(names: tuple[str, ...], store_dir: str | None) -> None:
-    """Take values and bounds from a store's runs where they are better than the best known ones."""
+    """Take values and bounds from a store's runs if they are better than the best known ones."""
     from opticoll.analysis.report import findings
     from opticoll.analysis.store import Store
 

@@ -8,10 +8,10 @@
     families           print the exact T of the all-to-all for an example of every family
 
 Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. Where that
-proves no optimum, and for larger problems, a combinatorial certificate is kept if its claim is a point. The index
+proves no optimum, and for larger problems, a combinatorial certificate is kept if it proves one value. The index
 is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
-Of a larger one the index has the SHA-256, and ``table`` prints the command that writes it again. A problem whose exact
-solve ended without a proof is listed with the reason, and tried again with ``--again``.
+For larger ones, the index has the SHA-256, and ``table`` prints the command that writes it again. A problem whose
+exact solve ended without a proof is listed with the reason, and tried again with ``--again``.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ MOST_RANKS = 64
 class Certified:
     """The exact optimum of a problem.
 
-    ``value`` is the optimum as a fraction, None where none is proven, for ``reason``. ``file`` is the certificate in
-    :data:`FOLDER`, None if it is too large to ship; ``sha256`` and ``bytes`` are its own. ``instance_hash`` identifies
-    the instance. ``solve_s``, ``exact_s``, ``write_s`` and ``check_s`` are seconds of the usual solve, of the exact
-    step, and of writing and checking the certificate, on the machine that ran :func:`fill`. A combinatorial certificate
-    has no ``derivations`` and no ``exact_s``.
+    ``value`` is the optimum as a fraction, None for the given ``reason``. ``file`` is the certificate in
+    :data:`FOLDER`, None if it is too large to ship; ``sha256`` and ``bytes`` are its hash and size.
+    ``instance_hash`` identifies the instance. ``solve_s``, ``exact_s``, ``write_s`` and ``check_s`` are seconds of the
+    usual solve, of the exact step, and of writing and checking the certificate, on the machine that ran :func:`fill`.
+    A combinatorial certificate has no ``derivations`` and no ``exact_s``.
     """
 
     instance_hash: str
@@ -99,7 +99,7 @@ def command(problem: Problem) -> str:
 
 
 def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDEX) -> Iterator[Problem]:
-    """The problems that ought to have a certificate and do not have one of their instance."""
+    """The problems that should have a certificate and have none for their present instance."""
     from opticoll.instances import parse
 
     best = best_known()
@@ -121,14 +121,14 @@ def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDE
 def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: bool = True) -> Certified:
     """Solve a problem, write its certificate, verify it, and keep it if it is small enough to ship.
 
-    A solution for a combinatorial certificate is that of the method with the best known value.
+    The solution for a combinatorial certificate comes from the method with the best known value.
 
     Parameters
     ----------
     limit_s
         Wall-clock limit of the whole solve [s].
     exact
-        Whether to solve it exactly; otherwise a combinatorial certificate alone is tried.
+        Whether to solve it exactly; otherwise only a combinatorial certificate is tried.
     """
     from opticoll.analysis.solution_files import write_certificate
     from opticoll.instances import parse
@@ -193,7 +193,7 @@ def fill(
     index: Path = INDEX,
     folder: Path = FOLDER,
 ) -> Iterator[tuple[Problem, Certified]]:
-    """Certify what is missing; the index is written after every problem, and read again before."""
+    """Certify what is missing; the index is read before and written after every problem."""
     for problem in wanted(chosen, again=again, index=index):
         result = certify(problem, limit_s, folder, exact=exact)
         entries = {**certified(index), problem.name: result}
@@ -203,7 +203,7 @@ def fill(
 
 
 def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | None:
-    """Why the shipped certificate of a problem does not prove its fraction; None if it does, or is not shipped."""
+    """Reason why a problem's shipped certificate does not prove its fraction; None if it does, or is not shipped."""
     from opticoll.solvers.solution import check
 
     if entry.file is None:
@@ -233,8 +233,8 @@ def cli() -> None:
 @click.option(
     "--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of each solve [s]."
 )
-@click.option("--again", is_flag=True, help="Also problems whose last exact solve ended without a proof.")
-@click.option("--combinatorial", is_flag=True, help="Try combinatorial certificates alone, without an exact solve.")
+@click.option("--again", is_flag=True, help="Also retry problems whose last exact solve ended without a proof.")
+@click.option("--combinatorial", is_flag=True, help="Try only combinatorial certificates, without an exact solve.")
 def fill_command(names: tuple[str, ...], time_limit: float, again: bool, combinatorial: bool) -> None:
     """Solve exactly what has no certificate yet."""
     for problem, result in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
@@ -244,7 +244,7 @@ def fill_command(names: tuple[str, ...], time_limit: float, again: bool, combina
 
 @cli.command("families")
 @click.argument("specs", nargs=-1, metavar="[INSTANCE]...")
-@click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Of each solve [s].")
+@click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit per solve [s].")
 def families_command(specs: tuple[str, ...], time_limit: float) -> None:
     """Print the exact T of the all-to-all on INSTANCE..., by default an example of every family, as Markdown."""
     from opticoll.instances import Topology, parse

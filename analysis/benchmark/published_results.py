@@ -1,4 +1,4 @@
-"""Published results of the solver benchmark: one table per solver version, and comparisons with runs of one's own.
+"""Published results of the solver benchmark: one table per solver version, and comparisons with your own runs.
 
     python -m opticoll.analysis.benchmark.published_results COMMAND
 
@@ -7,9 +7,9 @@
     publish            write the runs of a store on the benchmark into the published tables
 
 A table is ``analysis/benchmark/published/SOLVER-VERSION.csv``, a row for every run: a cold start of the solver in a new
-process. It has what verdicts are made of (:mod:`opticoll.analysis.benchmark.solver_metrics`), so they follow from
+process. It has all data for the verdicts (:mod:`opticoll.analysis.benchmark.solver_metrics`), which follow from
 the table and the best known values: value, bound and residuals as we recomputed them, time, limit and incumbents.
-Times that are compared are processor seconds, which other work on the machine changes little; limits are of wall-clock
+The compared times are processor seconds, which other work on the machine hardly affects; limits are of wall-clock
 time.
 """
 
@@ -47,9 +47,9 @@ NUMBERS = (
 )  # fmt: skip
 TEXTS = ("formulation", "method", "solver_version", "sense", "termination", "infeasible_by", "finished")
 FIELDS = ("problem_name", *TEXTS, "verified", "linear", *NUMBERS, "violation", "incumbents")
-#: Most incumbents of a run that are published, evenly spread, the last among them.
+#: Maximum number of published incumbents per run, evenly spread and including the last.
 MOST_INCUMBENTS = 50
-#: Most repetitions of a run.
+#: Maximum number of repetitions of a run.
 MOST_REPETITIONS = 100
 PROGRAM = "python -m opticoll.analysis.benchmark.published_results"
 
@@ -94,7 +94,7 @@ def write_tables(runs: pd.DataFrame, folder: Path = FOLDER) -> list[Path]:
     known = {(row["method"], row["solver_version"]) for row in rows}
     known |= {(row["method"], row["solver_version"]) for path in folder.glob("*.csv") for row in _read(path)}
     for row in rows:
-        row["solver_version"] = _whole_version(row["method"], row["solver_version"], known)
+        row["solver_version"] = _full_version(row["method"], row["solver_version"], known)
         version = re.sub(r"[^A-Za-z0-9.+]+", "-", row["solver_version"] or "unknown").strip("-")
         path = folder / f"{row['method']}-{version}.csv"
         if path not in tables:
@@ -110,8 +110,8 @@ def write_tables(runs: pd.DataFrame, folder: Path = FOLDER) -> list[Path]:
     return sorted(tables)
 
 
-def _whole_version(method: str, version: str, known: set[tuple[str, str]]) -> str:
-    """The version of a solver and its package, where a run that was killed states the package's alone."""
+def _full_version(method: str, version: str, known: set[tuple[str, str]]) -> str:
+    """The version of a solver with its package; a run that was killed states only the package's version."""
     whole = [other for name, other in known if name == method and other.endswith(f" {version})")]
     return whole[0] if version and len(whole) == 1 else version
 
@@ -229,7 +229,7 @@ def write_page(comparison: Comparison, out: Path, title: str) -> Path:
 
 
 class Subset(NamedTuple):
-    """Runs with their problems' names, as :func:`write_tables` takes them, of ``cells`` that were to be run."""
+    """Finished runs with their problems' names, as for :func:`write_tables`, out of ``cells`` requested runs."""
 
     runs: pd.DataFrame
     cells: int
@@ -240,7 +240,7 @@ def run_problems(
     chosen: Sequence[Problem], solvers: Sequence[str], store: Store, *, jobs: int | None = 1, repetitions: int = 1,
     tols: Sequence[float] = (),
 ) -> Subset:  # fmt: skip
-    """Run solvers on problems, under the limits of the benchmark; what the store has is not run again.
+    """Run solvers on problems, under the limits of the benchmark; runs in the store are not repeated.
 
     Parameters
     ----------
@@ -251,12 +251,12 @@ def run_problems(
     jobs, repetitions
         Concurrent runs, and cold starts of each cell.
     tols
-        Tolerances asked for; by default those of the problem.
+        Requested tolerances; by default those of the problem.
 
     Returns
     -------
     Subset
-        The runs that have ended, also after Ctrl-C.
+        The finished runs; also returned after Ctrl-C.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def run_problems(
                     )  # fmt: skip
                     names.append(one.name)
     if not tasks:
-        msg = f"run: {', '.join(solvers)} take none of these problems; `opticoll list solvers` says what each takes"
+        msg = f"run: {', '.join(solvers)} take none of these problems; `opticoll list solvers` lists what each takes"
         raise BadInput(msg)
     study = study_of(benchmark_set.STUDY, tasks)
     summary = run_with_progress(study, store, jobs, None)
@@ -362,7 +362,7 @@ def show_command(names: tuple[str, ...], grades: tuple[str, ...], accuracy: floa
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Concurrent runs.")
 @click.option("--repetitions", type=click.IntRange(1, MOST_REPETITIONS), default=1, show_default=True,
               help="Cold starts of each run.")  # fmt: skip
-@click.option("--alone", is_flag=True, help="Leave the published runs out.")
+@click.option("--alone", is_flag=True, help="Omit the published runs.")
 @click.option("--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results).")
 @_ACCURACY
 @_OUT
@@ -372,7 +372,7 @@ def run_command(
 ) -> None:  # fmt: skip
     """Run solvers on problems, and compare them with the published ones.
 
-    Runs that the store has are not made again: after Ctrl-C the same command resumes.
+    Runs in the store are not repeated: after Ctrl-C, the same command resumes.
     """
     from opticoll.analysis.store import Store
 
@@ -386,17 +386,17 @@ def run_command(
         raise click.Abort
     mine = _restored(pd.DataFrame(rows_of(made.runs), columns=list(FIELDS)))
     mine["contestant"] += " (here)"
-    title = "Runs of this machine"
+    title = "Runs on this machine"
     if not alone:
         mine = pd.concat([mine, published(names=[one.name for one in chosen])], ignore_index=True)
-        title = "Published results and runs of this machine"
+        title = "Published results and runs on this machine"
     _show(mine, accuracy, out, title)
 
 
 @cli.command("publish")
 @click.option("--store", "store_dir", metavar="DIR", help="Results store.")
 def publish_command(store_dir: str | None) -> None:
-    """Write the runs of a store on the benchmark into the published tables, those in which a solver ran."""
+    """Write a store's benchmark runs in which a solver ran into the published tables."""
     from opticoll.analysis.report import findings
     from opticoll.analysis.store import Store
 

@@ -32,8 +32,8 @@ SHIFT_S = 1.0
 PENALTY = 10.0
 #: Accuracies at which linear programs are compared.
 ACCURACIES = (1e-4, 1e-6, 1e-9)
-#: An answer reported as optimal is wrong if it misses the proven value, or feasibility, by more than so many times the
-#: tolerance that was asked for (relative).
+#: An answer reported as optimal is wrong if it misses the proven value, or feasibility, by more than this multiple of
+#: the requested tolerance (relative).
 WRONG = 100.0
 #: Possible verdicts on a run.
 VERDICTS = ("solved", "inexact", "limit", "memory", "failed", "wrong", "unavailable")
@@ -49,9 +49,9 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
     ----------
     runs
         Rows of the view ``latest`` with ``problem_name`` and ``linear``, see
-        :func:`opticoll.analysis.benchmark.benchmark_set.select`; also ``contestant``, which is the method if left out,
+        :func:`opticoll.analysis.benchmark.benchmark_set.select`; also ``contestant``, which defaults to the method,
         ``by_gap``, whether a linear program is judged by its certified gap, as it has no residuals, and ``answered_s``,
-        when an integer program's run ended on the clock of its incumbents, which is the solver's if left out.
+        when an integer program's run ended by the clock of its incumbents, by default the solver's time.
     best
         Proven values by the problem's name; where one is missing, the best verified value and the best bound of
         the runs are used.
@@ -65,13 +65,13 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         solved), ``limit_s``, ``build_s``, ``compile_s``, ``residual`` (worst KKT residual; NaN if unknown), ``value``
         (verified, else NaN), ``best`` (best known value), ``best_gap`` (relative distance of the value to it),
         ``error`` (largest relative violation or distance from the best known value, whichever is larger), ``allowed``
-        (the error beyond which an optimum is wrong: :data:`WRONG` times the tolerance asked for),
+        (the error beyond which an optimum is wrong: :data:`WRONG` times the requested tolerance),
         ``certified_gap``, ``integral`` (primal integral [s]; NaN if unknown).
 
         ``wrong``: reported as optimal, but the values violate a constraint, or the value is worse than the best known
         or better than the best bound, by more than ``allowed``; or reported as infeasible despite a verified value, or
-        as unbounded despite a bound. ``inexact``: ended by itself, not wrong, but not to the accuracy; or without
-        claiming an optimum, as heuristics do, and its value is not proven optimal by any known bound.
+        as unbounded despite a bound. ``inexact``: ended by itself and is not wrong, but misses the accuracy; or does
+        not claim an optimum, as heuristics do, and no known bound proves its value optimal.
         ``limit``: stopped by the time limit. ``memory``: stopped by the memory limit, or refused because the problem
         does not fit. ``unavailable``: never tried. A proof of infeasibility of our own counts as solved.
 
@@ -129,7 +129,7 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
         verdict = "wrong"
     elif word in _ENDED:
         good = linear and error <= accuracy
-        if not linear or row.get("by_gap"):  # a heuristic's value, at the optimum by a bound of any run
+        if not linear or row.get("by_gap"):  # a heuristic's value, proven optimal by a bound of any run
             good = good or (verified and abs(_relative(objective - bound, bound)) <= min(accuracy, 1e-6))
         verdict = "solved" if good and not missed else "inexact"
     elif word == "infeasible" and isinstance(row.get("infeasible_by"), str):
@@ -223,11 +223,11 @@ def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) ->
 
 
 def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per solver and problem for all repetitions of it.
+    """Combine all repetitions into one row per solver and problem.
 
     A problem counts as solved if every repetition solved it, as wrong if one answer was wrong, and otherwise gets the
-    most frequent verdict of those that did not solve it. Repetitions that could not be tried do not count beside
-    others.
+    most frequent verdict of those that did not solve it. Repetitions that could not be tried do not count
+    if there are others.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def shifted_geometric_mean(seconds: ArrayLike, shift: float = SHIFT_S) -> float:
     """
     values = np.asarray(seconds, dtype=float)
     if np.isnan(values).any():
-        msg = "seconds: a censored run has no time; penalise it or leave it out"
+        msg = "seconds: a censored run has no time; penalise or omit it"
         raise ValueError(msg)
     return float(np.exp(np.log(values + shift).mean()) - shift) if values.size else float("nan")
 
@@ -324,7 +324,7 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
     Returns
     -------
     DataFrame
-        One row per solver that ran, the most solved first: ``problems`` (number run), the count of every verdict,
+        One row per solver that ran, most solved first: ``problems`` (number run), the count of every verdict,
         ``mean_penalised_s`` (shifted geometric mean with censored runs at ``penalty`` limits; NaN unless the solver
         ran on every problem), ``mean_common_s`` over the ``common`` problems (solved by every solver that ran on all
         problems and solved at least one; NaN for other solvers), ``mean_solved_s`` over the problems that the solver
@@ -455,7 +455,7 @@ def by_accuracy(
     """Compare solvers of linear programs at matched achieved accuracy.
 
     A run counts at eps if its worst recomputed KKT residual is at most eps, whatever its requested tolerance; of
-    several runs of a solver, the fastest that reached eps counts, or what ``combined`` makes of them.
+    several runs of a solver, the fastest that reached eps counts, unless ``combined`` combines them differently.
 
     Returns
     -------

@@ -113,10 +113,10 @@ def compare(
     Parameters
     ----------
     study, store
-        The study, and the store that it was run into; nothing is run.
+        The study, and the store with its runs; nothing is run.
     clock
-        Time to compare; by default the solver's where every contestant has one, and the total where the study varies
-        the form.
+        Time to compare; by default the solver's if every contestant has one, and the total if the study varies the
+        form.
     accuracy
         Largest KKT residual, or certified gap where there are no residuals, of a linear program that counts as solved;
         by default the loosest tolerance of the study, at least 1e-6.
@@ -189,7 +189,7 @@ def _parameters(model: Formulation) -> set[str]:
 
 
 def _problem(cell: Cell, known: dict[tuple[Any, ...], str]) -> str:
-    """Name of the problem of a cell; that of the benchmark where it is one of its problems."""
+    """Name of the problem of a cell, in the benchmark if it belongs to the benchmark."""
     task = cell.task
     own = _parameters(formulation(task.formulation))
     settings = {name: benchmark_set.word(value) for name, value in sorted(task.settings.items()) if name in own}

@@ -57,7 +57,7 @@ def folder(store: Store) -> Path:
 
 
 def keep(store: Store, row: Row, seconds: float) -> Row:
-    """Add a row to the store with its date; returns the row as it is stored.
+    """Add a row to the store with its date; return the row as stored.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _write(file: BinaryIO, line: str) -> None:
 
 
 def latest(store: Store, known: Iterable[str]) -> list[Row]:
-    """Read the latest row of every claim id in ``known``, in that order; claims never measured are left out.
+    """Read the latest row of every claim id in ``known``, in that order; claims never measured are omitted.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def _states(row: Row, claim: Claim) -> bool:
 
 
 def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | None = None) -> Row:
-    """Measure a claim; ``crash`` is what happened to the process that did."""
+    """Measure a claim; ``crash`` is the error of a process that died while measuring it."""
     started = time.monotonic()
     tried = claim if crash is None else replace(claim, measure=partial(_raise, crash))
     row = msgspec.structs.replace(
@@ -242,7 +242,7 @@ def _in_processes(
     with make_executor(jobs) as executor:
         tasks = [(claim.id, store, seed) for claim in missing]
         for index, result in executor.map_unordered(_measured_by_id, tasks):
-            if isinstance(result, JobCrashed):  # costs its own claim only
+            if isinstance(result, JobCrashed):  # affects only this claim
                 yield _measured(missing[index], store, seed, result)
             elif isinstance(result, Exception):
                 raise result

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ABOUT = 0.1
 #: Ratios in this range count as "similar", "equal", "near" or "close".
 SIMILAR = (1 - ABOUT, 1 + ABOUT)
-#: Least ratio that counts as two orders of magnitude.
+#: Smallest ratio that counts as two orders of magnitude.
 TWO_ORDERS = 10**1.5
 #: Distance between the seeds of two random samples.
 SAMPLE = 1000
@@ -72,7 +72,7 @@ class PrintedNumber:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Least and largest number it stands for."""
+        """Smallest and largest number it stands for."""
         return self.value - self.half_width, self.value + self.half_width
 
     @property
@@ -212,7 +212,7 @@ class Scope:
     """The qualifiers of a claim by name, as the paper states them, and a record of those that were used.
 
     A measurement reads every qualifier that it tests from here: ``scope["sizes"]``. :meth:`Claim.examine` rejects a
-    measurement that leaves one out, since it would test another statement than the paper's.
+    measurement that omits one, since it would test a different statement from the paper's.
     """
 
     def __init__(self, qualifiers: Mapping[str, Json]) -> None:
@@ -243,8 +243,8 @@ class Laboratory:
     store
         The store of the results.
     seed
-        Number of the random sample: every other number draws other graphs, orders and ties (:meth:`seeds`), also where
-        a spec in the scope names a seed.
+        Number of the random sample: each number gives other random graphs, orders and tie-breaks (:meth:`seeds`), also
+        if a spec in the scope names a seed.
     """
 
     store: Store | None = None
@@ -261,7 +261,7 @@ class Laboratory:
         self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
         tol: float = 1e-6, seed: int = 0, exact: bool = False, **settings: Any,
     ) -> Record:  # fmt: skip
-        """Return the record of a run, with ``exact`` solved exactly: the stored one of the same task, or a new one.
+        """Return the record of a run, solved exactly with ``exact``: the stored one of the same task, or a new one.
 
         Raises
         ------
@@ -372,7 +372,7 @@ class Claim:
     procedure
         How we test it, for a reader who does not know this software.
     lost
-        What the available text of the paper lacks of this claim: a formula or a figure.
+        A formula or figure of this claim that is missing from the available text of the paper.
     measure
         Tests the claim; None if it cannot be tested here. The laboratory has the scope.
     reason
@@ -486,7 +486,7 @@ MEANING = {
     Verdict.SELF_CONTRADICTED: "Two statements of the paper contradict each other.",
     Verdict.NOT_TESTABLE: "Not testable with what is available.",
 }
-#: What is said of a number of claims with a verdict.
+#: Words for a number of claims with a verdict.
 _COUNTED: Mapping[str, str] = {
     Verdict.REPRODUCED: "reproduced",
     Verdict.DEPENDS: "depend on an open choice",
@@ -495,7 +495,7 @@ _COUNTED: Mapping[str, str] = {
     Verdict.NOT_TESTABLE: "not testable here",
     "failed": "failed",
 }
-#: Most instances listed with a claim.
+#: Maximum number of instances listed with a claim.
 MOST_INSTANCES = 6
 
 
@@ -555,7 +555,7 @@ def _cases(row: Row) -> str:
     if row.count is None:
         return ""
     fails = "" if row.violations is None else f", {row.violations:,} failure{'s' * (row.violations != 1)}"
-    ratios = row.tightness if "ratio" in row.reason.lower() else None  # the reason says of what
+    ratios = row.tightness if "ratio" in row.reason.lower() else None  # the reason names the quantity
     spread = "" if ratios is None else f"; ratio {ratios.min:.4g} to {ratios.max:.4g}, median {ratios.median:.4g}"
     return f" ({row.count:,} case{'s' * (row.count != 1)}{fails}{spread})"
 
@@ -586,7 +586,7 @@ def page(title: str, rows: Sequence[Row]) -> str:
     ordered = sorted(rows, key=lambda row: (row.weight, row.id))
     table = ["| claim | verdict |", "|---|---|"]
     table += [f"| [{_cell(row.claim.rstrip('.'))}](#{anchor(row)}) | {row.outcome} |" for row in ordered]
-    lost = "What a verdict calls lost is missing from the text available to us, not from the paper."
+    lost = "Content that a verdict calls lost is missing from the text available to us, not from the paper."
     parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", f"{lost}\n", *table, ""]
     parts += [f"({anchor(row)})=\n{explanation(row, level=2)}" for row in ordered]
     return "\n".join(parts)

@@ -34,8 +34,8 @@ class Heuristics:
 
     Parameters
     ----------
-    formulation        The formulation of the runs.
-    methods        The methods that are heuristics.
+    formulation, methods
+        The formulation of the runs, and its methods that are heuristics.
     settings
         Settings that distinguish variants of a method.
     over
@@ -43,7 +43,7 @@ class Heuristics:
     metric
         A metric used instead of the objective, for which the optimum is only a bound; empty: the objective.
     called
-        The name in the paper; empty: the name of the method.
+        The name in the paper; empty: the method's name.
     """
 
     formulation: str
@@ -169,13 +169,13 @@ def _row_label(heuristic: str, group: pd.DataFrame) -> str:
 
 
 def _ranking(sure: pd.DataFrame) -> str:
-    """How many are optimal; a closed form that no schedule attains can also be below the optimum."""
+    """Number of optimal values; a closed form that no schedule attains can also be below the optimum."""
     best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
     return f"{best} optimal, {below} below" if below else f"{best} optimal"
 
 
 def finding(rows: pd.DataFrame) -> str:
-    """Summarise every heuristic: how often it is optimal, its median and worst ratio, and how many runs have none."""
+    """Summarise every heuristic: how often it is optimal, its median and worst ratio, and the runs without a ratio."""
     parts = []
     for _, heuristic, every in _groups(rows):
         selected = every[every["ratio"].notna()]
@@ -278,7 +278,7 @@ FIGURES: tuple[PaperFigure, ...] = (
         "Theorem 2, Table I",
         "Trees of the theorem's depth, and other algorithms, over the best trees",
         "The depth of Theorem 2 minimises the number of communication steps. The closed forms of Table I are drawn "
-        "beside it; those below the best tree belong to algorithms that are not trees, or are formulas that no "
+        "as well; those below the best tree belong to algorithms that are not trees, or are formulas that no "
         "schedule attains.",
         gaps=_with_table_1,
     ),
@@ -286,8 +286,8 @@ FIGURES: tuple[PaperFigure, ...] = (
         "topoopt",
         "sections 4.1, 4.2",
         "Circuits and strategies by heuristics over the optimum or a bound",
-        "TopologyFinder finds an efficient topology and routing; alternating is better than optimising one plane "
-        "after the other.",
+        "TopologyFinder finds an efficient topology and routing; alternating is better than optimising "
+        "the planes sequentially.",
         study="topoopt-gap",
     ),
 )

@@ -1,4 +1,4 @@
-"""Plots: data frames in, matplotlib figures out; and the common style of all figures.
+"""Plots of data frames as matplotlib figures, and the common style of all figures.
 
 Figures are made without pyplot: no global state is changed and no display is needed. The colours are Okabe & Ito's
 palette, which is safe for colour-blind readers. In SVG, every colour of the palette is a CSS variable with the light
@@ -101,7 +101,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 @contextmanager
 def styled_figure(width: float, height: float, *, columns: int = 3) -> Iterator[tuple[Figure, list[Any]]]:
-    """Empty figure of a size [inches] in the common style, and the handles of the legend that is put below it."""
+    """Empty figure of a size [inches] in the common style, and the handles of the legend, which is put below it."""
     with style():
         figure, handles = new_figure(width, height), list[Any]()
         yield figure, handles
@@ -112,7 +112,7 @@ def styled_figure(width: float, height: float, *, columns: int = 3) -> Iterator[
 def one_panel(
     width: float, height: float, *, x: str = "", y: str = "", columns: int = 3
 ) -> Iterator[tuple[Figure, Axes, list[Any]]]:
-    """A figure as of :func:`styled_figure` with one pair of axes, labelled ``x`` and ``y``."""
+    """A figure as from :func:`styled_figure` with one pair of axes, labelled ``x`` and ``y``."""
     with styled_figure(width, height, columns=columns) as (figure, handles):
         yield figure, figure.add_subplot(xlabel=x, ylabel=y), handles
 
@@ -124,6 +124,11 @@ def label(text: object, most: int = 34) -> str:
         return plain
     head = (most - 1) // 2
     return f"{plain[:head]}…{plain[-(most - 1 - head) :]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def series(number: int) -> tuple[str, str]:
@@ -153,7 +158,7 @@ def log_axes(axes: Axes, which: str = "xy") -> None:
 
 
 def legend_below(figure: Figure, handles: list[Any], columns: int = 3) -> None:
-    """Put a legend below the axes, where it takes no width on a small screen."""
+    """Put a legend below the axes, so that it takes no width on a small screen."""
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
@@ -182,7 +187,7 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Place the axes of a figure, once for all its files: the placement takes as long as the drawing."""
+    """Lay out the axes of a figure once for all its files, since the layout takes as long as the drawing."""
     engine = figure.get_layout_engine()
     if engine is not None and figure.axes:
         engine.execute(figure)

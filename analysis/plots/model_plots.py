@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from opticoll.solvers.standard_form import Block, StandardForm
 
-#: With more nonzeros, the density of cells is drawn instead of single entries.
+#: With more nonzeros, their density per cell is drawn instead of single entries.
 _MOST_DOTS = 6000
 _CELLS = 300
 

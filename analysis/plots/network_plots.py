@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots import GRID, INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
+from opticoll.analysis.plots import GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, new_figure, style
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 
@@ -32,11 +32,11 @@ LAYOUTS = ("auto", "circular", "grid", "hypercube", "columns", "rings", "star", 
 
 #: With more arcs, lines without arrowheads are drawn; with more vertices, no labels.
 _MOST_ARROWS, _MOST_LABELS = 600, 128
-#: Most vertices of a spring layout, whose time grows with the square of their number.
+#: Maximum number of vertices of a spring layout, whose time grows quadratically.
 _MOST_SPRINGS = 2000
-#: Most pairs of an arc and a vertex for which it is tested whether they meet.
+#: Maximum number of (arc, vertex) pairs that are tested for overlap.
 _MOST_PAIRS = 400_000
-#: Most rounds that are drawn.
+#: Maximum number of rounds that are drawn.
 _MOST_PANELS = 16
 #: Layout of a family, by the first word of the spec; all others have no natural one.
 _FAMILIES: dict[str, Layout] = {
@@ -48,18 +48,18 @@ _FAMILIES: dict[str, Layout] = {
 }  # fmt: skip
 
 
-# places -------------------------------------------------------------------------------------------------------
+# positions -------------------------------------------------------------------------------------------------------
 
 
 def positions(topology: Topology, layout: str = "auto", family: Instance | None = None) -> F64:
-    """Places of the vertices, ``(n, 2)``, neighbours about 1 apart.
+    """Positions of the vertices, ``(n, 2)``, with neighbours about 1 apart.
 
     Parameters
     ----------
     topology
         The vertices and arcs.
     layout
-        One of :data:`LAYOUTS`; ``auto`` goes by the family, and places other topologies by springs (seeded).
+        One of :data:`LAYOUTS`; ``auto`` chooses by family, with a seeded spring layout for other topologies.
     family
         The instance whose spec names the family; the topology if None.
 
@@ -119,7 +119,7 @@ def _circle(n: int) -> F64:
 
 
 def _oblique(place: F64) -> F64:
-    """Project grid places (last dimension first) on the plane: two axes straight, the others aslant."""
+    """Project grid positions (last dimension first) onto the plane: two axes straight, the others oblique."""
     flat = np.zeros((len(place), 2))
     width = [1.0, 1.0]
     for axis, column in enumerate(place.T):
@@ -140,7 +140,7 @@ def _oblique(place: F64) -> F64:
 
 
 def _nested(bits: I64) -> F64:
-    """Cubes of cubes: every three bits are an oblique cube, each further three a cube of those."""
+    """Nested cubes: the first three bits form an oblique cube, each further three a cube of the previous ones."""
     flat = np.zeros((len(bits), 2))
     steps = np.array([[1.0, 0.0], [0.0, -1.0], [0.45, 0.42]])
     for bit, column in enumerate(bits.T):
@@ -256,7 +256,7 @@ def _figure(drawn: Topology, place: F64, shown: F64 | None, top: float, text: st
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    scale = LinearSegmentedColormap.from_list("load", _plasma())
+    scale = LinearSegmentedColormap.from_list("load", _colour_ramp())
     span = np.ptp(place, axis=0) + 1.5
     size = float(np.clip(4.6 + drawn.n / 20.0, 5.0, 8.5))
     ratio = float(np.clip(span[1] / span[0], 0.35, 1.1))
@@ -274,7 +274,7 @@ def _figure(drawn: Topology, place: F64, shown: F64 | None, top: float, text: st
             bar.set_label(text)
             bar.outline.set_visible(False)
         _finish(axes)
-        _head(figure, title, size + 0.8)
+        _set_title(figure, title, size + 0.8)
     return figure
 
 
@@ -284,8 +284,8 @@ def _finish(axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def _head(figure: Figure, title: str, width: float) -> None:
-    """Put the title over the whole figure, every line cut to its width [inches]."""
+def _set_title(figure: Figure, title: str, width: float) -> None:
+    """Put the title over the whole figure, with every line cut to the figure's width [inches]."""
     lines = [label(line, int(width * 14)) for line in title.split("\n")]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5)
 
@@ -300,8 +300,8 @@ def _diameter(place: F64, points: float) -> float:
     return float(np.clip(0.42 * points * float(near.min()), 3.5, 18.0))
 
 
-def _plasma() -> list[tuple[float, float, float, float]]:
-    """Colours from violet to orange, without those that are invisible on a dark or a light page."""
+def _colour_ramp() -> list[tuple[float, float, float, float]]:
+    """Colours from violet to orange, all visible on both dark and light pages."""
     import matplotlib as mpl
 
     colours = mpl.colormaps["plasma"](np.linspace(0.12, 0.82, 9))
@@ -309,7 +309,7 @@ def _plasma() -> list[tuple[float, float, float, float]]:
 
 
 def _draw_vertices(axes: Axes, drawn: Topology, place: F64, diameter: float) -> None:
-    """Filled terminals and open relays, with labels inside where they fit and beside them where not."""
+    """Draw filled terminals and open relays, with labels inside if they fit, else beside them."""
     from matplotlib.patheffects import withStroke
 
     ends = np.isin(np.arange(drawn.n), drawn.terminals)
@@ -339,7 +339,7 @@ def _draw_vertices(axes: Axes, drawn: Topology, place: F64, diameter: float) -> 
 
 
 def _bends(drawn: Topology, place: F64) -> F64:
-    """Curvature of every arc: parallel ones apart, and arcs around the vertices that lie on them, ``(m,)``."""
+    """Curvature of every arc, ``(m,)``: parallel arcs are drawn apart, and arcs avoid vertices in their way."""
     pair = np.stack([drawn.tail, drawn.head], axis=1)
     repeat = np.zeros(drawn.arcs, dtype=int)
     same = np.r_[False, (pair[1:] == pair[:-1]).all(axis=1)] if drawn.arcs else np.zeros(0, dtype=bool)
@@ -406,7 +406,7 @@ def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto",
 
     place, panels = positions(instance, layout), min(max(schedule.rounds, 1), _MOST_PANELS)
     count = int(schedule.circuit_wavelength.max(initial=0)) + 1
-    scale = LinearSegmentedColormap.from_list("wavelength", _plasma(), N=max(count, 2))
+    scale = LinearSegmentedColormap.from_list("wavelength", _colour_ramp(), N=max(count, 2))
     norm = BoundaryNorm(np.arange(count + 1) - 0.5, max(count, 2))
     across = min(panels, 4 if panels > 4 else panels)
     down = -(-panels // across)
@@ -422,9 +422,9 @@ def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto",
             _draw_circuits(axes, instance, place, schedule, indices, lambda w: scale(norm(w)))
             _draw_vertices(axes, instance, place, diameter)
             _finish(axes)
-            axes.set_title(f"round {number + 1}: {indices.size} circuits", loc="left", fontsize=9)
+            axes.set_title(f"round {number + 1}: {counted(indices.size, 'circuit')}", loc="left", fontsize=9)
         cut = f", first {panels} of {schedule.rounds} rounds" if schedule.rounds > panels else ""
-        _head(figure, f"{title}{cut}", across * wide + 0.9)
+        _set_title(figure, f"{title}{cut}", across * wide + 0.9)
         bar = figure.colorbar(ScalarMappable(norm, scale), ax=figure.axes, shrink=0.8, pad=0.02)
         bar.set_label("wavelength [number]")
         bar.set_ticks(np.unique(np.linspace(0, count - 1, min(count, 9)).astype(int)).tolist())
@@ -456,7 +456,7 @@ def _draw_circuits(
         way = end[a] - start[a]
         side = np.array([way[1], -way[0]]) / max(float(np.hypot(*way)), 1e-9)
         for i, k in enumerate(sorted(circuits, key=lambda k: int(schedule.circuit_wavelength[k]))):
-            aside = side * step * (i + 0.7)  # to the right, so both directions are apart
+            aside = side * step * (i + 0.7)  # to the right, so that both directions are apart
             lines.append(np.array([start[a] + aside, end[a] + aside]))
             colours.append(colour(int(schedule.circuit_wavelength[k])))
     width = float(np.clip(14.0 * step, 0.5, 1.5))

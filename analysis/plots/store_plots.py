@@ -143,7 +143,7 @@ def time_by_size(results: pd.DataFrame) -> Figure:
     Parameters
     ----------
     results
-        Rows with ``instance``, ``n``, ``T`` and ``proof``; rows without T are left out.
+        Rows with ``instance``, ``n``, ``T`` and ``proof``; rows without T are omitted.
     """
     drawn = results[results["T"].notna()].sort_values(["n", "instance"])
     families = drawn["instance"].map(family_of)
@@ -191,13 +191,13 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
             colour, marker = series(number)
             mine = visible & (results["method"] == name)
             for kind, look in _TIME_LOOKS.items():
-                these = _apart(sizes, seconds, mine & (kinds == kind))
+                these = _thinned(sizes, seconds, mine & (kinds == kind))
                 if these.any():
                     axes.plot(
                         sizes[these], seconds[these], linestyle="none", color=colour,
                         **{"marker": marker, "markersize": 6, **look},
                     )  # fmt: skip
-            stopped = _apart(sizes, seconds, mine & (kinds == "limit"))
+            stopped = _thinned(sizes, seconds, mine & (kinds == "limit"))
             if stopped.any():
                 above = offset_copy(axes.transData, figure, y=6.5, units="points")
                 axes.plot(
@@ -216,11 +216,11 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
     return figure
 
 
-#: Marks of one look from which on those that cover each other are drawn once, and how close they stand [decades].
+#: Number of equal marks above which overlapping ones are drawn once, and the distance that counts as overlap [decades].
 MOST_MARKS, CLOSE = 1000, 0.01
 
 
-def _apart(x: pd.Series[float], y: pd.Series[float], chosen: pd.Series[bool]) -> pd.Series[bool]:
+def _thinned(x: pd.Series[float], y: pd.Series[float], chosen: pd.Series[bool]) -> pd.Series[bool]:
     """Thin out positive points to one per cell of a logarithmic grid; the extremes of y are kept."""
     if int(chosen.sum()) <= MOST_MARKS:
         return chosen
@@ -239,7 +239,7 @@ _TIME_LOOKS: dict[str, Any] = {
 
 
 def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
-    """Meaning of every run's time: ``proven``, ``limit``, ``unproven`` or ``failed``."""
+    """Kind of every run, which determines its mark: ``proven``, ``limit``, ``unproven`` or ``failed``."""
     proven = results["proof"].isin(PROVEN) & results["verified"].fillna(value=False).astype(bool)
     kinds = results["termination"].astype("object").map(lambda _: "failed")
     ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))
@@ -288,12 +288,12 @@ def claims_by_verdict(rows: Sequence[Row]) -> Figure:
 _NEAR = 3.0
 _OPEN = {
     "limit": (">", "stopped by the time limit"), "memory": ("s", "out of memory"),
-    "inexact": ("x", "ended without the accuracy"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
+    "inexact": ("x", "ended, accuracy not reached"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
 }  # fmt: skip
 
 
 def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
-    """Draw performance profiles: near the fastest on a linear axis, the tail on a logarithmic one.
+    """Draw performance profiles: factors near 1 on a linear axis, the tail on a logarithmic one.
 
     Parameters
     ----------
@@ -342,8 +342,8 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
     Parameters
     ----------
     table
-        Verdicts, one row per problem and solver; of repeated runs also ``seconds_min`` and ``seconds_max``, the ends
-        of a bar.
+        Verdicts, one row per problem and solver; repeated runs also have ``seconds_min`` and ``seconds_max``, the
+        ends of a bar.
     solvers
         All solvers of the benchmark, so each has the same colour in every figure.
     """
@@ -353,12 +353,12 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
     order = sorted(fastest.index, key=lambda one: (fastest[one], -solved[one], one))[:most]
     limit = float(ran["limit_s"].max()) if ran["limit_s"].notna().any() else float("nan")
     unlimited = not np.isfinite(limit)
-    if unlimited:  # marks of failed runs stand right of the slowest
+    if unlimited:  # marks of failed runs are right of the slowest run
         times = ran["seconds"]
         limit = 2.0 * float(times.max()) if times.notna().any() else 1.0
     names = [name for name in solvers if (ran["solver"] == name).any()]
     lane = np.linspace(-0.3, 0.3, len(names)) if len(names) > 1 else np.zeros(1)
-    with one_panel(7.2, 1.8 + 0.25 * max(len(order), 1), x="solver's time [s]; right of the limit: no time",
+    with one_panel(7.2, 1.8 + 0.25 * max(len(order), 1), x="solver time [s]; right of the limit: no time",
                    y="problem") as (figure, axes, handles):  # fmt: skip
         for row in range(0, len(order), 2):
             axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
@@ -402,7 +402,7 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         All solvers of the benchmark, so each has the same colour in every figure.
     """
     drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
-    with one_panel(6.8, 4.8, x="solver's time [s]", y="worst relative KKT residual [–]") as (figure, axes, handles):
+    with one_panel(6.8, 4.8, x="solver time [s]", y="worst relative KKT residual [–]") as (figure, axes, handles):
         for name in solvers:
             selected = drawn[drawn["solver"] == name]
             if len(selected):
@@ -411,7 +411,7 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
                     selected["seconds_run"].clip(lower=1e-3), selected["residual"].clip(lower=1e-16), linestyle="none",
                     marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 24),
                 )  # fmt: skip
-        _classes(axes)
+        _draw_accuracies(axes)
         log_axes(axes)
     return figure
 
@@ -438,7 +438,7 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     return figure
 
 
-def _classes(axes: Axes) -> None:
+def _draw_accuracies(axes: Axes) -> None:
     from opticoll.analysis.benchmark.solver_metrics import ACCURACIES
 
     for accuracy in ACCURACIES:

@@ -1,6 +1,6 @@
 """The report: one self-contained HTML page of what a results store holds.
 
-All its tables share their columns, and how every kind of value is written.
+This module defines the columns and number formats of all its tables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROOFS = {
     "bound-only": ("bad", "✗ bound only"),
     "none": ("bad", "✗ none"),
 }
-#: Most rows of a table on the page; the CSV files have all.
+#: Maximum number of rows of a table on the page; the CSV files have all rows.
 MOST_ROWS = 500
 
 

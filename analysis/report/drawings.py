@@ -18,7 +18,7 @@ from markupsafe import Markup
 from opticoll.analysis import report
 from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.papers import figures as paper_figures
-from opticoll.analysis.plots import drawing, inline, png, store_plots
+from opticoll.analysis.plots import counted, drawing, inline, png, store_plots
 from opticoll.analysis.report import PROOFS, Column, Row, Table, missing, table, written
 from opticoll.analysis.report.findings import PAPER_NAMES, machine
 from opticoll.solvers.executor import LocalProcesses
@@ -73,7 +73,7 @@ class ReportFigure:
 
     @property
     def inline(self) -> Markup:
-        """The figure as an SVG element; its texts are escaped."""
+        """The figure as an SVG element; its text is escaped."""
         return Markup(inline(self.drawing, self.name, self.title, self.caption))
 
 
@@ -82,7 +82,7 @@ def bounds_by_formulation(findings: Findings) -> dict[str, ReportFigure]:
     made = {}
     for name, rows in findings.bounds.groupby("formulation"):
         if rows["ratio"].notna().any():
-            counts = f"{rows['instance'].nunique()} instances, {rows['bound'].nunique()} bounds"
+            counts = f"{counted(rows['instance'].nunique(), 'instance')}, {counted(rows['bound'].nunique(), 'bound')}"
             made[str(name)] = ReportFigure.of(
                 f"bounds-{slug(str(name))}", f"Optimum over bounds, {name}",
                 f"Horizontal axis: optimum divided by each bound ({counts}). Further right is tighter; the table below "
@@ -97,7 +97,7 @@ def times(findings: Findings) -> dict[str, ReportFigure]:
     made = {}
     for name, rows in findings.results.groupby("formulation"):
         caption = (
-            f"Solver's time in seconds by size, logarithmic axes; lower is faster. {counted(len(rows), 'run')} by "
+            f"Solve time in seconds by size, logarithmic axes; lower is faster. {counted(len(rows), 'run')} by "
             f"{counted(rows['method'].nunique(), 'method')}."
         )
         made[str(name)] = ReportFigure.of(
@@ -150,8 +150,8 @@ _COMPUTED: dict[str, Future[ReportFigure]] = {}
 
 
 def start_computed() -> None:
-    """Start to draw the figures that are computed without runs, in a process of their own beside this one."""
-    names = [figure.name for figure in paper_figures() if figure.study is None and _undone(figure.name)]
+    """Start drawing the figures that are computed without runs, in a separate process."""
+    names = [figure.name for figure in paper_figures() if figure.study is None and _must_draw(figure.name)]
     if not names:
         return
     _COMPUTED.update({name: Future() for name in names})
@@ -173,7 +173,7 @@ def start_computed() -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def _undone(name: str) -> bool:
+def _must_draw(name: str) -> bool:
     """Whether a figure was never started, or failed."""
     return name not in _COMPUTED or (_COMPUTED[name].done() and _COMPUTED[name].exception() is not None)
 
@@ -183,20 +183,15 @@ def _computed(name: str) -> ReportFigure:
     return replace(_drawn(figure, figure.select(pd.DataFrame())), figure=None)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where needed."""
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def slug(name: str) -> str:
     """A name in the characters that file names and anchors share."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "figure"
 
 
-#: Most runs with details on the page. With more than :data:`columns.MOST_ROWS`, the JSON text of the records, which is
-#: most of the bytes, is left out.
+#: Maximum number of runs with details on the page. With more than :data:`report.MOST_ROWS`, the JSON text of the
+#: records, which is most of the bytes, is omitted.
 MOST_RECORDS = 5000
-#: Most instances listed with a claim; the CSV file has all.
+#: Maximum number of instances listed with a claim; the CSV file has all.
 MOST_INSTANCES = 6
 #: Colour class of every verdict, and words that are clear without the colour.
 VERDICTS = {
@@ -281,7 +276,7 @@ class Environment(NamedTuple):
 
 
 class Details(NamedTuple):
-    """One record; ``text`` is its JSON, None if left out."""
+    """One record; ``text`` is its JSON, None if omitted."""
 
     id: str
     heading: str
@@ -385,7 +380,7 @@ def environment(findings: Findings) -> Environment:
     current = machine()
     solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
     versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
-    facts = _known(
+    facts = _known_facts(
         Fact("report written on", current["platform"]), Fact("cores", current["cpus"]),
         Fact("memory [GiB]", current["memory_gib"]), Fact("Python", current["python"]),
         Fact("opticoll", current["opticoll"]), Fact("commit", current["git_commit"]),
@@ -422,7 +417,7 @@ def records(shown: Mapping[str, Row]) -> list[Details]:
 def _details(record: Row, *, whole: bool) -> Details:
     solver, times = record.get("solver") or {}, record.get("time") or {}
     requested, place = record.get("requested") or {}, record.get("environment") or {}
-    facts = _known(
+    facts = _known_facts(
         Fact("key", record.get("key"), code=True),
         Fact("record", record.get("id"), code=True),
         Fact("instance hash", record.get("instance_hash"), code=True),
@@ -449,7 +444,7 @@ def _details(record: Row, *, whole: bool) -> Details:
     return Details(str(record.get("id")), f"{problem}: {written(record.get('proof'), 'text')}", facts, text)
 
 
-def _known(*facts: Fact) -> list[Fact]:
+def _known_facts(*facts: Fact) -> list[Fact]:
     return [fact for fact in facts if not missing(fact.value) and fact.value not in ("", {}, [])]
 
 

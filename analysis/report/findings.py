@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from opticoll.analysis import ledger as journal
+from opticoll.analysis import ledger
 from opticoll.analysis.ledger import claims
 from opticoll.analysis.report import Kind, missing, written
 from opticoll.analysis.store.schema import environment
@@ -38,7 +38,7 @@ BOUND_COLUMNS = (
     "formulation", "instance", "instance_hash", "n", "objective", "proof", "bound", "value", "ratio", "exact", "reason",
 )  # fmt: skip
 _PROOFS = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
-#: Time [s] after which no further bounds are computed for a report; the instances left out are listed.
+#: Time [s] after which no further bounds are computed for a report; the omitted instances are listed.
 BUDGET_S = 30.0
 
 
@@ -64,7 +64,7 @@ class Findings:
     environments
         Machines and versions that made runs, with the number of runs and the first and last time.
     claims
-        The latest row of every claim of the ledger that has been measured into the store.
+        The latest row of every claim that has a measurement in the store.
     unmeasured
         Ids of the other claims.
     """
@@ -103,7 +103,7 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     results, runs = _completed(latest), int(counted["runs"].iloc[0])
     bounds, missing = _bounds(results, budget_s)
     known = claims()
-    measured = tuple(journal.latest(store, known))
+    measured = tuple(ledger.latest(store, known))
     done = {row["id"] for row in measured}
     unmeasured = tuple(name for name in known if name not in done)
     return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured)
@@ -148,7 +148,7 @@ def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[
     for (name, _, problem), places in groups.items():
         best = _best(solved.loc[places])
         if time.monotonic() > deadline:
-            missing[problem] = f"left out after {budget_s:g} s; compute them with `opticoll bounds`"
+            missing[problem] = f"omitted after {budget_s:g} s; compute them with `opticoll bounds`"
             continue
         try:
             rows += _rows(name, best, problem, json.loads(best["requested_settings"]))
@@ -165,7 +165,7 @@ def _best(cell: pd.DataFrame) -> Any:
 
 
 def _stated_settings(results: pd.DataFrame) -> pd.Series[str]:
-    """What follows the instance of every run: the formulation's own parameters that the run set.
+    """Suffix to the instance of every run: the formulation's own parameters that the run set.
 
     A formulation that is not known here, such as one of a plug-in that is not loaded, has the effective settings of
     its runs that differ from one run to another.
@@ -201,7 +201,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
         return []
     instance = parse(str(best["instance"]))
     if instance.hash != best["instance_hash"]:
-        msg = "the spec now describes another instance than when it was solved"
+        msg = "the spec now describes a different instance than when it was solved"
         raise ValueError(msg)
     own = {p.name: settings[p.name] for p in model.parameters if p.name in settings}
     data = prepared(model, instance, read_parameters(model.parameters, own, model.name))
@@ -248,7 +248,7 @@ def machine() -> dict[str, Json]:
     return {**environment(), "memory_gib": round(psutil.virtual_memory().total / 2**30, 1)}
 
 
-#: Most rows shown of each formulation; the CSV files have all.
+#: Maximum number of rows shown per formulation; the CSV files have all rows.
 MOST_ROWS = 60
 #: Width [characters] of output that does not go to a terminal.
 _FILE_WIDTH = 160
@@ -294,7 +294,7 @@ def show(findings: Findings, console: Console | None = None) -> None:
             screen.print(_table(f"{name}: optimum ÷ bound", group, bounds, values=False))
     failed = findings.failures
     if len(failed):
-        screen.print(f"{len(failed)} cells without a verified value:", markup=False)
+        screen.print(f"{len(failed)} cell{'s' * (len(failed) != 1)} without a verified value:", markup=False)
     for row in failed.head(MOST_ROWS).to_dict("records"):
         line = f"  {row['instance']}  {row['formulation']}  {row['method']}: {written(row['termination'], 'text')}"
         why = "" if missing(row["message"]) or not row["message"] else f" ({row['message']})"

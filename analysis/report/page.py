@@ -54,7 +54,7 @@ _SUMMARY = (
     Column("memory", "out of memory", "count"), Column("failed", "failed", "count"),
     Column("wrong", "wrong answers", "count"), Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
     Column("mean_common_s", "mean, commonly solved [s]", "seconds"), Column("common", "commonly solved", "count"),
-    Column("mean_solved_s", "mean, own solved [s]", "seconds"),
+    Column("mean_solved_s", "mean, solved by it [s]", "seconds"),
     Column("median_integral_s", "median primal integral [s]", "seconds"),
 )  # fmt: skip
 _PROBLEMS = (
@@ -72,7 +72,7 @@ _GAPS = (
     Column("best_gap", "gap to the best known", "gap"), Column("certified_gap", "gap to our bound", "gap"),
 )  # fmt: skip
 _WRONG = (
-    Column("problem", "problem"), Column("solver", "solver"), Column("tol", "tolerance asked", "gap"),
+    Column("problem", "problem"), Column("solver", "solver"), Column("tol", "requested tolerance", "gap"),
     Column("value", "value", "number"), Column("best", "best known", "number"), Column("error", "off by", "gap"),
     Column("allowed", "allowed", "gap"), Column("residual", "KKT residual", "gap"),
 )  # fmt: skip
@@ -138,7 +138,7 @@ def compared(
     rows, best, accuracy
         As for :func:`opticoll.analysis.benchmark.solver_metrics.verdicts`.
     combined
-        Makes one row per problem and solver of all verdicts.
+        Combines all verdicts into one row per problem and solver.
     """
     runs = solver_metrics.verdicts(rows, best, accuracy)
     runs["seconds_run"] = rows["time_solver_s"].to_numpy(dtype=float)
@@ -146,7 +146,7 @@ def compared(
     parts = {"linear": each[each["linear"].astype(bool)], "integer": each[~each["linear"].astype(bool)]}
     parts = {name: part for name, part in parts.items() if (part["verdict"] != "unavailable").any()}
     linear = rows[rows["linear"].astype(bool)]
-    shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if _partial(part)}
+    shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if _incomplete(part)}
     profiled = parts | {name: part for name, part in shared.items() if not part.empty}
     return Comparison(
         runs, each,
@@ -159,7 +159,7 @@ def compared(
     )  # fmt: skip
 
 
-def _partial(part: pd.DataFrame) -> list[str]:
+def _incomplete(part: pd.DataFrame) -> list[str]:
     """Solvers that ran on some problems, but not on all."""
     ran = set(part.loc[part["verdict"] != "unavailable", "solver"])
     return sorted(ran - set(solver_metrics.attempted_all(part)))
@@ -192,7 +192,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
             continue
         part = comparison.each[comparison.each["linear"].astype(bool) == (name == "linear")]
         count = part["problem"].nunique()
-        absent = _partial(part)
+        absent = _incomplete(part)
         note = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
         if name in comparison.profiles:
             made.append(
@@ -216,7 +216,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         made.append(
             ReportFigure.of(
                 f"solvers-times-{name}", f"Time of every solver on every problem, {words}",
-                f"Horizontal axis: solver's time in seconds. One row for each of {count} problems, fastest solved "
+                f"Horizontal axis: solver time in seconds. One row for each of {count} problems, fastest solved "
                 "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
                 store_plots.times_by_problem(part, comparison.solvers),
             )
@@ -236,7 +236,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         made.append(
             ReportFigure.of(
                 "solvers-accuracy", "Accuracy by time, linear programs",
-                f"Worst recomputed KKT residual by solver's time in seconds, {int(linear['residual'].notna().sum())} "
+                f"Worst recomputed KKT residual by solver time in seconds, {int(linear['residual'].notna().sum())} "
                 "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",
                 store_plots.accuracy_over_time(linear, comparison.solvers),
             )
@@ -319,7 +319,7 @@ def section(
     summaries
         Rows of contestants by class, for the comparison of a study; else those of the comparison.
     clock
-        What the times are, in words.
+        Sentence that explains what the times are.
     rerun
         The study to run again.
     """
@@ -434,7 +434,7 @@ def templates() -> jinja2.Environment:
 
 
 def _printable(value: object) -> object:
-    """Text without control characters, which HTML cannot hold; None is a dash, markup stays as it is."""
+    """Text without control characters, which HTML cannot hold; None is a dash, markup is unchanged."""
     if value is None:
         return "–"
     return value if isinstance(value, Markup) else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(value))

@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 #: Proofs from the strongest to none: the order in which ``latest`` prefers the runs of one cell.
 _PROOF_ORDER = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
 
-#: Room for one record [bytes]: more where a record needs it.
+#: Buffer for one record [bytes]; larger for a record that needs more.
 _BUFFER = 1 << 24
 
 
 def query(records: Path, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
-    """Answer reading statements over the views ``runs`` and ``latest``; the records are read once for all of them.
+    """Answer read-only queries over the views ``runs`` and ``latest``; the records are read once for all of them.
 
     Raises
     ------
     BadInput
-        If a statement is wrong, is not a single one, does anything but read the views, or takes too long.
+        If a query is wrong, is not a single statement, does anything but read the views, or takes too long.
     BadFile
         If the folder holds records of a later version.
     """
@@ -91,7 +91,7 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str, time_limit_s: float
 
 @contextmanager
 def _interrupted_after(connection: duckdb.DuckDBPyConnection, limit_s: float | None) -> Iterator[None]:
-    """Stop what the connection does after a time."""
+    """Interrupt the connection's query after a time limit."""
     if limit_s is None:
         yield
         return
@@ -99,7 +99,7 @@ def _interrupted_after(connection: duckdb.DuckDBPyConnection, limit_s: float | N
 
     def interrupt() -> None:
         wait_s = limit_s
-        while not done.wait(wait_s):  # again and again: an interrupt before the query has started is lost
+        while not done.wait(wait_s):  # repeatedly: an interrupt before the query has started is lost
             connection.interrupt()
             wait_s = 0.1
 
@@ -113,7 +113,7 @@ def _interrupted_after(connection: duckdb.DuckDBPyConnection, limit_s: float | N
 
 
 def connect(records: Path) -> duckdb.DuckDBPyConnection:
-    """Open an in-memory database with the views ``runs`` and ``latest``, locked and closed to the outside."""
+    """Open an in-memory database with the views ``runs`` and ``latest``, locked and without external access."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -166,7 +166,7 @@ def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
 
 @contextmanager
 def _unnamed_file() -> Iterator[tuple[BinaryIO, str]]:
-    """A file in memory, where the system has such, and its name for DuckDB: nothing is left if we are killed."""
+    """An in-memory file, if the system has them, and its name for DuckDB: nothing remains if the process is killed."""
     if hasattr(os, "memfd_create"):
         with open(os.memfd_create("opticoll-query"), "wb") as file:  # noqa: PTH123  a descriptor
             yield file, f"/proc/self/fd/{file.fileno()}"
@@ -176,7 +176,7 @@ def _unnamed_file() -> Iterator[tuple[BinaryIO, str]]:
 
 
 def _gather(records: Path, target: BinaryIO) -> int:
-    """Copy all sound records into one file, since DuckDB takes long to open a file; the size of the largest one."""
+    """Copy all sound records into one file, as DuckDB opens files slowly; return the size of the largest."""
     largest, bad = 0, []
     if not records.is_dir():
         return 0
@@ -205,8 +205,8 @@ _DUAL = "dual."
 LARGE_BYTES = 1 << 26
 
 
-def _takes_entries(folder: Path) -> bool:
-    """Whether a folder can be made in a folder; true if only space is lacking."""
+def _allows_new_entries(folder: Path) -> bool:
+    """Whether a subfolder can be created in a folder; true if only disk space is lacking."""
     try:
         Path(tempfile.mkdtemp(prefix=".tmp-", dir=folder)).rmdir()
     except OSError as error:
@@ -233,18 +233,18 @@ class Store:
     def check_writable(self) -> None:
         """Refuse a folder that cannot be written, without creating it.
 
-        Access rights alone do not tell: some file systems refuse what they permit. A full disk is not refused.
+        Access rights are not enough: some file systems refuse what the rights permit. A full disk is accepted.
 
         Raises
         ------
         BadInput
-            If the folder, or the one in which it would be created, is not a folder or may not be written.
+            If the folder, or the one in which it would be created, is not a writable folder.
         """
         folder = self.root
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent
-        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _takes_entries(folder):
-            why = "may not be written" if folder.is_dir() else "is not a folder"
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _allows_new_entries(folder):
+            why = "is not writable" if folder.is_dir() else "is not a folder"
             msg = f"store {self.root}: {folder} {why}; choose another with --store DIR or OPTICOLL_STORE"
             raise BadInput(msg)
 
@@ -260,17 +260,16 @@ class Store:
         finished: datetime | None = None,
         where: Environment | None = None,
     ) -> str:
-        """Publish a run: the run it needed first, its solution next, then its record; the record's name.
+        """Publish the run that a run needed, its solution and its record, in this order; return the record's name.
 
-        A run whose solution was this one's data gets a record of its own, without attempt, and is named in this one's
-        ``needed.id``.
+        The run that supplied this one's data gets its own record, without an attempt number; ``needed.id`` names it.
 
         Parameters
         ----------
         run
             The result of the runner.
         attempt
-            For a cell of a study, which attempt this was, from 1; None gives the record a name of its own.
+            Number of the attempt at a cell of a study, from 1; with None, the record gets a random name.
         study
             The study it belongs to.
         started, finished
@@ -317,7 +316,7 @@ class Store:
         return name
 
     def sweep(self, *, stale_s: float = STALE_S) -> int:
-        """Remove old remains of killed writers: temporary files, and solutions without a record."""
+        """Remove what killed writers left behind: old temporary files, and solutions without a record."""
         removed = sweep(self.records, stale_s=stale_s) + sweep(self.solutions, stale_s=stale_s)
         oldest = time.time() - stale_s
         for path in self.solutions.glob("*.npz"):
@@ -364,7 +363,7 @@ class Store:
             return None
 
     def names(self) -> Iterator[str]:
-        """Names of all records, in no order."""
+        """Names of all records, in no particular order."""
         if self.records.is_dir():
             with os.scandir(self.records) as entries:
                 for entry in entries:
@@ -390,7 +389,7 @@ class Store:
         return answers
 
     def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-        """Values and duals by name that were stored with a record; empty if none were.
+        """The values and duals stored with a record, by name; empty if there are none.
 
         Raises
         ------
@@ -416,7 +415,7 @@ class Store:
     def sql(self, query: str = "SELECT * FROM latest", *, time_limit_s: float | None = None) -> pd.DataFrame:
         """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).
 
-        Damaged records are left out and named in a warning.
+        Damaged records are skipped and named in a warning.
 
         Raises
         ------
@@ -427,8 +426,6 @@ class Store:
 
     def tables(self, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
         """Answer several queries as :meth:`sql` does, over the same records, which are read once."""
-        pass
-
         return query(self.records, *queries, time_limit_s=time_limit_s)
 
 
@@ -437,7 +434,7 @@ def _write_line(file: BinaryIO, record: StoredRecord) -> None:
 
 
 def _write_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write what numpy's ``savez_compressed`` does, large arrays at the fastest level: the default takes minutes."""
+    """Write arrays like numpy's ``savez_compressed``, large ones at the fastest level: the default takes minutes."""
     import numpy as np
 
     level = 1 if sum(np.asarray(v).nbytes for v in arrays.values()) > LARGE_BYTES else None

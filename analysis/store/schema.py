@@ -83,7 +83,7 @@ class StoredRecord(Record, frozen=True, kw_only=True):
     """A record in the store: that of the run, and how, when and where it was made.
 
     ``attempt`` counts the attempts of studies at one cell from 1; ``solution`` is the file of the values and duals;
-    ``extra`` holds what other versions recorded without a field here.
+    ``extra`` holds fields of other versions that are unknown here.
     """
 
     schema: int | None = VERSION
@@ -112,7 +112,7 @@ _ONCE_EXTRA = ("needed", "repaired")
 #: Nested objects that a record always has.
 _NESTED = ("model", "solver", "time", "size", "requested", "environment")
 
-#: Terminations that answer nothing: a restarted study tries such a cell again.
+#: Terminations without an answer: a restarted study tries such a cell again.
 FAILURES = (Termination.CRASHED, Termination.ERROR, Termination.INTERRUPTED, Termination.REFUSED)
 UNAVAILABLE = Termination.UNAVAILABLE
 
@@ -120,9 +120,9 @@ UNAVAILABLE = Termination.UNAVAILABLE
 def is_answer(record: Record) -> bool:
     """Whether a record answers its cell, which is then skipped; the same as the column ``answer``.
 
-    It does if its run ended on its own terms (see :data:`FAILURES`) with a verified value, or with our own proof that
+    It does if its run did not fail (see :data:`FAILURES`) and ended with a verified value, or with our own proof that
     there is no solution (``infeasible_by``). A solver's claim is not an answer, and neither is a limit reached without
-    a verified value: such a cell is tried again by every start of its study.
+    a verified value: every start of its study tries such a cell again.
     """
     ended = record.termination not in (None, UNAVAILABLE, *FAILURES)
     return ended and (record.verified is True or record.infeasible_by is not None)
@@ -149,18 +149,18 @@ _TAIL = len(_CHECKSUM) + _DIGITS + len(b'"}\n')
 
 
 def encode(record: StoredRecord) -> bytes:
-    """The line of a record, with a checksum of what stands before it as its last field."""
+    """The line of a record; its last field is a checksum of everything before it."""
     body = msgspec.json.encode(record)[:-1]
     return body + _CHECKSUM + _sum(body) + b'"}\n'
 
 
 def sound(line: bytes) -> bytes:
-    """A line that holds a record, as it was written.
+    """Check that a line holds a record as it was written, and return the line.
 
     Raises
     ------
     ValueError, TypeError, msgspec.MsgspecError
-        If it holds none, or the record does not match its checksum; a record of an earlier version has none.
+        If it holds no record, or the record does not match its checksum. Records of earlier versions have no checksum.
     """
     body, name, digits = line[:-_TAIL], line[-_TAIL:][: len(_CHECKSUM)], line[-_TAIL:][len(_CHECKSUM) : -3]
     if name == _CHECKSUM:
@@ -198,7 +198,7 @@ _log = logging.getLogger("opticoll")
 
 
 def read_record_file(path: str | Path, folder: int | None = None) -> bytes:
-    """The contents of a record's file; waits for no pipe.
+    """The contents of a record's file; never waits for a pipe.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def damaged(path: Path, error: Exception) -> str:
 
 
 def warn(messages: list[str]) -> None:
-    """Warn of damaged records, which are left out."""
+    """Warn about damaged records, which are skipped."""
     for message in messages[:MOST_NAMED]:
         _log.warning("%s", message)
     if len(messages) > MOST_NAMED:

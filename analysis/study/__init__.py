@@ -1,4 +1,4 @@
-"""Run studies: their cells are given to an executor, resumed automatically, and never stopped by a failing cell.
+"""Run studies: an executor runs their cells, a restarted study resumes, and a failing cell never stops the others.
 
 A cell is run and recorded in this process, in another one, or on another machine.
 """
@@ -51,7 +51,7 @@ class CellResult:
     """The result of a cell.
 
     ``status`` is ``done`` (an answer was recorded, see :func:`opticoll.analysis.store.schema.is_answer`), ``failed`` or
-    ``unavailable`` (recorded too), ``skipped`` (there is an answer already), or ``busy`` (another study is working on
+    ``unavailable`` (recorded too), ``skipped`` (it already has an answer), or ``busy`` (another study is working on
     it; nothing was done).
     """
 
@@ -98,7 +98,7 @@ def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult
 
 @dataclass(frozen=True)
 class Attempt:
-    """The run of a cell, where and when; without its plan, so it can be sent between machines."""
+    """The run of a cell, its environment and times; without a plan, so that it can be sent between machines."""
 
     run: Run
     environment: Environment
@@ -110,11 +110,11 @@ def attempt(cell: Cell) -> Attempt:
     """Run a cell on any machine, without a store."""
     started = datetime.now(UTC)
     adopt(cell.solver)
-    run = _keyed(cell, _solve(cell))
+    run = _with_cell_key(cell, _solve(cell))
     return Attempt(_without_plan(run), environment(), started, datetime.now(UTC))
 
 
-def _keyed(cell: Cell, run: Run) -> Run:
+def _with_cell_key(cell: Cell, run: Run) -> Run:
     """The run under the cell's key; a failed run if it solved something other than the key identifies."""
     solved = run.record.key
     if solved is not None:
@@ -134,7 +134,7 @@ def _without_plan(run: Run) -> Run:
 
 
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
-    """Record the run of a cell, unless the store has the same already."""
+    """Record the run of a cell, unless the store already has the same."""
     cell, store, run = job.cell, Store(job.root), made.run
     # Read the attempts only once: a record that another study adds from here on takes the name of our attempt.
     earlier = store.attempts(cell.key)
@@ -246,7 +246,7 @@ def check_writable(store: Store) -> None:
 
 
 #: First and longest wait [s] before retrying cells that another study is running.
-_PATIENCE_S = (0.2, 5.0)
+_RETRY_S = (0.2, 5.0)
 
 
 @dataclass
@@ -281,14 +281,14 @@ def run_study(
     study, store
         What to run, and where it is recorded.
     executor
-        Runs the cells. Processes that share our files record them; otherwise this one does, beside the next cell.
+        Runs the cells. Processes that share our files record them; otherwise this process does, while the next runs.
     on_result
         Called with every finished cell.
 
     Returns
     -------
     Summary
-        Also after Ctrl-C: finished cells stay recorded, and the next start resumes from there.
+        Returned after Ctrl-C as well: finished cells stay recorded, and the next start resumes from there.
 
     Raises
     ------
@@ -314,14 +314,14 @@ def run_study(
         (_work if elsewhere else _work_and_record)(executor, jobs, finish)
     except KeyboardInterrupt:
         summary.interrupted = True
-    _refuse_vanished(summary, store)
+    _check_records_kept(summary, store)
     return summary
 
 
-def _refuse_vanished(summary: Summary, store: Store) -> None:
+def _check_records_kept(summary: Summary, store: Store) -> None:
     """Refuse to count cells as done whose records have been removed in the meantime."""
-    there = {name.partition(".")[0] for name in store.names()}
-    gone = [key for key, result in summary.results.items() if result.status == "done" and key not in there]
+    stored = {name.partition(".")[0] for name in store.names()}
+    gone = [key for key, result in summary.results.items() if result.status == "done" and key not in stored]
     if gone:
         msg = (
             f"study {summary.study.name}: {len(gone)} records are gone from the store {store.root}, which was removed "
@@ -332,7 +332,7 @@ def _refuse_vanished(summary: Summary, store: Store) -> None:
 
 def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
     """Run all jobs in processes that record them; retry those that another study is running until it has finished."""
-    pause = _PATIENCE_S[0]
+    pause = _RETRY_S[0]
     while jobs:
         busy: list[CellJob] = []
         for index, result in executor.map_unordered(run_cell, jobs):
@@ -346,23 +346,23 @@ def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult]
 
 
 def _wait_for_others(busy: list[CellJob], jobs: list[CellJob], pause: float) -> float:
-    """Sleep if another study is running cells, longer where no other cell was left; how long [s]."""
+    """Sleep if another study is running cells, longer if no other cells remain; return the pause [s]."""
     if busy:
-        pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
+        pause = _RETRY_S[0] if len(busy) < len(jobs) else min(2 * pause, _RETRY_S[1])
         time.sleep(pause)
     return pause
 
 
 def _work_and_record(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
     """Run all jobs, in this process or where the store cannot be reached; this process claims and records each."""
-    pause = _PATIENCE_S[0]
+    pause = _RETRY_S[0]
     while jobs:
-        away: dict[int, tuple[CellJob, ExitStack]] = {}
+        running: dict[int, tuple[CellJob, ExitStack]] = {}
         busy: list[CellJob] = []
 
-        def leaving(
+        def claimed(
             jobs: list[CellJob] = jobs,
-            away: dict[int, tuple[CellJob, ExitStack]] = away,
+            running: dict[int, tuple[CellJob, ExitStack]] = running,
             busy: list[CellJob] = busy,
         ) -> Iterator[Cell]:
             sent = itertools.count()
@@ -379,16 +379,16 @@ def _work_and_record(executor: Executor, jobs: list[CellJob], finish: Callable[[
                     elif known is not None:
                         finish(known)
                     else:
-                        away[next(sent)] = (job, stack.pop_all())
+                        running[next(sent)] = (job, stack.pop_all())
                         yield job.cell
 
         with _Writer(finish) as writer:
             try:
-                for index, made in executor.map_unordered(attempt, leaving()):
-                    writer.record(*away[index], made)
-                    del away[index]
+                for index, made in executor.map_unordered(attempt, claimed()):
+                    writer.record(*running[index], made)
+                    del running[index]
             finally:
-                for _, hold in away.values():
+                for _, hold in running.values():
                     hold.close()
         pause = _wait_for_others(busy, jobs, pause)
         jobs = busy
@@ -399,10 +399,10 @@ _WAITING = 2
 
 
 class _Writer:
-    """Records runs in a thread of its own, so the next cell does not wait for the disk.
+    """Records runs in a separate thread, so that the next cell does not wait for the disk.
 
     A cell is finished, in the thread that made the writer, once its record is stored. At the end of the block, also
-    after Ctrl-C, every run handed over is recorded. After an error of the store no further run is.
+    after Ctrl-C, every run handed over is recorded, unless the store has raised an error.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ def _recorded(job: CellJob, made: Attempt | Exception) -> CellResult:
 
 
 def _outcome(job: CellJob, result: CellResult | Exception) -> CellResult:
-    """Take a job's result. A worker that died gives a row too; a store that cannot be written ends the study."""
+    """The result of a job. A worker that died gives a row too; a store that cannot be written ends the study."""
     if isinstance(result, CellResult):
         return result
     if isinstance(result, OpticollError) and not isinstance(result, JobCrashed):

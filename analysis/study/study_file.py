@@ -1,4 +1,4 @@
-"""Study files: which formulations, instances, methods and settings are run, read strictly.
+"""Study files, read strictly: the formulations, instances, methods and settings to run.
 
 A study is a TOML file::
 
@@ -7,12 +7,12 @@ A study is a TOML file::
     formulations = ["alltoall.master"]
     instances = ["ring:{8,16}", "genkautz:n={16,32},d=4"]    # braces: every combination
     methods = ["highs-simplex", "@solvers"]                  # @solvers, @methods: all that take the formulation
-    forms = ["cvxpy"]                                        # left out: the formulation's preferred form
+    forms = ["cvxpy"]                                        # default: the formulation's preferred form
     seeds = 3                                                # 3 seeds hashed from the cell's name; or a list
     repetitions = 1
     tol = 1e-6                                               # or a list
     threads = 2
-    exact = true                                             # also the optimum as a fraction; false if left out
+    exact = true                                             # also the optimum as a fraction; default: false
     plugins = ["mine.py"]                                    # files beside this one, or installed modules
 
     [limits]
@@ -22,7 +22,7 @@ A study is a TOML file::
     [settings]                                               # each a value or a list: a grid
     k = [2, 4]
 
-    [[include]]                                              # more cells; keys left out are taken from above
+    [[include]]                                              # more cells; missing keys are taken from above
     instances = ["petersen"]
 
     [[exclude]]                                              # patterns or lists of them; a rule that matches no
@@ -83,7 +83,7 @@ class InstanceFacts(TypedDict, total=False):
 class Cell:
     """One run of a study: its task, its resume key, and the reason why it cannot run here, if any.
 
-    An instance from a file is in the task as it was when the study was read. ``planned`` means that the key is that of
+    The task holds an instance from a file as it was when the study was read. ``planned`` means that the key is that of
     :func:`opticoll.solvers.plan.plan_key`, which the record of the run must have too. ``solver`` is the configuration
     of a solver that runs as a command, for machines that cannot see its file.
     """
@@ -145,7 +145,7 @@ def find(name: str) -> Path:
 def header(path: Path) -> tuple[str, str]:
     """Name and title of a study file."""
     table = _table(path)
-    return _text(table, "name", str(path)), _text(table, "title", str(path), "")
+    return _string(table, "name", str(path)), _string(table, "title", str(path), "")
 
 
 def load(path: Path) -> Study:
@@ -199,21 +199,21 @@ def _load(path: Path, where: str) -> Study:
 def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
     """Name, title and tasks."""
     table = _table(path)
-    _known(table, _AXES | {"name", "title", "include", "exclude", "plugins"}, where)
-    for place in _texts(table, "plugins", where) if "plugins" in table else []:
+    _check_keys(table, _AXES | {"name", "title", "include", "exclude", "plugins"}, where)
+    for place in _strings(table, "plugins", where) if "plugins" in table else []:
         load_plugin(path.parent / place if place.endswith(".py") else place)
-    name, title = _text(table, "name", where), _text(table, "title", where, "")
+    name, title = _string(table, "name", where), _string(table, "title", where, "")
     blocks: list[tuple[str, dict[str, Any]]] = []
     top = {key: value for key, value in table.items() if key in _AXES}
     if {"formulations", "instances", "methods"} <= set(top) or "include" not in table:
         blocks.append((where, top))
     for number, block in enumerate(_tables(table, "include", where), 1):
         at = f"{where}, include {number}"
-        _known(block, _AXES, at)
+        _check_keys(block, _AXES, at)
         blocks.append((at, {**top, **block}))
     rules = _tables(table, "exclude", where)
     for number, rule in enumerate(rules, 1):
-        _known(rule, _RULE, f"{where}, exclude {number}")
+        _check_keys(rule, _RULE, f"{where}, exclude {number}")
         if not rule:
             msg = f"{where}, exclude {number}: the rule is empty and would drop every cell; name what to drop"
             raise BadFile(msg)
@@ -222,24 +222,24 @@ def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
 
 
 def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
-    """Every combination of a block's axes, methods varying fastest but for repetitions."""
-    formulations = _texts(block, "formulations", where)
-    instances = [spec for text in _texts(block, "instances", where) for spec in expand(text)]
-    forms: list[str | None] = list(_texts(block, "forms", where, default=["*"]))
+    """Every combination of a block's axes; methods, seeds and repetitions vary fastest."""
+    formulations = _strings(block, "formulations", where)
+    instances = [spec for text in _strings(block, "instances", where) for spec in expand(text)]
+    forms: list[str | None] = list(_strings(block, "forms", where, default=["*"]))
     limits = block.get("limits", {})
     if not isinstance(limits, dict):
         msg = f"{where}: limits must be a table [limits]"
         raise BadFile(msg)
-    _known(limits, _LIMITS, f"{where}, limits")
+    _check_keys(limits, _LIMITS, f"{where}, limits")
     shared: dict[str, Any] = {key: _number(limits, key, f"{where}, limits") for key in limits}
     tols = _tolerances(block, where)
-    shared |= {"threads": _whole(block, "threads", where)} if "threads" in block else {}
+    shared |= {"threads": _integer(block, "threads", where)} if "threads" in block else {}
     if "exact" in block:
         if not isinstance(block["exact"], bool):
-            msg = f"{where}: exact is true or false, not {block['exact']!r}"
+            msg = f"{where}: exact must be true or false, not {block['exact']!r}"
             raise BadFile(msg)
         shared["exact"] = block["exact"]
-    repetitions = _whole(block, "repetitions", where) if "repetitions" in block else 1
+    repetitions = _integer(block, "repetitions", where) if "repetitions" in block else 1
     grid = _grid(block.get("settings", {}), where)
     for formulation, instance in itertools.product(formulations, instances):
         for form, settings, tol in itertools.product(forms, grid, tols):
@@ -261,14 +261,14 @@ def _tolerances(block: Mapping[str, Any], where: str) -> list[dict[str, float]]:
 
 
 def _methods(block: Mapping[str, Any], formulation: str, where: str) -> list[str]:
-    """Method names with ``@solvers`` and ``@methods`` spelt out for this formulation."""
+    """Method names, with ``@solvers`` and ``@methods`` expanded for this formulation."""
     names: list[str] = []
-    for word in _texts(block, "methods", where):
-        names.extend(_every(word, formulation, where) if word.startswith("@") else [word])
+    for word in _strings(block, "methods", where):
+        names.extend(_expanded(word, formulation, where) if word.startswith("@") else [word])
     return list(dict.fromkeys(names))
 
 
-def _every(word: str, formulation: str, where: str) -> list[str]:
+def _expanded(word: str, formulation: str, where: str) -> list[str]:
     from opticoll.formulations import formulation as find_formulation
     from opticoll.solvers.adapters import adapters
     from opticoll.solvers.methods import methods_for
@@ -305,7 +305,7 @@ def _grid(settings: Any, where: str) -> list[dict[str, Any]]:
     for name, value in settings.items():
         values = value if isinstance(value, list) else [value]
         if not values or not all(isinstance(v, (str, int, float, bool)) for v in values):
-            msg = f"{where}: setting {name!r} must be a text, number or truth value, or a list of them"
+            msg = f"{where}: setting {name!r} must be a string, number or boolean, or a list of them"
             raise BadFile(msg)
         choices.append([(name, v) for v in values])
     return [dict(pairs) for pairs in itertools.product(*choices)]
@@ -318,7 +318,7 @@ def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> lis
     for number, rule in enumerate(rules, 1):
         kept = [task for task in tasks if not all(_matches(task, key, rule[key]) for key in rule)]
         if len(kept) == len(tasks):
-            msg = f"{where}, exclude {number}: the rule matches no cell; correct its pattern or leave it out"
+            msg = f"{where}, exclude {number}: the rule matches no cell; correct its pattern or remove it"
             raise BadFile(msg)
         tasks = kept
     if not tasks:
@@ -358,7 +358,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             }
             unavailable, planned, solver = None, True, ""
             if names_file(spec):
-                task = _on(task, instance)
+                task = _with_instance(task, instance)
             try:
                 plan = make_plan(task, instance=instance)
                 rehearse_options(plan)
@@ -375,7 +375,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             yield Cell(task, key, instance.spec, unavailable, facts, planned, solver)
 
 
-def _on(task: Task, instance: Any) -> Task:
+def _with_instance(task: Task, instance: Any) -> Task:
     return structs.replace(task, instance=instance)
 
 
@@ -405,7 +405,7 @@ def _table(path: Path) -> dict[str, Any]:
         raise BadFile(msg) from error
 
 
-def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:
+def _check_keys(table: Mapping[str, Any], keys: set[str], where: str) -> None:
     for key in table:
         if key not in keys:
             msg = f"{where}: no key {key!r}; {nearest(key, sorted(keys))}"
@@ -420,18 +420,18 @@ def _tables(table: Mapping[str, Any], key: str, where: str) -> list[dict[str, An
     return value
 
 
-def _text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+def _string(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
     value = table.get(key, default)
     if not isinstance(value, str) or (not value and default is None):
-        msg = f"{where}: {key} must be a text" if key in table else f"{where}: {key} is missing"
+        msg = f"{where}: {key} must be a string" if key in table else f"{where}: {key} is missing"
         raise BadFile(msg)
     return value
 
 
-def _texts(table: Mapping[str, Any], key: str, where: str, default: list[str] | None = None) -> list[str]:
+def _strings(table: Mapping[str, Any], key: str, where: str, default: list[str] | None = None) -> list[str]:
     value = table.get(key, default)
     if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
-        what = "must be a list of texts" if key in table else "is missing"
+        what = "must be a list of strings" if key in table else "is missing"
         msg = f'{where}: {key} {what}; write {key} = ["..."]'
         raise BadFile(msg)
     return value
@@ -445,7 +445,7 @@ def _number(table: Mapping[str, Any], key: str, where: str) -> float:
     return float(value)
 
 
-def _whole(table: Mapping[str, Any], key: str, where: str) -> int:
+def _integer(table: Mapping[str, Any], key: str, where: str) -> int:
     value = table[key]
     if not _is_whole(value) or value < 1:
         msg = f"{where}: {key} must be a whole number from 1, not {value!r}"

@@ -103,8 +103,8 @@ def test_new_says_how_to_use_what_it_wrote(tmp_path, capfd):
         (["bound", "two words"], "cannot be used"),
         (["bound", "class"], "cannot be used"),
         (["bound", "../up"], "cannot be used"),
-        (["bound", "mine", "--dir", "nowhere"], "make it first"),
-        (["bound", "there"], "exists already"),
+        (["bound", "mine", "--dir", "nowhere"], "create it first"),
+        (["bound", "there"], "already exists"),
         (["thing", "mine"], "is not one of"),
     ],
 )

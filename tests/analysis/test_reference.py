@@ -161,7 +161,7 @@ def test_a_name_with_two_meanings_has_both():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["alltoall.mastr"], "describe: nothing is called 'alltoall.mastr'; did you mean 'alltoall.master'?"),
+        (["alltoall.mastr"], "describe: unknown name 'alltoall.mastr'; did you mean 'alltoall.master'?"),
         (["genkauz"], "did you mean 'genkautz'?"),
         (["ring", "--instance", "ring:4"], "--instance and --set are for formulations; 'ring' is a family"),
         (["alltoall.child", "--instance", "ring:4"], "takes its data from a solution of alltoall.master"),

@@ -232,7 +232,7 @@ def test_design_answers_from_the_table_or_by_search(capsys):
         (["n=9", "degree=3"], "is odd"),
         (["n=x", "degree=2"], "whole numbers"),
         (["n=4"], "whole numbers"),
-        (["n=5000", "degree=4"], "more than the 4096"),
+        (["n=5000", "degree=4"], "exceeds the limit of 4096"),
         (["n=4096", "degree=5", "--time-limit", "5"], "of which 14.3 s to verify T; set --time-limit 30"),
     ],
 )
@@ -417,7 +417,7 @@ def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
         (["n=16", "degree=4", "--rack", "4"], "racks need a limit"),
         (["n=16", "degree=4", "--rack", "16", "--uplinks", "2"], "are inconsistent"),
         (["n=70", "degree=4", "--rack", "10", "--uplinks", "3"], "up to 64 nodes"),
-        (["n=16", "degree=4", "--rack", "4", "--uplinks", "3", "--compare"], "leave out --compare"),
+        (["n=16", "degree=4", "--rack", "4", "--uplinks", "3", "--compare"], "omit --compare"),
     ],
 )
 def test_invalid_racks_are_refused(words, message, capsys):

@@ -227,7 +227,7 @@ def test_the_text_says_whether_the_model_was_built(capsys):
 
 def test_a_conditional_optimum_says_what_it_depends_on(capsys):
     assert shown(capsys, "alltoall.min-congestion", GAP_GRAPH)["proof"].startswith(
-        "optimal over the given paths (a maximal arc-disjoint set); without that at least 4"
+        "optimal over the given paths (a maximal arc-disjoint set); without this restriction, at least 4"
     )
     assert main(["solve", "alltoall.min-congestion", GAP_GRAPH, "--set", "paths=all", "--json", "--no-store"]) == 0
     free = json.loads(capsys.readouterr().out)

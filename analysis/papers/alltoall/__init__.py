@@ -1,13 +1,13 @@
-"""Efficient all-to-all schedules: claims, figures and benchmark tables; and which schedule suits a fabric.
+"""Efficient all-to-all schedules: claims, figures, benchmark tables, and the choice of a schedule for a fabric.
 
-Which schedule suits a fabric is figure 2, by the text of sections 3, 3.1, 3.2, appendix D.
-The drawing is lost in our copy; the rules are those of the text. A fabric forwards in its *hosts* (store-and-forward:
-what a node passes on it has received in an earlier step) or in its *NICs* (cut-through, with source routes). Routes of
-NICs take ``weighted`` shares of a pair, or ``equal`` ones. Hosts are a bottleneck where a node's links carry more than
-its host-to-NIC bandwidth: the graph is then augmented (``+host=B``), and NICs that forward need no bandwidth of hosts.
+The choice of a schedule follows figure 2 of the paper. The drawing is lost in our copy; the rules are those of the text
+(sections 3, 3.1, 3.2 and appendix D). A fabric forwards in its *hosts* (store-and-forward: a node sends on what it
+received in an earlier step) or in its *NICs* (cut-through, with source routes). Routes of NICs carry ``weighted`` or
+``equal`` shares of the traffic of a pair. Hosts are a bottleneck if a node's links carry more than its host-to-NIC
+bandwidth: the graph is then augmented (``+host=B``), and NICs that forward use no host bandwidth.
 
-Two thresholds are ours, as the text gives none: paths are *few* while there are at most as many shortest paths as
-arc-disjoint ones can be, the degree, for a pair on average; integer programs are taken up to 100 ranks (the text: less
+Two thresholds are ours, as the text gives none: a pair has *few* paths if it has, on average, at most as many shortest
+paths as there can be arc-disjoint ones, which is the degree; integer programs are used up to 100 ranks (the text: less
 than a hundred nodes).
 """
 
@@ -31,12 +31,12 @@ FABRICS = {
     "nic-weighted": "NICs forward (cut-through), routes with weights",
     "nic-equal": "NICs forward (cut-through), routes with equal shares",
 }
-#: Ranks up to which routes are found by integer programming.
+#: Maximum number of ranks for which routes are found by integer programming.
 MOST_RANKS = 100
 
 
 class Choice(Fields, frozen=True, kw_only=True):
-    """A schedule for a fabric: the paper's name for it, the command that makes it, its section, and why it is taken."""
+    """A schedule for a fabric: the paper's name for it, the command that computes it, its section, and the reason."""
 
     fabric: str
     schedule: str
@@ -68,7 +68,7 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
         msg = f"chooser: unknown fabric {fabric!r}; use one of {', '.join(FABRICS)}"
         raise BadInput(msg)
     if host is not None and not host > 0:
-        msg = f"chooser: the host bandwidth must be positive, not {host}; leave it out for no limit"
+        msg = f"chooser: the host bandwidth must be positive, not {host}; omit it for no limit"
         raise BadInput(msg)
     if network.ranks < network.n or not network.connected:
         msg = f"chooser: {network.spec} must be strongly connected and consist of ranks; give hosts by host=B"
@@ -121,7 +121,7 @@ def schedules(topology: Topology | str, host: float | None = None) -> list[Choic
 
 
 def shortest_paths(topology: Topology) -> float:
-    """Mean number of shortest paths of an ordered pair of ranks; parallel arcs are paths of their own."""
+    """Mean number of shortest paths of an ordered pair of ranks; parallel arcs count as separate paths."""
     count = (topology.hops == 0).astype(float)  # (N, n), by source
     onward = topology.hops[:, topology.tail] + 1 == topology.hops[:, topology.head]
     for hop in range(1, int(topology.diameter) + 1):

@@ -105,7 +105,7 @@ def _link_optimum(topology: Topology) -> float:
 def inequality_flow(topology: Topology, *, net: bool) -> float:
     """F of (1)-(5): flow conservation as an inequality between source and sink, and a demand at the sink.
 
-    ``net`` counts what enters the sink less what leaves it, otherwise what enters it.
+    With ``net``, the flow out of the sink is subtracted from the flow into it.
     """
     import scipy.sparse as sp
     from scipy.optimize import linprog
@@ -152,7 +152,7 @@ def _sufficient(laboratory: Laboratory) -> Measurement:
     restored = sweeps["flow into the sink, as restored"]
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), tuple(specs),
-        "If (4) counts all flow that enters the sink and (3) leaves the sink out, flow may run in a cycle through the "
+        "If (4) counts all flow that enters the sink and (3) omits the sink, flow may run in a cycle through the "
         "sink and count as delivered although nothing leaves the source. If (4) counts the net flow, or no flow leaves "
         "a sink, the inequalities suffice. The formulas are lost, so we cannot tell which is printed. Ratio: T by "
         "(1)-(5) as restored over the true T.", choices=choices, **restored.row,
@@ -297,7 +297,7 @@ def _decomposition(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {f"{name}, N={n}": ratio for (name, n), ratio in ratios.items()}, decide(choices), tuple(specs),
         "Time of the link MCF over that of the master LP on the same solver. The child LPs run in parallel and are not "
-        f"counted. At least {least:.3g} times counts as two orders of magnitude. The ratio grows with the size, the "
+        f"counted. At least {least:.3g} times counts as two orders of magnitude. The ratio grows with the size; the "
         "size at which the paper reports two orders is lost.", choices=choices,
     )  # fmt: skip
 
@@ -346,8 +346,8 @@ def _schedule_times(laboratory: Laboratory) -> Measurement:
         {**{f"master, {spec} [s]": float(f"{value:.2g}") for spec, value in seconds.items()},
          f"paths of one source, {thousand} [s]": float(f"{paths:.2g}")},
         verdict_if(not late), (*hundreds, thousand),
-        "Every optimum is proven to 1e-6, by another algorithm than the paper's solver and on another machine. So the "
-        "stated times suffice; it does not repeat the paper's own measurement.",
+        "Every optimum is proven to 1e-6, by a different algorithm from the paper's and on another machine. So the "
+        "stated times suffice; this does not repeat the paper's own measurement.",
         count=len(seconds), violations=len(late), witness=", ".join(late) or None,
     )  # fmt: skip
 
@@ -355,7 +355,7 @@ def _schedule_times(laboratory: Laboratory) -> Measurement:
 def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
     """F of the scheme of Fleischer and Karakostas, at least (1 - epsilon)^3 of the optimum, and the trees it takes.
 
-    Unlike the method ``fptas`` it ends where the proof of its guarantee does, once the arcs' capacities cost 1.
+    Unlike the method ``fptas``, it stops as in the proof of its guarantee, once the arcs' capacities cost 1.
     """
     from opticoll.formulations.flows.concurrent_flow import by_source
     from opticoll.formulations.flows.flow_kernels import Adjacency
@@ -378,7 +378,7 @@ def _against_approximation(laboratory: Laboratory) -> Measurement:
     spec, tried = laboratory.scope["network"], laboratory.scope["epsilon"]
     topology: Any = parse(spec)
     certified_flow(topology)
-    approximation(topology, 0.5)  # neither is to pay for the loading of code
+    approximation(topology, 0.5)  # so that neither time includes loading code
     start = process_time()
     optimum = certified_flow(topology)
     exact = process_time() - start
@@ -432,8 +432,8 @@ CLAIMS: tuple[Claim, ...] = (
                               "torus:4x4", "ring:8", "path:4", "petersen", "genkautz:n=8,d=2", "genkautz:n=12,d=3",
                               "genkautz:n=16,d=4", "random-regular:n=12,d=3,seed=1"],
                  "steps beyond the diameter": 3}, weight=1,
-          procedure="We increase the number of steps from the diameter on until the schedule takes no longer than the "
-                    "optimal flow without steps."),
+          procedure="Starting from the diameter, we increase the number of steps until the schedule takes no longer "
+                    "than the optimal flow without steps."),
     Claim("alltoall.steps-by-source", PAPER, "section 3.1.3, (15)-(20)",
           "The time-stepped LP can be decomposed by source as the link MCF", "equal optima", "1e-6", _steps_by_source,
           scope={"networks": ["path:3", "path:4", "path:5", "ring:4", "ring:5", "star:4", "genkautz:n=6,d=2",
@@ -459,7 +459,7 @@ CLAIMS: tuple[Claim, ...] = (
           "The exact LP by source is competitive in running time with approximation schemes (FPTAS), especially for "
           "small epsilon", "no slower", "exact", _against_approximation,
           scope={"network": "genkautz:n=32,d=4", "epsilon": [0.1, 0.05, 0.01]},
-          procedure="We run Fleischer's scheme with Karakostas' grouping by source until it stops as its proof asks, "
+          procedure="We run Fleischer's scheme with Karakostas' grouping by source to the stopping rule of its proof, "
                     "check that its flow is within its guarantee, and time both on one core.", lost=NUMBERS_LOST),
     Claim("alltoall.out-of-reach", PAPER, "section 1 and section 6.3, figure 6",
           "The original MCF yields no schedule with MOSEK on a fast machine within a day, and none for larger "

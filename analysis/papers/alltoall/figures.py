@@ -1,4 +1,4 @@
-"""Figures 4-14 of the all-to-all paper but for 6 by N, and the time of time-stepped schedules."""
+"""Figures 4 to 14 of the all-to-all paper, except figure 6 by N, and the time of time-stepped schedules."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _flows(rows: pd.DataFrame) -> pd.DataFrame:
 
 # figures 4, 5, 10 ---------------------------------------------------------------------------------------------
 
-#: Topologies of the testbeds, links of 25 Gb/s. Hosts at TACC have 100 Gb/s, as much as four links.
+#: Topologies of the testbeds, links of 25 Gb/s. Hosts at TACC have 100 Gb/s, equal to four links.
 TESTBEDS = {
     "hypercube:3": "hypercube, fig. 4", "twisted-hypercube:3": "twisted hypercube, fig. 4",
     "bipartite:4x4": "bipartite, fig. 4", "torus:3x3x3": "torus, no host limit",
@@ -64,12 +64,12 @@ _KINDS = {
     "alltoall.master": "MCF, any division", "alltoall.timestep-mcf": "tsMCF, steps = diameter",
     "alltoall.sccl": "SCCL's program, chunks", "alltoall.min-congestion": "one shortest path, ILP",
 }  # fmt: skip
-#: What the text says of them: tsMCF as fast as SCCL (section 6.2), one path as fast as the MCF on the torus.
-_SAID = {("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("alltoall.min-congestion", 3)}
+#: Statements of the text: tsMCF as fast as SCCL (section 6.2), one path as fast as the MCF on the torus.
+_STATED = {("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("alltoall.min-congestion", 3)}
 
 
 def _testbed_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Least proven time of every kind of schedule on every testbed."""
+    """Smallest proven time of every kind of schedule on every testbed."""
     selected = rows[rows["ok"] & rows["instance"].isin(list(TESTBEDS)) & rows["formulation"].isin(list(_KINDS))].copy()
     one_path = np.array(settings_of(selected, "paths")) == "shortest"
     selected = selected[(selected["formulation"] != "alltoall.min-congestion") | one_path]
@@ -90,7 +90,7 @@ def _testbed(table: pd.DataFrame) -> Figure:
             place = [names.index(i) + 0.16 * (number - 1.5) for i in mine["instance"]]
             handles += axes.plot(mine["time"], place, linestyle="none", marker=marker, color=colour, label=kind)
             reference = table[table["formulation"] == "alltoall.master"].set_index("instance")["time"]
-            result = [i for name, i in _SAID if name == formulation and names[i] in reference.index]
+            result = [i for name, i in _STATED if name == formulation and names[i] in reference.index]
             axes.plot(
                 [reference[names[i]] for i in result], [i + 0.16 * (number - 1.5) for i in result], linestyle="none",
                 marker="o", markersize=12, markerfacecolor="none", color=INK,
@@ -341,7 +341,7 @@ def _host_finding(rows: pd.DataFrame) -> str:
 
 # figure 14 ----------------------------------------------------------------------------------------------------
 
-#: Of the figure: degree, numbers of vertices, and the families that its text names.
+#: Degree and numbers of vertices of figure 14, and the families that its text names.
 EXPANDER_DEGREE, EXPANDER_SIZES = 4, (64, 128, 256)
 EXPANDERS = {
     "sp-expander": "shortest-path expanders", "xpander": "Xpander", "random-regular": "random regular graphs",
@@ -444,8 +444,8 @@ def curve(
 
     Returns
     -------
-    A row each: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``, and ``over_fluid``, T_steps
-    over the optimum T of ``alltoall.master``.
+    One row per number of steps: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``,
+    and ``over_fluid``, T_steps over the optimum T of ``alltoall.master``.
     """
     from opticoll.solvers.runner import solve
     from opticoll.solvers.task import Task

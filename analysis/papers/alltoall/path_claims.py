@@ -153,7 +153,7 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
 
 
 def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool) -> float:
-    """The least largest load when every pair is split evenly over k simple paths, proven by SciPy's MILP."""
+    """The smallest maximum load if every pair is split evenly over k simple paths, proven by SciPy's MILP."""
     import scipy.sparse as sp
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -218,7 +218,7 @@ def shortest_path_counts(topology: Topology) -> np.ndarray:
 
 
 def most_walks(topology: Topology) -> float:
-    """Walks of at most diameter arcs, of the pair that has most: at least its number of paths of that length."""
+    """Maximum number of walks of at most diameter arcs between a pair, an upper bound on its paths of that length."""
     step = np.zeros((topology.n, topology.n))
     np.add.at(step, (topology.tail, topology.head), 1.0)
     power, total = np.eye(topology.n), np.zeros_like(step)

@@ -24,7 +24,7 @@ ROUTES, LAYERS = "alltoall.min-congestion", "alltoall.virtual-channels"
 def pair_routes(topology: Topology, seed: int) -> np.ndarray:
     """Loads of the arcs by Appendix D's heuristic, shape ``(m,)``.
 
-    Pairs take shortest paths one by one in random order; every arc used gets 1 longer.
+    Pairs take shortest paths one by one in random order; every used arc becomes longer by 1.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
@@ -137,7 +137,7 @@ def _order(laboratory: Laboratory) -> Measurement:
 
 
 def proven_load(laboratory: Laboratory, spec: str, **settings: Any) -> float:
-    """The least load of single paths, proven by fluid optima and branch and bound."""
+    """The smallest maximum load of single paths, proven by fluid optima and branch and bound."""
     return float(laboratory.proven(ROUTES, spec, method="exact-routing", **settings)["objective"])
 
 
@@ -175,7 +175,7 @@ def dimension_loads(shape: tuple[int, ...]) -> tuple[float, list[float]]:
     """The largest arc load of dimension-ordered routes, ties split evenly, and that of every dimension."""
     n, loads = int(np.prod(shape)), []
     for k in shape:
-        # n / k pairs go from x to x + j on every ring of this dimension: earlier ones are done, later are not.
+        # n / k pairs go from x to x + j on every ring of this dimension: earlier dimensions are done, later ones not.
         ring = np.zeros((2, k))
         for x in range(k):
             for j in range(1, k):

@@ -1,4 +1,4 @@
-"""How cost grows with N: the ways to an all-to-all optimum on GenKautz of degree 4, phase by phase, to 1e-4.
+"""How the cost of an all-to-all optimum grows with N: methods on GenKautz of degree 4, by phase, to 1e-4.
 
 The benchmark tables compare time to proof, modelling layers, decompositions and certified gaps at scale.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Ways to the optimum: what they are called, formulation, method.
+#: Methods that reach the optimum: label, formulation, method.
 ROUTES = (
     ("link MCF, one LP", "alltoall.link-mcf", "time-form"),
     ("master + children", "alltoall.link-mcf", "master-child"),
@@ -35,7 +35,7 @@ ROUTES = (
     ("master, interior point", "alltoall.master", "time-form"),
     ("master, certified PDHG", "alltoall.master", "certified-pdhg"),
 )
-#: Phases, and what their panels are called.
+#: Phases and the titles of their panels.
 PHASES = {
     "build": "Build and compile the model",
     "solve": "Solve (for decompositions: the master)",
@@ -43,9 +43,9 @@ PHASES = {
     "decompose": "Split the master's flows by destination",
 }
 TOL = 1e-4
-#: A line through fewer points, or over less than this factor of N, is not a slope; what takes less [s] is start-up.
+#: Minimum number of points and factor of N for a slope; shorter times [s] are start-up.
 FEWEST, SPAN, SHORTEST_S = 3, 1.7, 0.02
-#: Start-up weighs on smaller N: they are left out of a fit where there are enough larger ones.
+#: Start-up distorts the times of smaller N, which are omitted from a fit if there are enough larger ones.
 LARGE = 64
 COLUMNS = ["route", "phase", "n", "seconds", "state"]
 
@@ -53,9 +53,9 @@ COLUMNS = ["route", "phase", "n", "seconds", "state"]
 def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
     """Seconds of every phase by route and N.
 
-    ``state`` is ``measured``; ``late`` for a solve that its time limit ended, ``seconds`` being that limit and a lower
-    bound; ``refused`` for one that the memory did not allow, ``seconds`` being undefined. Of several runs the fastest
-    one counts, and one that ended in time before one that did not.
+    ``state`` is ``measured``; ``late`` for a solve stopped by its time limit, which is then ``seconds``, a lower bound;
+    ``refused`` for one that would not fit in memory, with ``seconds`` undefined. Of several runs the fastest counts; a
+    run that ended in time takes precedence over one that did not.
     """
     kautz = (rows["instance"].map(family_of) == "genkautz") & ~rows["instance"].str.contains("+", regex=False)
     degree = rows["instance"].map(lambda spec: argument(spec, "d")) == "4"
@@ -82,7 +82,7 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _phases(row: Any) -> dict[str, float | None]:
-    """Seconds by phase: a procedure's own where it tells them, since its process takes a while to start."""
+    """Seconds by phase: those that a procedure reports, if any, since its process takes time to start."""
     metrics = json.loads(row["metrics"] or "{}")
     own = next((metrics[k] for k in ("master_s", "generation_s", "iteration_s") if metrics.get(k)), None)
     built = row["time_build_s"]
@@ -109,7 +109,7 @@ def slope(points: pd.DataFrame) -> tuple[float, int, int] | None:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """One panel a phase; a solve that was ended is drawn hollow with an arrow, at its limit and never on a line."""
+    """Draw one panel per phase; a stopped solve is a hollow marker with an arrow, at its limit and never on a line."""
     with styled_figure(8.2, 7.6) as (figure, handles):
         grid = figure.subplots(2, 2, sharex=True)
         lines: dict[str, Any] = {}
@@ -142,14 +142,14 @@ def draw(table: pd.DataFrame) -> Figure:
                               transform=axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
             log_axes(axes)
             _widen(axes)
-            for x, y, text, colour in _apart(ends):
+            for x, y, text, colour in _moved_apart(ends):
                 axes.annotate(text, (x, y), (6, 0), textcoords="offset points", color=colour, fontsize=8.5, va="center")
             axes.set_title(title, loc="left", color=INK)
         for axes in grid[1]:
             axes.set_xlabel("ranks N")
         for axes in grid[:, 0]:
             axes.set_ylabel("seconds")
-        handles += [*lines.values(), *_signs(set(table["state"]))]
+        handles += [*lines.values(), *_state_marks(set(table["state"]))]
     return figure
 
 
@@ -163,7 +163,7 @@ def _widen(axes: Axes) -> None:
     axes.set_ylim(middle / half, middle * half)
 
 
-def _signs(states: set[str]) -> list[Any]:
+def _state_marks(states: set[str]) -> list[Any]:
     """Legend entries of points that are not measurements."""
     from matplotlib.lines import Line2D
 
@@ -174,7 +174,7 @@ def _signs(states: set[str]) -> list[Any]:
     return [Line2D([], [], color=MUTED, linestyle="none", **signs[state]) for state in signs if state in states]
 
 
-def _apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float, str, str]]:
+def _moved_apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float, str, str]]:
     """Move overlapping labels apart vertically."""
     placed: list[tuple[float, float, str, str]] = []
     for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
@@ -198,7 +198,7 @@ def finding(table: pd.DataFrame) -> str:
         reached = selected[(selected["phase"] == "solve") & (selected["state"] == "measured")]["n"]
         top = "" if reached.empty else f", proven up to N = {int(reached.max())}"
         late = selected[selected["state"] == "late"]["n"]
-        ended = "" if late.empty else f", ended by its limit from N = {int(late.min())}"
+        ended = "" if late.empty else f", stopped by its limit from N = {int(late.min())}"
         if exponents:
             parts.append(f"{route}: {', '.join(exponents)}{top}{ended}")
     return "; ".join(parts) + "." if parts else "Too few points for a slope so far."
@@ -289,7 +289,7 @@ def layers() -> list[Row]:
 
 
 def decomposition() -> list[Row]:
-    """Per-commodity flows four ways, single runs in turn: the LP of the link MCF and three alternatives."""
+    """Per-commodity flows by four methods, single runs in turn: the LP of the link MCF and three alternatives."""
     rows = []
     for n in (12, 27, 40, 64):
         row: Row = {"N": n}
@@ -325,7 +325,7 @@ def matched() -> list[Row]:
             for title, method, settings in methods:
                 row[title] = None
                 if (title, tol) in late:
-                    continue  # too slow for a smaller instance already
+                    continue  # was too slow on a smaller instance
                 task = Task(
                     "alltoall.master", row["instance"], method, "matrix", settings=settings, tol=tol,
                     time_limit_s=LIMIT_S,
@@ -474,7 +474,7 @@ def race() -> list[Row]:
 
 
 def chunks() -> list[Row]:
-    """SCCL's program by several solvers, and by integer flows of sources."""
+    """SCCL's program, solved by several solvers and by integer flows of sources."""
     rows: list[Row] = []
     for n, steps in ((8, 2), (16, 2), (16, 3), (20, 3)):
         row: Row = {"N": n, "steps": steps}

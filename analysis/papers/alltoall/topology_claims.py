@@ -208,18 +208,18 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
     return Measurement(
         measured, verdict_if(not wrong),
         tuple(f"sp-expander:n={n},d={scope['d']},seed=1..{count}" for n, count in scope["graphs of N nodes"].items()),
-        "Throughput over that of GenKautz of the same size, least and largest; 'similar' is read as within 10 %. The "
-        "paper leaves ties, the order of pairs and nodes with too few links open.",
+        "Throughput over that of GenKautz of the same size, smallest and largest; 'similar' is read as within 10 %. "
+        "The paper leaves ties, the order of pairs and nodes with too few links open.",
         count=len(ratios), violations=sum(ratio < near for ratio in ratios), tightness=spread(ratios),
         witness=f"N={wrong[0]}" if wrong else None,
     )  # fmt: skip
 
 
 def formed_degrees(n: int, d: int, seed: int, *, by_source: bool) -> np.ndarray:
-    """Degrees of the links that Appendix E's heuristic lays down, out of and into every vertex, shape ``(2, n)``.
+    """Out- and in-degrees of the links that Appendix E's heuristic forms, shape ``(2, n)``.
 
-    Every pair is routed on a shortest path; its links get 1 longer; a vertex with d links out (in) gives up its others.
-    Pairs without a path are left out. ``by_source`` routes all pairs of a source before the next.
+    Every pair is routed on a shortest path; its links become longer by 1; a vertex with d out- (in-)links gets no more.
+    Pairs without a path are omitted. ``by_source`` routes all pairs of a source before the next.
     """
     random, small = np.random.default_rng(seed), 1 / (2 * n)
     weight = np.full((n, n), small)
@@ -267,7 +267,7 @@ def _dense_path(weight: np.ndarray, s: int, t: int) -> list[tuple[int, int]]:
 
 
 def _regular(laboratory: Laboratory) -> Measurement:
-    """Degrees of the links laid down by the heuristic as printed, without our completion."""
+    """Degrees of the links formed by the heuristic as printed, without our completion."""
     scope = laboratory.scope
     sweeps = {"source by source": Sweep(), "all pairs at random": Sweep()}
     for n in scope["N"]:
@@ -289,7 +289,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide((*choices, rule)),
         tuple(f"N={n}" for n in scope["N"]),
-        "Links laid down when all pairs are routed. No vertex gets more than d, but the last vertices with free links "
+        "Links formed when all pairs are routed. No vertex gets more than d, but the last vertices with free links "
         "may have only themselves or neighbours left, so some have fewer. The paper says that it tested a few "
         "sizes. Ratio: mean degree over d.", count=len(ratios), violations=len(wrong), tightness=spread(ratios),
         witness=min(wrong)[1] if wrong else None, choices=(*choices, rule),
@@ -297,7 +297,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
 
 
 def _host(laboratory: Laboratory) -> Measurement:
-    """Figure 13: hosts through which all traffic passes, as section 3.2.3 says, and hosts with only their own."""
+    """Figure 13: hosts through which all traffic passes, as section 3.2.3 says, and hosts that send only their own."""
     scope = laboratory.scope
     torus, expanders, forwarded = scope["torus"], scope["expanders"], scope["B with forwarding hosts"]
     printed, close = PrintedNumber(scope["printed"], about=True), 1 + float(scope["equally well: within"])
@@ -334,7 +334,7 @@ def _host(laboratory: Laboratory) -> Measurement:
 
 
 def distinct(topologies: Iterable[Topology]) -> list[Topology]:
-    """One digraph of every class of isomorphic ones, the first of each.
+    """One digraph per isomorphism class, the first of each.
 
     Digraphs with the same distances from and to their vertices are compared exactly.
     """
@@ -396,7 +396,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
 
 
 def least_cut(topology: Topology, *, balanced: bool) -> float:
-    """The least c(S) / (|S| |V - S|) over all S, or over those of half the vertices."""
+    """The minimum of c(S) / (|S| |V - S|) over all S, or over those with half the vertices."""
     n = topology.n
     sizes = [n // 2, n - n // 2] if balanced else range(1, n)
     least = float("inf")
@@ -487,7 +487,7 @@ CLAIMS: tuple[Claim, ...] = (
           "The heuristic for shortest-path expanders constructs a d-regular graph",
           "d links in and out", measure=_regular,
           scope={"N": [12, 16, 24], "d": [3, 4], "random orders": 8},
-          procedure="We lay down the links of all shortest paths as printed and count the links of every vertex."),
+          procedure="We form the links of all shortest paths as printed and count the links of every vertex."),
     Claim("alltoall.host-bottleneck", PAPER, "appendix B, figure 13; section 3.2.3, figure 3",
           "Expanders of degree 4 are faster than the 10x10 torus until the host bandwidth falls to around 1.3 link "
           "bandwidths; below, their advantage is erased and the torus performs equally well", 1.3,

@@ -4,8 +4,8 @@ Source  LuMorph, sections 4, 5 and Appendices B, C; Hockney's alpha-beta model
 
     T = sum over rounds of  alpha + r [circuits are set up] + max over pairs  bytes(pair) / (circuits(pair) b)
 
-alpha [us] is paid once a round, r [us] the time of a switch, b [bytes/us] the rate of one circuit: the payload of a
-pair is striped over its circuits. The times include rounds that are split because waveguides or lasers
+alpha [us] is paid once per round, r [us] is the switching time, b [bytes/us] the rate of one circuit: the payload of
+a pair is striped over its circuits. The times include rounds that are split because waveguides or lasers
 are missing. An ideal electrical switch (:func:`switch_time`) has r = 0 and is limited only by what each GPU sends
 and receives.
 
@@ -98,7 +98,7 @@ class Machine:
 
     @property
     def circuit_rate(self) -> float:
-        """Bytes a circuit carries in a microsecond, b."""
+        """Bytes that a circuit carries per microsecond, b."""
         return self.laser_gbps * 1e3 / 8
 
     @property
@@ -136,7 +136,7 @@ class Timeline:
 
 
 def chunk_sizes(sizes: ArrayLike, chunks: int) -> F64:
-    """Bytes of every chunk, ``(chunks,)``, from one number or one a chunk.
+    """Bytes of every chunk, ``(chunks,)``, from one number or one per chunk.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def _sizes(sizes: ArrayLike, chunk: I64) -> F64:
 
 
 def timeline(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> Timeline:
-    """Time every round of a schedule whose chunks are of these ``sizes`` [bytes] (one for all, or one a chunk).
+    """Time every round of a schedule whose chunks are of these ``sizes`` [bytes] (one for all, or one per chunk).
 
     The schedule is not checked: check it first (:func:`opticoll.formulations.rounds.round_schedule.violations`).
 
@@ -169,8 +169,8 @@ def timeline(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> Tim
     size = _sizes(sizes, schedule.transfer_chunk)
     n = int(max(a.max(initial=0) for a in (schedule.circuit_source, schedule.circuit_target,
                                            schedule.transfer_source, schedule.transfer_target))) + 1  # fmt: skip
-    stands = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
-    pairs, circuits = np.unique(stands, return_counts=True)
+    connected = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
+    pairs, circuits = np.unique(connected, return_counts=True)
     sent = (schedule.transfer_round * n + schedule.transfer_source) * n + schedule.transfer_target
     at = np.searchsorted(pairs, sent)
     if (pairs[np.minimum(at, pairs.size - 1)] != sent).any() if pairs.size else sent.size:
@@ -184,7 +184,7 @@ def timeline(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> Tim
 
 
 def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
-    """In which rounds the circuits differ from those of the round before, ``(R,)``; the first counts as different."""
+    """Rounds whose circuits differ from those of the round before, ``(R,)``; the first counts as different."""
     order = np.lexsort(
         (schedule.circuit_wavelength, schedule.circuit_target, schedule.circuit_source, schedule.circuit_round)
     )
@@ -192,7 +192,7 @@ def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
     cut = np.searchsorted(table.circuit_round, np.arange(schedule.rounds + 1))
     columns = (table.circuit_source, table.circuit_target, table.circuit_wavelength)
 
-    def standing(when: int) -> list[I64]:
+    def circuits_of(when: int) -> list[I64]:
         a, b = int(cut[when]), int(cut[when + 1])
         first, last = int(table.circuit_start[a]), int(table.circuit_start[b])
         return [*(column[a:b] for column in columns), np.diff(table.circuit_start[a : b + 1]),
@@ -201,14 +201,14 @@ def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
     changed = np.ones(schedule.rounds, dtype=bool)
     before: list[I64] | None = None
     for when in range(schedule.rounds):
-        now = standing(when)
+        now = circuits_of(when)
         changed[when] = before is None or any(not np.array_equal(a, b) for a, b in zip(before, now, strict=True))
         before = now
     return changed
 
 
 def switch_time(pattern: Pattern, n: int, sizes: ArrayLike, machine: Machine) -> float:
-    """Time of a pattern on an ideal packet switch [us]: alpha a step, and the most bytes that a GPU sends or receives.
+    """Time of a pattern on an ideal packet switch [us]: alpha per step, and the most bytes a GPU sends or receives.
 
     ``machine`` gives alpha and the bandwidth of a GPU; its reconfiguration time is not used.
 

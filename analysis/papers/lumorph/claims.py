@@ -264,8 +264,8 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
         reading("no forwarding", "holds for Algorithm 1 only", True, "nothing to measure"),
     )  # fmt: skip
     return Measurement(
-        {f"{n} GPUs, at least": f"{needed} rounds directly, log2 N = {stated}" for n, (needed, stated) in
-         rounds.items()}, decide(choices), instances=("lightpath:2x4", *(f"{n} GPUs" for n in sizes)),
+        {f"{n} GPUs, at least": f"{needed} round{'s' * (needed != 1)} directly, log2 N = {stated}"
+         for n, (needed, stated) in rounds.items()}, decide(choices), instances=("lightpath:2x4", *(f"{n} GPUs" for n in sizes)),
         reason="Section 3 says that LUMORPH eliminates the need for forwarding and that only essential transfers are "
                "made; an all-to-all in log2 N rounds needs forwarding above 64 GPUs. The two agree if section 3 speaks "
                "of Algorithm 1 only.", choices=choices,
@@ -366,7 +366,7 @@ def _call_times(spec: str) -> tuple[list[I64], list[float]]:
 
 
 def _co_scheduling(laboratory: Laboratory) -> Measurement:
-    """Time saved by independent sets over one call after the other; calls that all conflict cannot save any."""
+    """Time saved by independent sets over calls in sequence; if all calls conflict, none is saved."""
     specs = {name: laboratory.scope[name] for name in ("models", "random calls")}
     choices = []
     for words, each in specs.items():

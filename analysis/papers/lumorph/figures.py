@@ -377,7 +377,7 @@ IRREGULAR = (
 )
 
 
-#: The ways in which the smallest cases are solved: mesh, method, settings.
+#: How the smallest cases are solved: mesh, method, settings.
 PROGRAMS = (
     ("2x4", "highs", ("bounds=false",)),
     ("2x4", "certified-rounds", ()),
@@ -393,7 +393,7 @@ def _solved(
 
 
 def grid() -> list[Row]:
-    """Every size and collective over the grid: cases, proven ones, those that are not, and the slowest command."""
+    """Every size and collective over the grid: cases, proven and open ones, and the slowest command."""
     rows: list[Row] = []
     for size in MESHES:
         for collective in ("all-to-all", "all-gather"):

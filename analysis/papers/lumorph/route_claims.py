@@ -4,17 +4,17 @@ The authors' figures count the circuits on an edge in both directions together a
 Algorithm 1 counts the circuits of one wavelength. The paper does not say how GPUs are numbered: by rows, or by 2x2
 squares as in section 3.2; nor which shapes the grids have.
 
-The points that the figures draw stand beside ours: equal, bounded, or unknown. Every digitised point of figures 5, 6,
-7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
+The points drawn in the figures are compared with ours: equal, bounded, or unknown. Every digitised point of figures 5,
+6, 7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
 
     5, 6   routes of least overlap: the optimum, straight routes that attain a cut; random routes: at least the optimum
     7, 8b  the closed form as plotted, see :func:`opticoll.formulations.lumorph.formula`; 8b is LUMORPH-2
     8a     the same, with the buffer that the ring's time implies: the paper states none
     10     the share of the logged calls among more than one GPU that are at most this large
-    11     N batch / time: the time is at least that with free communication, which is drawn, and at most as much longer
-           as all communication takes as plotted, one call after the other
+    11     N batch / time: the time is at least that with free communication, which is drawn, and at most longer by
+           the plotted time of all communication, one call at a time
 
-Figure 3 has times of Gurobi on another machine, of which nothing can be computed.
+Figure 3 has times of Gurobi on a different machine, which cannot be computed.
 
 Ratios of figure 11, :func:`gains`, are bounded twice: by these intervals, and in bert and inception, which send nothing
 between layers, by the drawn time of the ring under the model of appendix C, one queue of calls (:func:`queue_bounds`).
@@ -311,8 +311,8 @@ def _route_times(laboratory: Laboratory) -> Measurement:
                                f"{'proven' if proven else 'not proven'} in {took:.0f} s"))  # fmt: skip
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), instances=(spec,),
-        reason="The text agrees with figure 3. Other programs and machines take other times: our heuristic is another "
-               "algorithm, and HiGHS was stopped after 30 s.", choices=tuple(choices),
+        reason="The text agrees with figure 3. Other programs and machines take other times: our heuristic is a "
+               "different algorithm, and HiGHS was stopped after 30 s.", choices=tuple(choices),
     )  # fmt: skip
 
 
@@ -431,7 +431,7 @@ def _steps(n: int, radix: int) -> int:
 
 
 def _count(n: int, radix: int, step: int) -> int:
-    """Circuits of a step: the most that can meet on one edge."""
+    """Circuits of a step, an upper bound on those of one edge."""
     reached = radix**step
     return n * (min(radix, n // reached) - 1)
 
@@ -483,7 +483,7 @@ def _share(model: str, x: float, value: float) -> float:
 
 @cache
 def communication(model: str, n: int, algorithm: str) -> float:
-    """Time of all all-reduces and transfers of an iteration, one after the other, as plotted [us]."""
+    """Time of all all-reduces and transfers of an iteration, in sequence, as plotted [us]."""
     cost = formula(algorithm, n, "plotted")
     return sum(cost.time(size) for size in call_sizes(model, n)) + layers(model, n)
 
@@ -505,16 +505,16 @@ def drawn_time(model: str, n: int, series: str) -> float:
 
 
 def iteration_bounds(model: str, n: int, series: str) -> tuple[float, float]:
-    """Least and most time of an iteration [us]; computing takes the drawn time with free communication."""
+    """Minimum and maximum time of an iteration [us]; computing takes the drawn time with free communication."""
     free = drawn_time(model, n, FREE)
     return (free, free) if series == FREE else (free, free + communication(model, n, series))
 
 
 def queue_bounds(model: str, n: int, algorithm: str) -> tuple[float, float] | None:
-    """Least and most time of an iteration by the drawn time of the ring [us]; None with transfers between layers.
+    """Bounds on the time of an iteration by the drawn time of the ring [us]; None with transfers between layers.
 
-    The model of appendix C: calls run one at a time in a fixed order, call k after a time r_k that computing decides,
-    and computing waits for none. With C_k the time of the calls from k on and Z that of computing, T is the largest of
+    The model of appendix C: calls run one at a time in a fixed order, call k not before a time r_k set by computing,
+    which waits for no call. With C_k the time of the calls from k on and Z that of computing, T is the largest of
     Z and r_k + C_k. A drawn T of the ring bounds every r_k by T - C_k, with equality for some k if T > Z, hence the T
     of another algorithm. The order is that of the log or the opposite; these bounds hold for both.
     """
@@ -575,7 +575,7 @@ def _drawn_interval(number: str, panel: str, series: str, x: float, value: float
 
 @cache
 def points(number: str) -> tuple[Point, ...]:
-    """All points of a figure; the drawn curve of free communication in figure 11, an input of ours, is left out.
+    """All points of a figure; the drawn curve of free communication in figure 11, an input of ours, is omitted.
 
     Raises
     ------

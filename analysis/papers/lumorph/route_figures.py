@@ -247,7 +247,7 @@ def _waveguides_finding(table: pd.DataFrame) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """What a figure has on its axes: labels with units, logarithmic axes, and the titles of its panels."""
+    """The axes of a figure: labels with units, logarithmic axes, and the titles of its panels."""
 
     x: str
     y: str

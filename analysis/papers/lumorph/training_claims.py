@@ -41,7 +41,7 @@ def _gains(model: str) -> dict[str, dict[int, float]]:
 
 
 def _bounded(model: str, *algorithms: str) -> str:
-    """What the logged calls and the drawn curve of free communication allow for a ratio on 256 GPUs."""
+    """Bounds on a ratio on 256 GPUs, from the logged calls and the drawn curve of free communication, in words."""
     parts = []
     for gain in gains(model):
         if gain.gpus == 256 and gain.algorithm in algorithms:

@@ -39,7 +39,7 @@ LOST = "The formula; it is restored from the numbers that the text keeps."
 WRHT_LOST = "WRHT's number of steps in terms of n and w."
 #: Rules that turn the root of Theorem 2 into a depth: Theorem 2 rounds; Table I's depth 7 is the ceiling.
 DEPTHS: dict[str, Callable[[float], int]] = {"nearest integer": round, "ceiling": math.ceil}
-#: What a fractional number of steps counts as.
+#: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
 
 

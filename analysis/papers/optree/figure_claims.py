@@ -160,7 +160,7 @@ def _abstract(laboratory: Laboratory) -> Measurement:
 
 
 def _lowest(laboratory: Laboratory) -> Measurement:
-    """Check that OpTree takes the fewest steps and Ring the most, WRHT apart, whose formula is lost."""
+    """Check that OpTree takes the fewest steps and Ring the most, except for WRHT, whose formula is lost."""
     measured: dict[str, Json] = {}
     wrong = []
     for n, w in laboratory.scope["(nodes, wavelengths)"]:

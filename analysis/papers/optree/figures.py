@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Message sizes of figures 5 and 6 [MiB].
 MESSAGES = (4, 8, 16, 32, 64, 128)
-#: Depths of least time according to the paper, figure 4.
+#: Depths of minimum time according to figure 4 of the paper.
 BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 
 

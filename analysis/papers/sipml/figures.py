@@ -171,14 +171,14 @@ def _placement_finding(rows: pd.DataFrame) -> str:
     if len(small):
         ratio = small["over_optimum"]
         parts.append(
-            f"on {len(small)} small graphs with a proven optimum {ratio.mean():.4g} times it, at most {ratio.max():.4g}"
+            f"on {len(small)} small graphs, {ratio.mean():.4g} times the proven optimum, at most {ratio.max():.4g}"
         )
     return "; ".join(parts) + "." if parts else "No result yet."
 
 
 # hybrids ------------------------------------------------------------------------------------------------------------
 
-#: GPUs, circuits of each, and their bandwidth [bytes/s] (8 Tb/s per circuit).
+#: GPUs, circuits per GPU, and their bandwidth [bytes/s] (8 Tb/s per circuit).
 _GPUS, _DEGREE, _BANDWIDTH = 16, 5, 1e12
 #: Model, layers, width and batches of all groups.
 _HYBRIDS = (("transformer", 2, 1024, (16, 64)), ("resnet", 2, 64, (64,)), ("dlrm", 2, 1024, (65536, 524288)))
@@ -198,7 +198,7 @@ def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 
 def _hybrid(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.2, x=f"GPUs of a group k, of {_GPUS}", y="iteration time ÷ least over k [–]",
+    with one_panel(6.6, 4.2, x=f"GPUs per group k, of {_GPUS}", y="iteration time ÷ minimum over k [–]",
                    columns=2) as (figure, axes, handles):  # fmt: skip
         for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
             colour, marker = series(number)
@@ -301,7 +301,7 @@ def placements() -> list[Row]:
 
 
 def rings() -> list[Row]:
-    """Methods on rings with random traffic, as a user runs them (a worker's start included)."""
+    """Methods on rings with random traffic, as a user runs them (including the start of a worker)."""
     from opticoll.solvers.runner import solve
     from opticoll.solvers.task import Task
 

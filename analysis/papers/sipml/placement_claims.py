@@ -137,7 +137,7 @@ def _cap(laboratory: Laboratory) -> Measurement:
         instances=(f"{ops} sequential ops, up to {most} k parts", "two ops of times 3 and 1, k = 2"),
         reason="Measured: best run time with any number of parts over that with at most k. Sequential ops gain nothing "
                "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
-               "minimum quantum of computing time is left out.",
+               "minimum quantum of computing time is ignored.",
         count=len(ratios), violations=len(wrong), witness=wrong[0] if wrong else None, choices=choices,
     )  # fmt: skip
 
@@ -148,7 +148,7 @@ def _in_rounds(durations: NDArray[np.int64], parts: int, k: int) -> float:
 
 
 def _best(durations: Sequence[float], k: int) -> float:
-    """Least makespan of independent sub-ops on k GPUs, over all placements."""
+    """Minimum makespan of independent sub-ops on k GPUs, over all placements."""
     return min(
         float(np.bincount(device, durations).max()) for device in itertools.product(range(k), repeat=len(durations))
     )
@@ -158,7 +158,7 @@ def _best(durations: Sequence[float], k: int) -> float:
 
 
 def partners(pairs: NDArray[np.bool_]) -> dict[str, int]:
-    """Most GPUs that a GPU communicates with, in each direction and in both; ``pairs`` is (GPUs, GPUs)."""
+    """Maximum number of GPUs that a GPU communicates with, per direction and in both; ``pairs`` is (GPUs, GPUs)."""
     off = pairs & ~np.eye(len(pairs), dtype=bool)
     return {
         PER_DIRECTION: int(max(off.sum(axis=0).max(), off.sum(axis=1).max())),
@@ -166,7 +166,7 @@ def partners(pairs: NDArray[np.bool_]) -> dict[str, int]:
     }
 
 
-PER_DIRECTION = "sends to, and receives from, counted apart"
+PER_DIRECTION = "sends to, and receives from, counted separately"
 BOTH = "sends to or receives from"
 
 
@@ -290,7 +290,7 @@ def _range(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices),
         instances=(f"all sets of GPUs with predecessors, k up to {laboratory.scope['k']}",),
-        reason="A range never allows a GPU out of reach. It may leave out some in reach: the range along the circle in "
+        reason="A range never allows a GPU out of reach. It may omit some in reach: the range along the circle in "
                f"{missed['along the circle']} cases, where the GPUs in reach are not consecutive, the range by number "
                f"in {missed['by number']}, also where predecessors are on both sides of GPU 0.",
         count=count, violations=sum(forbidden.values()), witness=witness, choices=choices,
@@ -299,9 +299,9 @@ def _range(laboratory: Laboratory) -> Measurement:
 
 # The repair ---------------------------------------------------------------------------------------------------------
 
-#: Number of moves after which a repair counts as not ending, even if no state repeats.
+#: Number of moves after which a repair counts as endless, even if no state repeats.
 ENDLESS = 100_000
-#: Which GPU is nearest to another, the lowest key first: k, the GPU to move from, the candidate.
+#: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
 NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
     "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
     "around the circle, ties ahead": lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
@@ -309,7 +309,7 @@ NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
     "ahead only": lambda k, g, h: ((h - g) % k,),
     "back only": lambda k, g, h: ((g - h) % k,),
 }
-#: Which of the GPUs in reach of most inputs a sub-op goes to, the lowest key first: time free, GPU, GPU of last input.
+#: Rules for the choice among the GPUs in reach of most inputs, lowest key first: time free, GPU, GPU of last input, k.
 PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
     "first free": lambda free, h, last, k: (free, h),
     "lowest number": lambda free, h, last, k: (h,),
@@ -416,9 +416,9 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
 
 
 def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> Iterator[tuple[frozenset[int], ...]]:
-    """GPUs of the ops A, B, C, D of figure 4, one after the other, within the limit on communication.
+    """GPUs of the ops A, B, C, D of figure 4, in this order, within the limit on communication.
 
-    The parts of A, B and D are on different GPUs, those of C on one GPU less than there are. B is on GPU 0, since
+    The parts of A, B and D are on different GPUs, those of C on all GPUs but one. B is on GPU 0, since
     rotations of the GPUs change nothing. ``rule`` is ``distance``, or a key of :func:`partners`.
     """
     first, second, third, last = (

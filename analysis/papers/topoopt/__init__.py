@@ -3,11 +3,11 @@
 Simulated iteration times of figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper, as a table.
 
 ``python -m opticoll.analysis.papers.topoopt.iteration_figures --jobs 2`` writes ``iteration_times.csv`` beside this
-module. Rows that the file has are kept, so a run that was interrupted goes on; give another file, or remove it, to
-simulate everything again. The same cells give the same file, whatever the order in which they were simulated.
+module. Existing rows of the file are kept, so an interrupted run resumes; give another file, or remove it, to simulate
+everything again. The same cells give the same file, whatever the order in which they were simulated.
 
 Columns: figure, model, batch (samples per GPU), network, degree, link_gbps, pause_us and interval_ms of circuits that
-change, and seconds. Ends of flows are put together within 0.2 % of the time of Eq. (1), or of the time since the start.
+change, and seconds. Ends of flows are merged within 0.2 % of the time of Eq. (1), or of the time since the start.
 
 What the paper leaves open and is chosen here: the fat-tree of similar cost has 1.4/5.7 of the bandwidth (section 5.5);
 data parallelism, tables placed whole; one shortest path where servers forward, an even split over switches; the
@@ -73,7 +73,7 @@ def graph_of(model: str, section: str, batch: int, overlap: str) -> TaskGraph:
 
 @lru_cache(maxsize=2)
 def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
-    """The flows over a network whose circuits stay, for links of 1 byte/s."""
+    """The flows over a network whose circuits do not change, for links of 1 byte/s."""
     from opticoll.formulations.flows.iteration import Network, flows_of
     from opticoll.instances.digraph import Topology
     from opticoll.solvers.methods.flows.flow_simulator import designed_network
@@ -103,7 +103,7 @@ def simulated(
     factor
         Bytes over a hop of a ring per byte of its buffer; 2 (k-1)/k for k servers if None.
     precision
-        Ends of flows are put together within this part of the time of Eq. (1), or of the time since the start.
+        Ends of flows are merged within this part of the time of Eq. (1), or of the time since the start.
     """
     from opticoll.instances.families.machines import CircuitNetwork
     from opticoll.solvers.methods.flows.flow_simulator import simulate_circuits, simulate_flows
@@ -129,7 +129,7 @@ def simulated(
 
 
 class Cell(TypedDict):
-    """A cell: its figure, the arguments of :func:`simulated`, and the pauses of switched circuits [us], every [ms]."""
+    """A cell: its figure, the arguments of :func:`simulated`, and pause [us] and interval [ms] of switched circuits."""
 
     figure: int
     model: str
@@ -257,8 +257,8 @@ def tabulated(figure: int, model: str, network: str, **given: object) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the table from the command line."""
     parser = argparse.ArgumentParser(description="Simulate the iteration times of TopoOpt's figures.")
-    parser.add_argument("--out", type=Path, default=TABLE, help="the table; its rows are kept")
-    parser.add_argument("--jobs", type=int, default=None, help="processes")
-    parser.add_argument("--figures", type=int, nargs="*", default=(), help="figures; all if left out")
+    parser.add_argument("--out", type=Path, default=TABLE, help="file of the table; its rows are kept")
+    parser.add_argument("--jobs", type=int, default=None, help="number of processes")
+    parser.add_argument("--figures", type=int, nargs="*", default=(), help="figures (default: all)")
     given = parser.parse_args(arguments)
     write_table(given.out, figures=given.figures, jobs=given.jobs)

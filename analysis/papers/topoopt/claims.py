@@ -83,7 +83,7 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
 
 
 def _binary(laboratory: Laboratory) -> Measurement:
-    """Rings near 1, 2, 4, ..: as many as log2 n, rounded up."""
+    """Measure the diameter of ceil(log2 n) rings with steps near 1, 2, 4, ...."""
     most, ratios = laboratory.scope["servers"], {}
     for n in range(3, most + 1):
         steps = rings.select_permutations(n, math.ceil(math.log2(n)), rings.totient_perms(n), ratio=2.0)
@@ -254,7 +254,7 @@ def _dlrm_size(laboratory: Laboratory) -> Measurement:
 
 
 def ring_bytes(size: float, servers: int) -> dict[str, float]:
-    """What an all-reduce of this size amounts to per server, under the two conventions of the paper."""
+    """Bytes per server of an all-reduce of this size, under the two conventions of the paper."""
     return {"2 (k-1)/k of the data, what a server of a ring sends": 2 * (servers - 1) / servers * size,
             "twice the data, one reduction and one broadcast": 2 * size}  # fmt: skip
 

@@ -153,7 +153,7 @@ def _alternating(laboratory: Laboratory) -> Measurement:
 
 
 def _recovery(laboratory: Laboratory) -> Measurement:
-    """For how many hops of rings other circuits replace the one that fails."""
+    """Count the hops of rings for which other circuits can replace a failed one."""
     import networkx as nx
 
     choices, spare = [], []
@@ -168,9 +168,9 @@ def _recovery(laboratory: Laboratory) -> Measurement:
         result = dict.fromkeys(("a circuit of no ring", "circuits of no ring", "any circuits"), 0)
         for u, v in hops:
             left = every if circuits[u, v] > 1 else nx.restricted_view(every, [], [(u, v)])
-            there = apart.has_node(u) and apart.has_node(v)
+            known = apart.has_node(u) and apart.has_node(v)
             for way, replaced in zip(
-                result, (free[u, v] > 0, there and nx.has_path(apart, u, v), nx.has_path(left, u, v)), strict=True
+                result, (free[u, v] > 0, known and nx.has_path(apart, u, v), nx.has_path(left, u, v)), strict=True
             ):
                 result[way] += replaced
         choices += [

@@ -1,4 +1,4 @@
-"""Figures 10 and 12-15 of the TopoOpt paper, diameters of Theorem 1, and heuristic circuits over the best ones."""
+"""Figures 10 and 12-15 of the TopoOpt paper, diameters of Theorem 1, and heuristic against the best circuits."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def _loads(rows: pd.DataFrame) -> Figure:
 def _load_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (degree, batch), group in rows.groupby(["degree", "batch"]):
-        printed = [f"{name} {max(load) / 1e6:.1f} MB, least {min(load) / max(load):.2f} of it"
+        printed = [f"{name} {max(load) / 1e6:.1f} MB, smallest {min(load) / max(load):.2f} of it"
                 for name, load in zip(group["routing"], group["loads"], strict=True)]  # fmt: skip
         parts.append(f"d = {degree}, batch {batch}: {', '.join(printed)}")
     return "Largest load: " + "; ".join(parts) + "."

@@ -47,7 +47,7 @@ def _of(figure: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 def ratio(rows: pd.DataFrame, model: str, over: str = "Fat-tree", under: str = "TopoOpt") -> float:
-    """Mean over the links of the time on one network by that on another."""
+    """Mean over the links of the time on one network over that on another."""
     own = rows[rows["model"] == model].pivot_table(index="link_gbps", columns="network", values="seconds")
     return float((own[over] / own[under]).mean())
 
@@ -84,7 +84,7 @@ def _models(rows: pd.DataFrame) -> Figure:
 
 
 def _longest(figure: Figure) -> list[Any]:
-    """The handles of the axes with most lines."""
+    """The handles of the axes with the most lines."""
     return max((axes.get_lines() for axes in figure.axes), key=len)
 
 
@@ -206,7 +206,7 @@ def _shared_finding(rows: pd.DataFrame) -> str:
             models.append(f"{model} {1e3 * ours[model]:.1f} against {1e3 * mean:.1f} ms ({label})")
     return (
         f"Simulated means against the published ones, same jobs: {'; '.join(parts)}. Single jobs: {', '.join(models)}. "
-        "Nothing is fitted; headers and start-up of packets are left out."
+        "Nothing is fitted; headers and start-up of packets are omitted."
     )
 
 

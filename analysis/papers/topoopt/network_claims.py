@@ -1,6 +1,6 @@
 """Claims of the TopoOpt paper about path lengths, bandwidth tax, load of the circuits, and cost.
 
-Two open choices turn most of them. The paper does not say whether an interface of degree d gives a circuit in one
+Two open choices decide most of them. The paper does not say whether an interface of degree d gives a circuit in one
 direction, so d rings leave a server, or a link in both directions, so d/2 rings pass it both ways; Algorithm
 1 matches pairs of servers, which suggests links. It routes "k-shortest path" without k and without a rule for ties.
 """
@@ -263,7 +263,7 @@ def random_loads(n: int, steps: Sequence[int], seed: int) -> np.ndarray:
 
 
 def _below(loads: Sequence[float] | np.ndarray) -> float:
-    """By how much the least load is below the largest [%]."""
+    """Relative difference of the smallest load from the largest [%]."""
     values = np.asarray(loads)
     return 100 * float(1 - values.min() / values.max())
 
@@ -322,7 +322,7 @@ def _optimal_alpha(laboratory: Laboratory) -> Measurement:
     first = (shortest or taken or [""])[0]
     return decided(
         choices, (f"DLRM's all-to-all, n in {sizes}, d in {degrees}",),
-        "The least maximum load is proven by arc lengths. With shortest paths alone some ring is used more than "
+        "The smallest maximum load is proven by arc lengths. With shortest paths alone some ring is used more than "
         f"others, so the optimal routing takes longer ones; then all circuits are equally loaded. Smallest: "
         f"{first}.", count=len(ratios), violations=len(shortest), tightness=spread(ratios), witness=first or None,
     )  # fmt: skip

@@ -69,7 +69,7 @@ _OVER_IDEAL = "all-reduce bytes; overlap; routing"
 
 
 def fat_trees(degree: int, link: int) -> dict[str, float]:
-    """By how much TopoOpt's bandwidth exceeds that of a fat-tree of similar cost."""
+    """Factor by which TopoOpt's bandwidth exceeds that of a fat-tree of similar cost."""
     return FAT_TREES | {"equal cost by Table 2": link / equal_cost_bandwidth(degree, link, *RULE)}
 
 
@@ -371,7 +371,7 @@ def _mitigates(laboratory: Laboratory) -> Measurement:
 
 
 def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> Callable[[Laboratory], Measurement]:
-    """How much faster an iteration is with the larger degree."""
+    """Measure how much faster an iteration is with the larger degree."""
 
     def measure(laboratory: Laboratory) -> Measurement:
         (few, many), links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SERVERS = 16
 #: Steps of the rings in figures 7 and 8.
 STEPS = (1, 3, 7)
-#: Traffic below this is not distinguished from none [bytes].
+#: Traffic below this is drawn as none [bytes].
 LEAST = 1e6
 
 
@@ -98,7 +98,7 @@ def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 def heat(figure: Figure, panels: Panels, axes: list[Axes], printed: tuple[float, ...]) -> None:
-    """One heat map for each of the axes, on one logarithmic scale from 1 MB, with the sizes that the paper prints."""
+    """Draw one heat map per axes, on a common logarithmic scale from 1 MB, with the sizes that the paper prints."""
     import matplotlib as mpl
     from matplotlib.colors import LogNorm
 
@@ -144,7 +144,7 @@ def _heat(*printed: float) -> Callable[[pd.DataFrame], Figure]:
 def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
     def finding(rows: pd.DataFrame) -> str:
         parts = [
-            f"{panel}: {len(group)} pairs, at most {group['bytes'].max() / 1e9:.3g} GB, least "
+            f"{panel}: {len(group)} pairs, at most {group['bytes'].max() / 1e9:.3g} GB, at least "
             f"{group['bytes'].min() / 1e6:.3g} MB" for panel, group in rows.groupby("panel", sort=False)
         ]  # fmt: skip
         return "; ".join(parts) + f". {printed}"
@@ -155,7 +155,7 @@ def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
 # rings and trees ------------------------------------------------------------------------------------------------
 
 
-def _around(axes: Axes, links: list[tuple[int, int]], colour: str, name: str) -> None:
+def _draw_circle(axes: Axes, links: list[tuple[int, int]], colour: str, name: str) -> None:
     angle = np.pi / 2 - 2 * np.pi * np.arange(SERVERS) / SERVERS
     x, y = np.cos(angle), np.sin(angle)
     arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 0.9, "shrinkA": 7, "shrinkB": 7}
@@ -198,7 +198,7 @@ def _links(rows: pd.DataFrame) -> Figure:
         grid = np.atleast_2d(figure.subplots(-(-len(groups) // 3), 3)).ravel()
         for number, (axes, (name, group)) in enumerate(zip(grid, groups, strict=True)):
             ends = list(zip(group["source"].tolist(), group["target"].tolist(), strict=True))
-            _around(axes, ends, series(number % 3)[0], str(name))
+            _draw_circle(axes, ends, series(number % 3)[0], str(name))
     return figure
 
 
@@ -235,7 +235,7 @@ def _finder(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.6, 3.6) as (figure, _):
         left, right = figure.subplots(1, 2)
         ends = list(zip(circuits["source"].tolist(), circuits["target"].tolist(), strict=True))
-        _around(left, ends, series(0)[0], "circuits")
+        _draw_circle(left, ends, series(0)[0], "circuits")
         heat(figure, {"traffic": matrix}, [right], (4e9,))
     return figure
 
@@ -392,7 +392,7 @@ def strategies() -> list[Row]:
 
 TABLES = (
     Table("topoopt-designs", "TopologyFinder and OCS-reconfig at the paper's sizes (best of 3)", constructions),
-    Table("topoopt-routing", "Least maximum load over TopologyFinder's circuits, whole commands", routing),
+    Table("topoopt-routing", "Smallest maximum load over TopologyFinder's circuits, whole commands", routing),
     Table("topoopt-circuits", "Best circuits and routes of small pools (single runs)", designs),
     Table("topoopt-strategies", "Strategies of the six models (single runs)", strategies),
 )

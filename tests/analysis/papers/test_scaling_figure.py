@@ -50,7 +50,7 @@ def test_slope_is_that_of_the_measured_points_alone() -> None:
     assert fitted[0] == pytest.approx(2.0)
     assert fitted[1:] == (50, 200)
     assert "solve N^2.0 (N = 50 to 200), certify" in finding(table)
-    assert "ended by its limit from N = 400" in finding(table)
+    assert "stopped by its limit from N = 400" in finding(table)
 
 
 def test_start_up_at_small_sizes_is_left_out_where_there_are_enough_larger_ones() -> None:

@@ -39,7 +39,7 @@ def test_figure_15_takes_the_optimum_from_the_store():
     assert optimal[["degree", "batch"]].to_numpy().tolist() == [[4, 128]]
     assert set(rows["routing"]) == {"optimal routing", "shortest paths, hashed", "CoinChangeMod"}
     assert len(figure.draw(rows).axes) == 1
-    assert "optimal routing 100.0 MB, least 0.80" in figure.finding(rows)
+    assert "optimal routing 100.0 MB, smallest 0.80" in figure.finding(rows)
 
 
 def test_traffic_of_figures_1_8_and_9_by_hand():

@@ -204,9 +204,9 @@ def test_marks_that_cover_each_other_are_drawn_once_and_the_extremes_are_kept():
     draw = np.random.default_rng(0)
     sizes = pd.Series(draw.integers(3, 8, 5000).astype(float))
     seconds = pd.Series(draw.lognormal(size=5000))
-    few = plots._apart(sizes, seconds, pd.Series([True] * 500 + [False] * 4500))
+    few = plots._thinned(sizes, seconds, pd.Series([True] * 500 + [False] * 4500))
     assert few.sum() == 500
-    kept = plots._apart(sizes, seconds, pd.Series([True] * 5000))
+    kept = plots._thinned(sizes, seconds, pd.Series([True] * 5000))
     assert kept.sum() < 2500
     assert {seconds.min(), seconds.max()} <= set(seconds[kept])
     ends = np.log10(np.column_stack([sizes, seconds]))

@@ -279,9 +279,9 @@ def test_an_instance_that_changed_has_no_bounds(tmp_path):
     store = fill(Store(tmp_path / "store"), record("ring:8", 0.125, instance_hash="0" * 64))
     findings = collect(store)
     assert findings.bounds.empty
-    assert "another instance" in findings.missing["ring:8"]
+    assert "a different instance" in findings.missing["ring:8"]
     words = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8")).words
-    assert any("another instance" in word for word in words)
+    assert any("a different instance" in word for word in words)
 
 
 def test_bounds_stop_at_their_budget(store):
@@ -338,8 +338,8 @@ def test_a_long_store_is_cut_and_says_so(store, tmp_path, monkeypatch):
     assert "The first 2 of 7 rows" in words
     output = [one["id"] for one in page.all("details") if str(one.get("id")).startswith("record-")]
     assert len(output) == 7, "every run keeps its details, for the figures that link to it"
-    assert "Whole record" not in words
-    assert "7 runs; whole records: opticoll results" in words
+    assert "Complete record" not in words
+    assert "7 runs; complete records: opticoll results" in words
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -459,7 +459,7 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed, tmp_path):
     assert len(ids) == len(set(ids))
     assert {a["href"][1:] for a in page.all("a") if "href" in a} <= set(ids)
     unmeasured = len(claims()) - 4
-    assert f"{unmeasured} more claims have not been measured" in words
+    assert f"{unmeasured} more claims have no measurement" in words
 
 
 def test_claims_are_drawn_and_tabled(claimed, tmp_path):
@@ -490,7 +490,7 @@ def test_claims_without_any_run(tmp_path):
 
 
 def test_a_store_without_claims_says_how_to_measure_them(source):
-    assert f"None of {len(claims())} claims has been measured into this store" in source
+    assert f"None of the {len(claims())} claims has a measurement in this store" in source
 
 
 def test_findings_can_be_handed_over(store, tmp_path):

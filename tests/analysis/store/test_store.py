@@ -382,7 +382,7 @@ def test_sweep_removes_only_what_was_left_behind(store: Store) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(BadInput, match="may not be written"):
+    with pytest.raises(BadInput, match="is not writable"):
         Store(tmp_path / "store").check_writable()
 
 
@@ -442,7 +442,7 @@ def test_a_file_system_that_refuses_what_its_rights_permit_is_refused(number, re
         raise OSError(number, "no")
 
     monkeypatch.setattr("opticoll.analysis.store.tempfile.mkdtemp", mkdtemp)
-    with pytest.raises(BadInput, match="may not be written") if refused else nullcontext():
+    with pytest.raises(BadInput, match="is not writable") if refused else nullcontext():
         Store(tmp_path / "store").check_writable()
     monkeypatch.undo()
     Store(tmp_path / "store").check_writable()

@@ -257,7 +257,7 @@ def test_check_says_which_runtimes_accept_a_program(capsys):
     assert lines["transfers"] == "12"
     assert lines["fits"] == "msccl"
     assert lines["not for rccl"] == "no attribute minBytes, maxBytes, outofplace"
-    assert lines["least T"].startswith("1.5   (of any schedule; this one is 100 % above)")
+    assert lines["T bound"].startswith("1.5   (for any schedule; this one is 100 % above)")
 
 
 def test_a_custom_collective_has_no_result_to_check():
