@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.ledger import Row as LedgerRow
+    from opticoll.analysis.ledger import ClaimRow
     from opticoll.analysis.papers import PaperFigure
     from opticoll.analysis.store import Store
 
@@ -185,27 +185,27 @@ def verdicts_table(store: Store) -> str:
 
 def claims_pages(store: Store) -> dict[str, str]:
     """One Markdown page per paper with every stored claim, by paper."""
-    by_paper: dict[str, list[LedgerRow]] = {}
+    by_paper: dict[str, list[ClaimRow]] = {}
     for row in kept((), store):
         by_paper.setdefault(row.paper, []).append(row)
     return {paper: page(PAPER_NAMES.get(paper, paper), rows) for paper, rows in by_paper.items()}
 
 
-def _counts(rows: list[LedgerRow]) -> str:
+def _counts(rows: list[ClaimRow]) -> str:
     """Counts of claims by verdict, as one sentence."""
     whole = len(rows) == len(claims())
     start = "The whole ledger" if whole else f"Of the {len(claims())} claims of the ledger, {len(rows)} are measured"
     return f"{start}{f', {len(rows)} claims' if whole else ''}: {counted(rows)}."
 
 
-def _measured(row: LedgerRow) -> str:
+def _measured(row: ClaimRow) -> str:
     text = in_words(row["measured"])
     example = row.get("witness")
     short = example and len(example) <= _LONG and example not in text
     return f"{text}; smallest: {example}" if short else text
 
 
-def _evidence(row: LedgerRow, proofs: Mapping[str, str]) -> str:
+def _evidence(row: ClaimRow, proofs: Mapping[str, str]) -> str:
     """Number of cases examined, and the proofs of the runs."""
     parts = []
     if row["count"] is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.flows.iteration import ROUTINGS, Network, bounds, flows_of, residuals
+from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import Topology, parse
 from opticoll.instances.digraph import parse_rate
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
@@ -16,7 +16,7 @@ from opticoll.solvers.methods.flows.flow_simulator import designed_network, simu
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:
-    from opticoll.formulations.flows.iteration import Schedule
+    from opticoll.formulations.flows.iteration import TaskSchedule
     from opticoll.formulations.model import Bound
 
 #: Bandwidth of a capacity of 1, or of an optical interface, if none is given.
@@ -84,8 +84,8 @@ def iteration(
     section, batch, overlap
         As for :func:`opticoll.instances.task_graph.training_iteration`.
     routing, paths
-        ``single``, ``even`` or ``k`` (:class:`opticoll.formulations.flows.iteration.Network`); ``auto``: even over
-        switches, single where servers forward.
+        ``single``, ``even`` or ``k`` (:class:`opticoll.formulations.flows.iteration.ServerNetwork`); ``auto``: even
+        over switches, single where servers forward.
     latency, resolution
         Latency of a hop, and the interval in which ends of flows may be merged [s].
     ring_factor
@@ -140,11 +140,11 @@ def iteration(
 def _simulated(
     graph: TaskGraph, place: Topology | CircuitNetwork, rate: float, routing: str, paths: int, latency: float,
     ring_factor: float | None, resolution: float, record: bool,
-) -> tuple[Schedule, int | None, Network, str]:  # fmt: skip
+) -> tuple[TaskSchedule, int | None, ServerNetwork, str]:  # fmt: skip
     """The schedule, the changes of circuits (None if they stay), the network for its bounds, the routing."""
     if isinstance(place, Topology):
         way: Any = ("even" if place.ranks < place.n else "single") if routing == "auto" else routing
-        network = Network(place, rate, latency, way, paths)
+        network = ServerNetwork(place, rate, latency, way, paths)
     else:
         way = "single" if routing == "auto" else routing
         if place.periodic:
@@ -155,7 +155,7 @@ def _simulated(
                 graph, place, rate, latency=latency, ring_factor=ring_factor, resolution=resolution
             )
             # No circuits carry more than a switch with all circuits of a server on one link, without latency.
-            return schedule, changes, Network(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even"), way
+            return schedule, changes, ServerNetwork(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even"), way
         network = designed_network(
             graph, place, rate, latency=latency, routing=way, paths=paths, ring_factor=ring_factor
         )

@@ -237,7 +237,7 @@ def outputs() -> Mapping[str, object]:
     from opticoll.analysis.bound_sweep import SweepResult
     from opticoll.analysis.describe import BoundRow, Description
     from opticoll.analysis.iteration_times import IterationTime
-    from opticoll.analysis.ledger.claim import Row
+    from opticoll.analysis.ledger.claim import ClaimRow
 
     return {
         "solve": SolveOutput,
@@ -246,7 +246,7 @@ def outputs() -> Mapping[str, object]:
         "compare": CompareOutput,
         "results": list[_stored_run()],  # type: ignore[misc]
         "bounds": list[BoundRow],
-        "claims": list[Row],
+        "claims": list[ClaimRow],
         "describe": list[Description],
         "sweep": SweepResult,
         "iteration": IterationTime,

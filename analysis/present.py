@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.bound_sweep import SweepResult
     from opticoll.analysis.describe import BoundRow, Description
     from opticoll.analysis.iteration_times import IterationTime
-    from opticoll.analysis.ledger.claim import Row
+    from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.study import Summary
     from opticoll.analysis.topology_design import TopologyDesign
     from opticoll.instances.readers import Json
@@ -131,15 +131,15 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
     console().print(table)
 
 
-def show_claims(rows: Sequence[Row]) -> None:
+def show_claims(rows: Sequence[ClaimRow]) -> None:
     """Print claims as a table; one whose measurement failed has the verdict "failed"."""
     shown = [{**dict(row.items()), "verdict": row.outcome} for row in rows]
     show_table(shown, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
 
 
-def gathered(rows: Iterable[Row], what: str) -> list[Row]:
+def gathered(rows: Iterable[ClaimRow], what: str) -> list[ClaimRow]:
     """Collect the rows of a slow source, counting them on the terminal as they arrive."""
-    results: list[Row] = []
+    results: list[ClaimRow] = []
     with console().status(what) as status:
         for row in rows:
             results.append(row)

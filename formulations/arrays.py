@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Size:
+class SolutionSize:
     """A size that depends on the solution, such as its number of paths; the same in all arrays that refer to it.
 
     ``plus`` is added to it where it is used; ``most`` is its largest value, None for no limit.
@@ -67,9 +67,9 @@ class Array:
         Unit of a quantity, empty for plain numbers.
     """
 
-    shape: tuple[int | Size, ...] = ()
+    shape: tuple[int | SolutionSize, ...] = ()
     low: int | None = None
-    high: int | Size | tuple[int, ...] | None = None
+    high: int | SolutionSize | tuple[int, ...] | None = None
     required: bool = True
     axes: tuple[str, ...] = ()
     entries: str | tuple[str, ...] | None = None
@@ -126,7 +126,7 @@ def check_shapes(
         wanted = declared[name].shape
         good = len(shape) == len(wanted)
         for have, size in zip(shape, wanted, strict=False):
-            if isinstance(size, Size):
+            if isinstance(size, SolutionSize):
                 number = have - size.plus
                 limits = [limit for limit in (size.most, most) if limit is not None]
                 good &= 0 <= number <= min(limits, default=number) and sizes.setdefault(size.name, number) == number
@@ -138,7 +138,7 @@ def check_shapes(
     return sizes
 
 
-def _shape_text(shape: tuple[int | Size, ...], sizes: Mapping[str, int] | None = None) -> str:
+def _shape_text(shape: tuple[int | SolutionSize, ...], sizes: Mapping[str, int] | None = None) -> str:
     words = []
     for size in shape:
         if isinstance(size, int):
@@ -164,7 +164,7 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
     if declared.high is None:
         return
     high: Any = declared.high
-    if isinstance(high, Size):
+    if isinstance(high, SolutionSize):
         high = sizes[high.name] + high.plus
     wrong = (array < declared.low) | (array >= np.asarray(high))
     if array.dtype.kind == "f":

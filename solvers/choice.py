@@ -144,7 +144,7 @@ PYOMO_NONZEROS = 50_000
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """A method and the form of the stated model that it receives, or the reason why no model is built.
 
     ``beyond`` is the method that continues if HiGHS does not solve the model, ``proof`` the one that does if the
@@ -162,7 +162,7 @@ class Choice:
 
 def choose(
     model: Formulation, data: Any, task: Task, instance: object, parameters: Settings, *, sized: bool = True
-) -> Choice:
+) -> MethodChoice:
     """Choose how ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
 
     The size is known (``sized``) only once the solution that the data depend on is available.
@@ -172,21 +172,21 @@ def choose(
     if beyond is not None and (method := method_named(beyond)) is not None and method.refusal(data) is not None:
         largest = beyond = None
     if task.form is None and beyond is not None and (named := _parameter_of(beyond, model, task)):
-        return Choice(beyond, model.forms[0], reason=f"--set {named} is a parameter of {beyond}")
+        return MethodChoice(beyond, model.forms[0], reason=f"--set {named} is a parameter of {beyond}")
     size, reason = _size(model, data) if sized else (None, None)
     variables = None if size is None else size["variables"]
     form = task.form or fastest_form(model, size)
     proof = beyond if largest is None else largest.proof or beyond
     if largest is None and model.own and model.problem == "MILP":
         proof = PROOF
-    stated = Choice(_solver(model, variables), form, beyond, proof, variables)
+    stated = MethodChoice(_solver(model, variables), form, beyond, proof, variables)
     if task.form is not None or largest is None or not sized or _within(size, largest):
         return stated
     certified = beyond or _certified_flow(model, data, task, variables)
     if certified is None:
         return stated
     reason = f"{certified} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
-    return Choice(certified, model.forms[0], variables=variables, reason=reason)
+    return MethodChoice(certified, model.forms[0], variables=variables, reason=reason)
 
 
 def largest_of(name: str, parameters: Settings) -> Largest | None:
@@ -265,7 +265,7 @@ def _parameter_of(name: str, model: Formulation, task: Task) -> str | None:
     return next((p.name for p in method.parameters if p.name in task.settings and p.name not in own), None)
 
 
-def follower(choice: Choice | None, run: Run) -> str | None:
+def follower(choice: MethodChoice | None, run: Run) -> str | None:
     """The method that continues the run of a stated model, None where it is proven or no method could prove it."""
     if choice is None or run.proof is Proof.OPTIMAL or run.record.infeasible_by:
         return None

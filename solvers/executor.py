@@ -71,7 +71,7 @@ class Executor(Protocol):
     ) -> None: ...
 
 
-class Closing:
+class ClosesOnExit:
     """Context management by :meth:`close`."""
 
     shares_files = True
@@ -88,7 +88,7 @@ class Closing:
         self.close()
 
 
-class InProcess(Closing):
+class InProcess(ClosesOnExit):
     """Runs jobs one by one, in this process and in order."""
 
     jobs = 1
@@ -101,7 +101,7 @@ class InProcess(Closing):
             yield index, _attempt(function, item)
 
 
-class LocalProcesses(Closing):
+class LocalProcesses(ClosesOnExit):
     """A pool of processes on this machine, each started once and fed one job at a time.
 
     Not ``concurrent.futures``: there one dead process breaks the pool and every job in it, and starting needs a
@@ -299,7 +299,7 @@ CONNECT_S, ANSWER_S = 3.0, 10.0
 WINDOW = 256
 
 
-class DaskCluster(Closing):
+class DaskCluster(ClosesOnExit):
     """An executor whose processes are the workers of a Dask cluster.
 
     Parameters

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Task
@@ -56,7 +56,7 @@ _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate 
 
 
 @dataclass(frozen=True)
-class Answer:
+class WorkerAnswer:
     """The result of an isolated call.
 
     ``ending`` is None if the function returned; then ``values`` and ``arrays`` are what it returned.
@@ -88,7 +88,7 @@ def call_isolated(
     modules: tuple[str, ...] = (),
     on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None = None,
     stop: threading.Event | None = None,
-) -> Answer:
+) -> WorkerAnswer:
     """Run ``module:function`` in a worker process.
 
     Parameters
@@ -115,7 +115,7 @@ def call_isolated(
         Typed errors of the function are raised here with the same class.
     """
     if stop is not None and stop.is_set():
-        return Answer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
+        return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
     named = dict(arrays or {})
     with scratch_folder(sum(array.nbytes for array in named.values())) as folder:
         described = {
@@ -331,7 +331,7 @@ class _Watch:
             self.on_progress(values, arrays)
 
 
-def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, message: str) -> Answer:
+def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, message: str) -> WorkerAnswer:
     """Read the answer in the folder, or raise the worker's typed error."""
     wall_s, peak = watch.wall_s, watch.peak_mb
     answer = read_json(folder / "answer.json") or {}
@@ -340,12 +340,12 @@ def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, 
         raise _typed(answer["error"])
     if "values" in answer:
         result = read_arrays(folder, answer["places"])
-        return Answer(None, answer["values"], result, wall_s=wall_s, peak_memory_mb=peak or None)
+        return WorkerAnswer(None, answer["values"], result, wall_s=wall_s, peak_memory_mb=peak or None)
     if ending is None:
         ending, message = _diagnose(folder, job.returncode or 0, answer, limited=watch.memory_limit_mb is not None)
     state = read_progress(folder)
     values, arrays = state[1:] if state else ({}, {})
-    return Answer(ending, values, arrays, message, wall_s, peak or None)
+    return WorkerAnswer(ending, values, arrays, message, wall_s, peak or None)
 
 
 def _diagnose(folder: Path, code: int, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
@@ -392,7 +392,7 @@ def solve_isolated(
     *,
     wall_limit_s: float | None = None,
     memory_limit_gib: float | None = None,
-    on_progress: Progress | None = None,
+    on_progress: ProgressCallback | None = None,
     stop: threading.Event | None = None,
 ) -> Outcome:
     """Solve ``form`` with an adapter in a worker process.
@@ -445,7 +445,7 @@ def solve_isolated(
     return accepted(adapter_name, form, _outcome(answer, adapter_name))
 
 
-def _outcome(answer: Answer, adapter_name: str) -> Outcome:
+def _outcome(answer: WorkerAnswer, adapter_name: str) -> Outcome:
     """Build the Outcome of a finished or failed call."""
     values = dict(answer.values)
     x = answer.arrays.get("x")
@@ -496,7 +496,7 @@ def solve_in_worker(
 
 
 def solve_here(
-    form: StandardForm, adapter_name: str, request: SolveRequest, progress: Progress | None = None
+    form: StandardForm, adapter_name: str, request: SolveRequest, progress: ProgressCallback | None = None
 ) -> Outcome:
     """Solve in this process, for code that already runs in a worker.
 

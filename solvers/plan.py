@@ -33,7 +33,7 @@ from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.adapters.interface import distribution_version
-from opticoll.solvers.choice import FIRST_ORDER, LARGEST, ORBIT, Choice, applies, choose
+from opticoll.solvers.choice import FIRST_ORDER, LARGEST, ORBIT, MethodChoice, applies, choose
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared
 from opticoll.solvers.methods.method import Answer, Context
@@ -75,7 +75,7 @@ class Plan:
     method_parameters: Settings
     options: Mapping[str, object]
     needed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    choice: Choice | None = None
+    choice: MethodChoice | None = None
 
     @property
     def builds(self) -> bool:

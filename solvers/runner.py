@@ -294,7 +294,7 @@ class _Work:
         self.refuted_by: str | None = None
         self.repaired: Repaired | None = None
         self.began = time.monotonic()
-        self.log_line = solver_log.Progress()
+        self.log_line = solver_log.ProgressLines()
 
     def refuted(self, bound: Bound) -> None:
         """End the run without solving: a bound shows that there is no solution."""

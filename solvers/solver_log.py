@@ -65,7 +65,7 @@ def say(text: str) -> None:
         target.flush()
 
 
-class Progress:
+class ProgressLines:
     """Prints incumbent, bound and gap between the solver's lines, in the process that shows the log."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import Formulation, formulation
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import Array, SolutionSize
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
@@ -106,13 +106,13 @@ def entries(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 def sizes(array: Array) -> tuple[int, ...]:
     """Its shape, with sizes that the solution chooses at ``CHOSEN``."""
-    return tuple(CHOSEN + size.plus if isinstance(size, Size) else size for size in array.shape)
+    return tuple(CHOSEN + size.plus if isinstance(size, SolutionSize) else size for size in array.shape)
 
 
 def limit(array: Array) -> int | None:
     """One past its range."""
     high = array.high
-    if isinstance(high, Size):
+    if isinstance(high, SolutionSize):
         return CHOSEN + high.plus
     return max(high) if isinstance(high, tuple) else high
 
@@ -151,7 +151,7 @@ def run(
 
 def named_sizes(array: Array) -> list[str]:
     """The names of the sizes of its axes."""
-    return [size.name for size in array.shape if isinstance(size, Size)]
+    return [size.name for size in array.shape if isinstance(size, SolutionSize)]
 
 
 def drawn(key: str, array: Array, rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -176,7 +176,10 @@ def everything(folder: Path) -> None:
         for key, array in arrays.items():
             wrong = mutations(array)
             first = array.shape[0] if array.shape else None
-            if isinstance(first, Size) and sum(first.name in named_sizes(other) for other in arrays.values()) > 1:
+            if (
+                isinstance(first, SolutionSize)
+                and sum(first.name in named_sizes(other) for other in arrays.values()) > 1
+            ):
                 wrong["unequal sizes"] = entries(np.zeros((sizes(array)[0] + 1, *sizes(array)[1:])))
             for what, entry in wrong.items():
                 tell(name, f"{key}: {what}")

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from opticoll.analysis.ledger import Claim, Laboratory, Row, Verdict
+from opticoll.analysis.ledger import Claim, ClaimRow, Laboratory, Verdict
 from opticoll.solvers.task import Json, plain
 
-Second = Callable[[Row], None]
+Second = Callable[[ClaimRow], None]
 #: An object, one of its attributes, and the function that makes the wrong value out of the right one.
 Wrong = tuple[Any, str, Callable[[Any], Any]]
 #: A claim's name, other qualifiers, the verdict with them, and what is replaced by a wrong value.
@@ -37,7 +37,7 @@ def verdicts_of(paper: str, names: dict[Verdict, str]) -> dict[str, Verdict]:
     return {f"{paper}.{name}": verdict for verdict, words in names.items() for name in words.split()}
 
 
-def examined(claim: Claim, **changes: Json) -> Row:
+def examined(claim: Claim, **changes: Json) -> ClaimRow:
     """The row of a claim, with other values of its qualifiers; its measurement must not fail."""
     row = replace(claim, scope={**claim.scope, **changes}).examine(Laboratory())
     assert not row.failed, row.reason
@@ -99,7 +99,7 @@ class Measurements:
 
         return register
 
-    def confirm(self, claim: Claim, verdict: Verdict) -> Row:
+    def confirm(self, claim: Claim, verdict: Verdict) -> ClaimRow:
         """Examine a claim, and compare its row with the verdict and with its second measurement."""
         row = examined(claim)
         assert row.verdict is verdict

@@ -95,7 +95,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestKnown:
     """The best known value of a problem and its proof.
 
     ``bound`` is our best bound, ``proof`` the proof status from value and bound; ``method`` computed the value,
@@ -156,7 +156,7 @@ def word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def best_known(path: Path = BEST) -> dict[str, Best]:
+def best_known(path: Path = BEST) -> dict[str, BestKnown]:
     """Best known values by the problem's name; empty if the file does not exist.
 
     Raises
@@ -167,7 +167,7 @@ def best_known(path: Path = BEST) -> dict[str, Best]:
     if not path.exists():
         return {}
     try:
-        return {name: Best(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
+        return {name: BestKnown(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
         command = "python -m opticoll.analysis.benchmark.benchmark_set prove"
         msg = f"{path} is not a file of best known values ({error}); recompute them with `{command}`"
@@ -234,7 +234,7 @@ def _word_of(value: Any) -> str:
 # proving ------------------------------------------------------------------------------------------------------------
 
 
-def prove(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> Best:
+def prove(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> BestKnown:
     """Solve a problem with HiGHS, then with every method of its formulation, until value and bound meet.
 
     Parameters
@@ -282,13 +282,13 @@ def prove(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> Best
     if proof in PROVEN_PROOFS and 0 < size.get("nonzeros", 0) <= EXACT_NONZEROS:
         run = _run(problem, "auto", limit_s, exact=True)
         exact = None if run is None else run.record.objective_exact
-    return Best(
+    return BestKnown(
         value, bound, proof, model.sense, method, source, parse(problem.instance).hash, _grade(highs_s),
         highs_s, limit_s, size, opticoll_version() or "unknown", exact,
     )  # fmt: skip
 
 
-def known_from(problem: Problem, runs: pd.DataFrame) -> Best | None:
+def known_from(problem: Problem, runs: pd.DataFrame) -> BestKnown | None:
     """Best known value and bound of a problem from the runs of a store, by any method; None without a run of HiGHS.
 
     Parameters
@@ -322,14 +322,14 @@ def known_from(problem: Problem, runs: pd.DataFrame) -> Best | None:
     ended = [row for row in solves if row["termination"] == "optimal" and row["verified"] is True]
     highs_s = min((float(row["time_solver_cpu_s"]) for row in ended), default=None)
     size = {part: int(max(row[f"size_{part}"] for row in solves)) for part in _INDEX[8:12]}
-    return Best(
+    return BestKnown(
         value, bound, str(proof), sense, None if first is None else str(first["method"]),
         None if last is None else str(last["bound_source"]), parse(problem.instance).hash, _grade(highs_s), highs_s,
         float(problem.limit_s or 0.0), size, opticoll_version() or "unknown",
     )  # fmt: skip
 
 
-def improved(last: Best | None, result: Best) -> Best | None:
+def improved(last: BestKnown | None, result: BestKnown) -> BestKnown | None:
     """The better value and the better bound of two entries of one problem; None if ``result`` improves neither.
 
     An entry for a different instance is ignored. Grade, times and an exact value are those of ``last``.

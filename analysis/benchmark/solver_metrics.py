@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from opticoll.analysis.benchmark.benchmark_set import Best
+    from opticoll.analysis.benchmark.benchmark_set import BestKnown
 
 #: Shift of the geometric mean [s]; differences well below it hardly count.
 SHIFT_S = 1.0
@@ -42,7 +42,7 @@ VERDICTS = ("solved", "inexact", "limit", "memory", "failed", "wrong", "unavaila
 _ENDED = ("iteration-limit", "tolerance-not-reached")
 
 
-def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-6) -> pd.DataFrame:
+def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float = 1e-6) -> pd.DataFrame:
     """Classify every run.
 
     Parameters
@@ -89,7 +89,7 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
     )  # fmt: skip
 
 
-def _reference(runs: pd.DataFrame, known: Best | None) -> tuple[float, float]:
+def _reference(runs: pd.DataFrame, known: BestKnown | None) -> tuple[float, float]:
     """Best value and best bound of a problem, from its runs and the best known values; NaN if there is none."""
     sign = 1.0 if runs["sense"].iloc[0] == "min" else -1.0
     values = list(runs.loc[runs["verified"].astype("boolean").fillna(value=False), "objective"].dropna())
@@ -448,7 +448,7 @@ def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
 
 def by_accuracy(
     runs: pd.DataFrame,
-    best: Mapping[str, Best],
+    best: Mapping[str, BestKnown],
     accuracies: Sequence[float] = ACCURACIES,
     combined: Callable[[pd.DataFrame], pd.DataFrame] = one_run_each,
 ) -> pd.DataFrame:

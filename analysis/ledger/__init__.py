@@ -25,7 +25,17 @@ from typing import TYPE_CHECKING, BinaryIO, TypedDict
 import msgspec
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Choice, Claim, Laboratory, Measurement, Row, Scope, Verdict, decide, reading
+from opticoll.analysis.ledger.claim import (
+    Choice,
+    Claim,
+    ClaimRow,
+    Laboratory,
+    Measurement,
+    Scope,
+    Verdict,
+    decide,
+    reading,
+)
 from opticoll.analysis.papers import modules_about
 from opticoll.analysis.store.schema import environment
 from opticoll.errors import BadFile, BadInput
@@ -56,7 +66,7 @@ def folder(store: Store) -> Path:
     return store.root / "claims"
 
 
-def keep(store: Store, row: Row, seconds: float) -> Row:
+def keep(store: Store, row: ClaimRow, seconds: float) -> ClaimRow:
     """Add a row to the store with its date; return the row as stored.
 
     Parameters
@@ -88,7 +98,7 @@ def _write(file: BinaryIO, line: str) -> None:
     file.write(line.encode())
 
 
-def latest(store: Store, known: Iterable[str]) -> list[Row]:
+def latest(store: Store, known: Iterable[str]) -> list[ClaimRow]:
     """Read the latest row of every claim id in ``known``, in that order; claims never measured are omitted.
 
     Raises
@@ -103,7 +113,7 @@ def latest(store: Store, known: Iterable[str]) -> list[Row]:
     return [_read(last[name], name) for name in known if name in last]
 
 
-def _read(path: Path, name: str) -> Row:
+def _read(path: Path, name: str) -> ClaimRow:
     try:
         if path.stat().st_size > LARGEST_BYTES:
             msg = f"larger than {LARGEST_BYTES} bytes"
@@ -111,7 +121,7 @@ def _read(path: Path, name: str) -> Row:
         fields = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(fields, dict) and fields.get("schema") == 1:
             fields["witness"] = fields.get("counterexample")
-        row = Row.read(fields)
+        row = ClaimRow.read(fields)
         if row.id != name:
             msg = f"unexpected id {row.id!r}"
             raise ValueError(msg)
@@ -140,7 +150,7 @@ def claims() -> dict[str, Claim]:
 def ledger(
     identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False, seed: int = 0,
     jobs: int | None = None,
-) -> Iterator[Row]:  # fmt: skip
+) -> Iterator[ClaimRow]:  # fmt: skip
     """Measure the selected claims (:func:`chosen`) and yield their rows one by one.
 
     Up to ``jobs`` claims are measured at a time, in local processes if there are several; rows then come as they are
@@ -159,7 +169,7 @@ def ledger(
         With ``resume``, if a stored file is not a valid row.
     """
     selected = chosen(identifiers)
-    stored: dict[str, Row] = {}
+    stored: dict[str, ClaimRow] = {}
     if resume and store is not None and not seed:
         current = _version(environment())
         rows = latest(store, [claim.id for claim in selected])
@@ -171,7 +181,7 @@ def ledger(
     return _in_processes(selected, store, stored, seed, jobs)
 
 
-def kept(identifiers: Sequence[str], store: Store) -> list[Row]:
+def kept(identifiers: Sequence[str], store: Store) -> list[ClaimRow]:
     """Read the latest stored rows of the selected claims (:func:`chosen`) without measuring anything.
 
     Raises
@@ -217,14 +227,14 @@ def _version(origin: Environment | None) -> tuple[str | None, str | None] | None
     return None if origin is None else (origin.opticoll, origin.git_commit)
 
 
-def _states(row: Row, claim: Claim) -> bool:
+def _states(row: ClaimRow, claim: Claim) -> bool:
     """Whether a stored row states this claim, of the same plug-in if it is from one."""
     return row.plugins == plugins.involved([claim]) and all(
         row[name] == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance", "scope")
     )
 
 
-def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | None = None) -> Row:
+def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | None = None) -> ClaimRow:
     """Measure a claim; ``crash`` is the error of a process that died while measuring it."""
     started = time.monotonic()
     tried = claim if crash is None else replace(claim, measure=partial(_raise, crash))
@@ -235,8 +245,8 @@ def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | 
 
 
 def _in_processes(
-    selected: Sequence[Claim], store: Store | None, stored: Mapping[str, Row], seed: int, jobs: int
-) -> Iterator[Row]:
+    selected: Sequence[Claim], store: Store | None, stored: Mapping[str, ClaimRow], seed: int, jobs: int
+) -> Iterator[ClaimRow]:
     yield from stored.values()
     missing = [claim for claim in selected if claim.id not in stored]
     with make_executor(jobs) as executor:
@@ -250,7 +260,7 @@ def _in_processes(
                 yield result
 
 
-def _measured_by_id(task: tuple[str, Store | None, int]) -> Row:
+def _measured_by_id(task: tuple[str, Store | None, int]) -> ClaimRow:
     identifier, store, seed = task
     return _measured(claims()[identifier], store, seed)
 
@@ -405,9 +415,9 @@ IRREGULAR = (
 __all__ = [
     "Choice",
     "Claim",
+    "ClaimRow",
     "Laboratory",
     "Measurement",
-    "Row",
     "Scope",
     "Verdict",
     "chosen",

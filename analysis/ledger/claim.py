@@ -312,7 +312,7 @@ class Spread(Fields, frozen=True, kw_only=True):
     max: float | None
 
 
-class Row(Fields, frozen=True, kw_only=True):
+class ClaimRow(Fields, frozen=True, kw_only=True):
     """A claim and its measurement as stored, shown and printed by ``--json``."""
 
     id: str
@@ -400,7 +400,7 @@ class Claim:
             msg = f"claim {self.id!r}: has no measure; add one, or a reason why it cannot be tested"
             raise BadInput(msg)
 
-    def examine(self, laboratory: Laboratory) -> Row:
+    def examine(self, laboratory: Laboratory) -> ClaimRow:
         """Test the claim and return its row of the ledger.
 
         An exception is no evidence for or against the claim: the row then has ``failed`` set, the verdict
@@ -440,14 +440,14 @@ class Claim:
             msg = f"{self.id}: no reading has the verdict {result.verdict}"
             raise ValueError(msg)
 
-    def _row(self, result: Measurement, laboratory: Laboratory, failed: bool) -> Row:
+    def _row(self, result: Measurement, laboratory: Laboratory, failed: bool) -> ClaimRow:
         if result.verdict.accuses:
             stated = Choice(name="reading", tried="as stated", verdict=result.verdict, measured=plain(result.measured))
             numbers = f"measured {in_words(plain(result.measured))}, stated {in_words(plain(self.expected))}"
             result = replace(result, choices=result.choices or (stated,), witness=result.witness or numbers)
         seed = f" --seed {laboratory.seed}" if laboratory.seed else ""
         options = plugins.options() if self.id in {one.id for one in plugins.contributed("CLAIM")} else ""
-        return Row.read(
+        return ClaimRow.read(
             {
                 **{name: getattr(self, name) for name in _STATED},
                 **{name: getattr(result, name) for name in _MEASURED},
@@ -499,7 +499,7 @@ _COUNTED: Mapping[str, str] = {
 MOST_INSTANCES = 6
 
 
-def counted(rows: Sequence[Row]) -> str:
+def counted(rows: Sequence[ClaimRow]) -> str:
     """Number of claims with every verdict, such as `3 reproduced, 1 depends on an open choice`."""
     counts = Counter(row.outcome for row in rows)
     return ", ".join(
@@ -509,7 +509,7 @@ def counted(rows: Sequence[Row]) -> str:
     )
 
 
-def explanation(row: Row, *, level: int = 1) -> str:
+def explanation(row: ClaimRow, *, level: int = 1) -> str:
     """A row as Markdown: statement, procedure, result, verdict and its reason, and the command that repeats it.
 
     Parameters
@@ -551,7 +551,7 @@ def _tolerance(text: str) -> str:
     return f" ({text})" if text not in ("", "exact", "none") else ""
 
 
-def _cases(row: Row) -> str:
+def _cases(row: ClaimRow) -> str:
     if row.count is None:
         return ""
     fails = "" if row.violations is None else f", {row.violations:,} failure{'s' * (row.violations != 1)}"
@@ -560,7 +560,7 @@ def _cases(row: Row) -> str:
     return f" ({row.count:,} case{'s' * (row.count != 1)}{fails}{spread})"
 
 
-def _table(row: Row) -> list[str]:
+def _table(row: ClaimRow) -> list[str]:
     """The readings; one column for each open choice if all readings are about the same ones."""
     names = {choice.name for choice in row.choices}
     same = len(names) == 1
@@ -581,7 +581,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "/")
 
 
-def page(title: str, rows: Sequence[Row]) -> str:
+def page(title: str, rows: Sequence[ClaimRow]) -> str:
     """All claims of one paper as a Markdown page, the headline results first."""
     ordered = sorted(rows, key=lambda row: (row.weight, row.id))
     table = ["| claim | verdict |", "|---|---|"]
@@ -592,6 +592,6 @@ def page(title: str, rows: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
-def anchor(row: Row) -> str:
+def anchor(row: ClaimRow) -> str:
     """Anchor of a claim on its paper's page."""
     return f"claim-{row.id.replace('.', '-')}"

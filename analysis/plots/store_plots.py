@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.ledger import Row
+    from opticoll.analysis.ledger import ClaimRow
 
 
 #: Colour and marker of common bounds; other bounds use the next free ones.
@@ -262,7 +262,7 @@ LOOK = {
 }
 
 
-def claims_by_verdict(rows: Sequence[Row]) -> Figure:
+def claims_by_verdict(rows: Sequence[ClaimRow]) -> Figure:
     """Draw one bar per paper, divided by verdict and labelled with the counts."""
     papers = list(dict.fromkeys(str(row["paper"]) for row in rows))
     with one_panel(6.6, 1.3 + 0.36 * max(len(papers), 1), x="number of claims", columns=2) as (figure, axes, handles):

@@ -55,7 +55,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of the page.
 
     Parameters
@@ -79,9 +79,9 @@ class Table:
     sortable: bool = True
 
 
-def table(frame: pd.DataFrame, columns: Iterable[Column], caption: str) -> Table:
+def table(frame: pd.DataFrame, columns: Iterable[Column], caption: str) -> PageTable:
     """Make a table of the first :data:`MOST_ROWS` rows of a frame."""
-    return Table(caption, tuple(columns), rows(frame), len(frame))
+    return PageTable(caption, tuple(columns), rows(frame), len(frame))
 
 
 def rows(frame: pd.DataFrame) -> list[dict[str, Json]]:

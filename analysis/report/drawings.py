@@ -19,7 +19,7 @@ from opticoll.analysis import report
 from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.papers import figures as paper_figures
 from opticoll.analysis.plots import counted, drawing, inline, png, store_plots
-from opticoll.analysis.report import PROOFS, Column, Row, Table, missing, table, written
+from opticoll.analysis.report import PROOFS, Column, PageTable, Row, missing, table, written
 from opticoll.analysis.report.findings import PAPER_NAMES, machine
 from opticoll.solvers.executor import LocalProcesses
 
@@ -239,7 +239,7 @@ class Overview(NamedTuple):
     """Counts by proof status: tiles over all, a table by formulation."""
 
     tiles: list[tuple[str, int]]
-    table: Table
+    table: PageTable
 
 
 class BoundsOf(NamedTuple):
@@ -247,7 +247,7 @@ class BoundsOf(NamedTuple):
 
     formulation: str
     figure: ReportFigure | None
-    table: Table
+    table: PageTable
 
 
 class PaperPart(NamedTuple):
@@ -257,7 +257,7 @@ class PaperPart(NamedTuple):
     statement: str
     study: str | None
     drawn: ReportFigure | None
-    runs: Table | None
+    runs: PageTable | None
 
 
 class Paper(NamedTuple):
@@ -268,11 +268,11 @@ class Paper(NamedTuple):
     parts: list[PaperPart]
 
 
-class Environment(NamedTuple):
+class ReportEnvironment(NamedTuple):
     """The machine that wrote the report, and the machines that made the runs."""
 
     facts: list[Fact]
-    table: Table
+    table: PageTable
 
 
 class Details(NamedTuple):
@@ -296,10 +296,10 @@ def overview(findings: Findings) -> Overview:
     rows = report.rows(by.reset_index())
     shown = [Column("formulation", "formulation")]
     shown += [Column(name, text, "count") for name, text in words.items() if name in by]
-    return Overview(tiles, Table("Cells by formulation and proof status", shown, rows, len(rows), sortable=False))
+    return Overview(tiles, PageTable("Cells by formulation and proof status", shown, rows, len(rows), sortable=False))
 
 
-def results(findings: Findings) -> Table:
+def results(findings: Findings) -> PageTable:
     """Best run of every cell, each with a link to its record."""
     timed = findings.results["T"].notna().any()
     return table(findings.results, [column for column in _RESULTS if timed or column.field != "T"], "Results")
@@ -319,7 +319,7 @@ def bounds(findings: Findings, figures: Mapping[str, ReportFigure]) -> list[Boun
         shown = [Column("instance", "instance", "name"), Column("n", "N", "count"),
                  Column("objective", "optimum", "number"), Column("proof", "proof", "proof"),
                  *(Column(name, f"÷ {name}", "ratio") for name in names)]  # fmt: skip
-        made = Table("Optimum over each bound", shown, lines, len(lines))
+        made = PageTable("Optimum over each bound", shown, lines, len(lines))
         results.append(BoundsOf(str(formulation), figures.get(str(formulation)), made))
     return results
 
@@ -353,7 +353,7 @@ def papers(drawn: Mapping[str, ReportFigure], shown: Collection[str]) -> list[Pa
     return list(result.values())
 
 
-def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> Table | None:
+def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> PageTable | None:
     """Runs that a figure is made of, each with a link to its record; None if the page has none of them.
 
     Parameters
@@ -370,12 +370,12 @@ def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> Table | None:
     return table(known, reversed(by_heading.values()), "Runs of this figure")
 
 
-def failures(findings: Findings) -> Table:
+def failures(findings: Findings) -> PageTable:
     """Cells without a verified value."""
     return table(findings.failures, _FAILURES, "Failures")
 
 
-def environment(findings: Findings) -> Environment:
+def environment(findings: Findings) -> ReportEnvironment:
     """Machines and versions of the runs, and of this report."""
     current = machine()
     solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
@@ -393,7 +393,7 @@ def environment(findings: Findings) -> Environment:
         if not missing(row["git_commit"]):
             commit, dash, dirty = str(row["git_commit"]).partition("-")
             row["git_commit"] = f"{commit[:12]}{dash}{dirty}"
-    return Environment(facts, Table("Environments", _ENVIRONMENT, rows, len(findings.environments)))
+    return ReportEnvironment(facts, PageTable("Environments", _ENVIRONMENT, rows, len(findings.environments)))
 
 
 def shown_records(store: Store, findings: Findings) -> list[str]:

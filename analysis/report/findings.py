@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from opticoll.analysis.ledger import Row
+    from opticoll.analysis.ledger import ClaimRow
     from opticoll.analysis.store import Store
     from opticoll.formulations import Formulation
     from opticoll.instances.readers import Json
@@ -75,7 +75,7 @@ class Findings:
     bounds: pd.DataFrame
     missing: dict[str, str]
     environments: pd.DataFrame
-    claims: tuple[Row, ...] = ()
+    claims: tuple[ClaimRow, ...] = ()
     unmeasured: tuple[str, ...] = ()
 
     @property
@@ -229,7 +229,7 @@ def ratio(objective: float, bound: float, sense: str) -> float | None:
     return above / below if below else None
 
 
-def claims_frame(rows: Iterable[Row]) -> pd.DataFrame:
+def claims_frame(rows: Iterable[ClaimRow]) -> pd.DataFrame:
     """Rows of the ledger as a table; lists and mappings as JSON."""
     cells = [
         {

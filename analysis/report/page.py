@@ -30,7 +30,7 @@ from markupsafe import Markup
 from opticoll.analysis import report
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.analysis.plots import DARK_CSS, LIGHT_CSS, standalone, store_plots
-from opticoll.analysis.report import Column, Table, drawings, table
+from opticoll.analysis.report import Column, PageTable, drawings, table
 from opticoll.analysis.report.drawings import ReportFigure
 from opticoll.analysis.report.findings import PAPER_NAMES, claims_frame, collect
 from opticoll.errors import BadInput
@@ -127,7 +127,7 @@ def compare(results: pd.DataFrame) -> Comparison | None:
 
 def compared(
     rows: pd.DataFrame,
-    best: Mapping[str, benchmark_set.Best],
+    best: Mapping[str, benchmark_set.BestKnown],
     accuracy: float = ACCURACY,
     combined: Callable[[pd.DataFrame], pd.DataFrame] = solver_metrics.one_run_each,
 ) -> Comparison:
@@ -165,7 +165,7 @@ def _incomplete(part: pd.DataFrame) -> list[str]:
     return sorted(ran - set(solver_metrics.attempted_all(part)))
 
 
-def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchmark_set.Best]) -> pd.DataFrame:
+def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchmark_set.BestKnown]) -> pd.DataFrame:
     made = []
     for name, runs in rows.groupby("problem_name", sort=False):
         solved = each[(each["problem"] == name) & (each["verdict"] == "solved")]
@@ -268,9 +268,9 @@ class ProblemClass(NamedTuple):
     """Solvers on one class of problems; linear programs also by accuracy."""
 
     title: str
-    summary: Table
+    summary: PageTable
     figures: list[ReportFigure]
-    by_accuracy: list[tuple[float, Table]]
+    by_accuracy: list[tuple[float, PageTable]]
     accuracy_figure: ReportFigure | None
 
 
@@ -285,9 +285,9 @@ class Section(NamedTuple):
     accuracy: float
     wrong_by: float
     classes: list[ProblemClass]
-    wrong: Table
-    gaps: Table
-    problems: Table
+    wrong: PageTable
+    gaps: PageTable
+    problems: PageTable
 
 
 #: Clock of the benchmark, in words.

@@ -56,7 +56,7 @@ ROUTINGS = ("single", "even", "k")
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class ServerNetwork:
     """Servers on a topology, its bandwidth, and the routing of traffic.
 
     Parameters
@@ -259,7 +259,7 @@ class Hops:
     steps: I64
 
 
-def hops_of(graph: TaskGraph, network: Network, ring_factor: float | None = None) -> Hops:
+def hops_of(graph: TaskGraph, network: ServerNetwork, ring_factor: float | None = None) -> Hops:
     """Hops of transfers and of the rings of all-reduces, see :class:`Hops`."""
     moved = np.flatnonzero(graph.kind == TRANSFER)
     single = np.zeros(moved.size, dtype=np.int64)
@@ -283,7 +283,9 @@ def hops_of(graph: TaskGraph, network: Network, ring_factor: float | None = None
     return Hops(task_, np.cumsum(new) - 1, source[sort], target[sort], size_[sort], steps[sort])
 
 
-def flows_of(graph: TaskGraph, network: Network, *, ring_factor: float | None = None, hopwise: bool = False) -> Flows:
+def flows_of(
+    graph: TaskGraph, network: ServerNetwork, *, ring_factor: float | None = None, hopwise: bool = False
+) -> Flows:
     """Build the flows of a task graph.
 
     Parameters
@@ -376,7 +378,7 @@ def _with_arcs(flows: Flows, kept: Mask) -> Flows:
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class TaskSchedule:
     """Start and end of every task [s], and the rates of flows if they were recorded.
 
     Parameters
@@ -404,7 +406,7 @@ class Schedule:
 BLOCKS = ("order", "computing", "bytes", "capacity", "latency", "fairness")
 
 
-def residuals(graph: TaskGraph, flows: Flows, schedule: Schedule, latency: float) -> dict[str, float]:
+def residuals(graph: TaskGraph, flows: Flows, schedule: TaskSchedule, latency: float) -> dict[str, float]:
     """Worst violation of every block, relative to the length, bytes or capacity; from numpy alone.
 
     Blocks that depend on rates are NaN without recorded rates.

@@ -32,7 +32,7 @@ from opticoll.formulations.arrays import (
     TIME,
     Array,
     Names,
-    Size,
+    SolutionSize,
     arc_labels,
     arc_names,
     pair_labels,
@@ -158,12 +158,12 @@ def path_arrays(
     """Arrays of a solution: a ``weight`` per path, listed or its own, and a ``scalar``, with their units."""
     of_path, of_scalar = units
     if "path_arcs" in names and data.rule.kind == "all":
-        count, topology = Size("paths"), data.topology
+        count, topology = SolutionSize("paths"), data.topology
         return {
             weight: Array((count,), axes=("path",), unit=of_path),
             scalar: Array(unit=of_scalar),
             "path_arcs": Array(
-                (count, Size("longest", most=topology.n)), low=0, high=topology.arcs + 1,
+                (count, SolutionSize("longest", most=topology.n)), low=0, high=topology.arcs + 1,
                 axes=("path", "position"), entries="arc", base=1,
             ),
             "path_pair": Array(

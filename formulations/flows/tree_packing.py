@@ -56,7 +56,7 @@ DIVISORS = 6
 
 
 @dataclass(frozen=True)
-class Tree:
+class PackedTree:
     """``count`` equal trees from ``root`` to all ranks.
 
     ``hops`` are paths from a vertex of the tree through switches to a rank that is not in it yet, in an order
@@ -69,13 +69,13 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Packing:
+class TreePacking:
     """``chunks`` trees per shard; ``time`` is that of the busiest arc [shards / link bandwidth], ``bound`` is T*."""
 
     topology: Topology
     weight: tuple[int, ...]
     chunks: int
-    trees: tuple[Tree, ...]
+    trees: tuple[PackedTree, ...]
     time: Fraction
     bound: Fraction
 
@@ -88,7 +88,7 @@ class Packing:
 # Max-flow kernels -------------------------------------------------------------------------------------------------
 
 
-def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | None = None) -> Packing:
+def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | None = None) -> TreePacking:
     """Pack trees from every root to all ranks in minimum time.
 
     Parameters
@@ -111,7 +111,7 @@ def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | No
 
 
 @lru_cache(maxsize=8)
-def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> Packing:
+def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> TreePacking:
     network = network_of(topology, weight)
     time, _ = least_time_of(network)
     shared = gcd(time.denominator, *network.capacity)
@@ -129,14 +129,16 @@ def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> Pack
     return _packed(topology, network, best[2], best[1], time)
 
 
-def pack_into(topology: Topology, weight: Sequence[int] | None, chunks: int) -> Packing:
+def pack_into(topology: Topology, weight: Sequence[int] | None, chunks: int) -> TreePacking:
     """As :func:`pack`, with exactly ``chunks`` trees per shard."""
     network = network_of(topology, tuple(weight) if weight is not None else (1,) * topology.ranks)
     time, _ = least_time_of(network)
     return _packed(topology, network, _fewest(network, time, chunks), chunks, time)
 
 
-def pack_dividing(topology: Topology, weight: Sequence[int] | None, chunks: int, most: int | None = None) -> Packing:
+def pack_dividing(
+    topology: Topology, weight: Sequence[int] | None, chunks: int, most: int | None = None
+) -> TreePacking:
     """As :func:`pack`, with a number of trees per shard that divides ``chunks`` and is at most ``most``."""
     weights = tuple(weight) if weight is not None else (1,) * topology.ranks
     network = network_of(topology, weights)
@@ -228,7 +230,7 @@ def _largest(allowed: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def _packed(topology: Topology, network: Network, capacity: list[int], k: int, time: Fraction) -> Packing:
+def _packed(topology: Topology, network: Network, capacity: list[int], k: int, time: Fraction) -> TreePacking:
     ways = _Splitting(network, capacity, k).without_switches()
     trees = _Growth(network, ways, k).trees()
     load: dict[tuple[int, int], int] = {}
@@ -238,7 +240,7 @@ def _packed(topology: Topology, network: Network, capacity: list[int], k: int, t
                 load[arc] = load.get(arc, 0) + count
     joint = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), network.capacity, strict=True))
     taken = max(Fraction(q, k * joint[arc]) for arc, q in load.items())
-    return Packing(topology, network.weight, k, tuple(trees), taken / network.unit, time / network.unit)
+    return TreePacking(topology, network.weight, k, tuple(trees), taken / network.unit, time / network.unit)
 
 
 class _Splitting:
@@ -431,9 +433,9 @@ class _Growth:
         self.waiting = [w * k for w in network.weight]
         self.stack: list[_Partial] = []
 
-    def trees(self) -> list[Tree]:
+    def trees(self) -> list[PackedTree]:
         """Return all trees."""
-        done: list[Tree] = []
+        done: list[PackedTree] = []
         for root, count in enumerate(self.waiting):
             self.waiting[root] = 0
             if count:
@@ -442,7 +444,7 @@ class _Growth:
                 done += self._finished(self.stack.pop())
         return done
 
-    def _finished(self, partial: _Partial) -> list[Tree]:
+    def _finished(self, partial: _Partial) -> list[PackedTree]:
         """Complete a tree; trees that branch off from it are put on the stack."""
         N = len(self.ranks)
         reached, blocked = np.zeros(N, dtype=bool), np.zeros(self.tail.size, dtype=bool)
@@ -485,7 +487,7 @@ class _Growth:
         tail, head, capacity = joined
         return tail, head, capacity, others
 
-    def _routed(self, root: int, count: int, order: list[int], into: list[int]) -> list[Tree]:
+    def _routed(self, root: int, count: int, order: list[int], into: list[int]) -> list[PackedTree]:
         """Replace the arcs of the trees by the paths that they stand for."""
         hops = []
         for v in order[1:]:
@@ -497,10 +499,10 @@ class _Growth:
                 need -= part
                 if amount > part:
                     ways.appendleft((amount - part, path))
-        return [Tree(self.ranks[root], count, tuple(hops))]
+        return [PackedTree(self.ranks[root], count, tuple(hops))]
 
 
-def violations(packing: Packing) -> dict[str, float]:
+def violations(packing: TreePacking) -> dict[str, float]:
     """Worst violation of every property of a packing, from its trees alone.
 
     ``spanning``: every tree reaches every rank exactly once, over arcs of the topology, with only switches in between;

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.arrays import Array, Size, check_arrays, check_shapes
+from opticoll.formulations.arrays import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.instances import readers
@@ -204,13 +204,13 @@ def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
 def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
     """Shapes and ranges of the arrays of the file, with at most ``most`` paths."""
     topology = data.topology
-    count, paths, arcs = demanded(data)[0].size, Size("paths", most=most), Size("arcs")
+    count, paths, arcs = demanded(data)[0].size, SolutionSize("paths", most=most), SolutionSize("arcs")
     return {
         "F": Array(),
         "sources": Array((count,), low=0, high=topology.n),
         "targets": Array((count,), low=0, high=topology.n),
-        "first_path": Array((count + 1,), low=0, high=Size("paths", plus=1)),
-        "first_arc": Array((Size("paths", plus=1),), low=0, high=Size("arcs", plus=1)),
+        "first_path": Array((count + 1,), low=0, high=SolutionSize("paths", plus=1)),
+        "first_arc": Array((SolutionSize("paths", plus=1),), low=0, high=SolutionSize("arcs", plus=1)),
         "arcs": Array((arcs,), low=0, high=topology.arcs),
         "rate": Array((paths,)),
     }

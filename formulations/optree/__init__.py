@@ -180,7 +180,7 @@ def gather_bound(n: int, wavelengths: int, *, ring: bool = True) -> int:
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class AllGatherScheme:
     """A row of Table I: its steps in closed form and the number printed for n = 1024, w = 64."""
 
     name: str
@@ -190,11 +190,11 @@ class Algorithm:
 
 #: Rows of Table I, in order.
 TABLE_I = (
-    Algorithm("Ring", ring_steps, 1023),
-    Algorithm("NE", neighbour_exchange_steps, 512),
-    Algorithm("WRHT", wrht_steps, 259),
-    Algorithm("One-stage", one_stage_steps, 128),
-    Algorithm("OpTree", optree_steps, 70),
+    AllGatherScheme("Ring", ring_steps, 1023),
+    AllGatherScheme("NE", neighbour_exchange_steps, 512),
+    AllGatherScheme("WRHT", wrht_steps, 259),
+    AllGatherScheme("One-stage", one_stage_steps, 128),
+    AllGatherScheme("OpTree", optree_steps, 70),
 )
 
 
@@ -335,7 +335,7 @@ def check_radices(n: int, radices: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Walks:
+class RadixGraph:
     """Graph of products: arc e goes from ``product[e]`` with ``radix[e]`` to ``reached[e]`` at ``cost[e]`` steps.
 
     Arcs are sorted by product, then radix; nodes are 1 .. n. All arrays are ``(E,)``.
@@ -387,7 +387,7 @@ class Walks:
         return results[::-1]
 
 
-def walks(fabric: Fabric) -> Walks:
+def walks(fabric: Fabric) -> RadixGraph:
     """Build the graph of products of a fabric.
 
     Raises
@@ -405,11 +405,11 @@ def walks(fabric: Fabric) -> Walks:
     product = np.repeat(products, choices)
     radix = np.arange(start[-1]) - np.repeat(start[:-1], choices) + 2
     reached = np.minimum(product * radix, n)
-    return Walks(n, product, radix, reached, fabric.steps(product, radix))
+    return RadixGraph(n, product, radix, reached, fabric.steps(product, radix))
 
 
 @dataclass(frozen=True)
-class Tree:
+class RadixTree:
     """A tree and its steps."""
 
     radices: tuple[int, ...]
@@ -421,18 +421,18 @@ class Tree:
         return len(self.radices)
 
 
-def best_by_depth(fabric: Fabric, graph: Walks | None = None) -> dict[int, Tree]:
+def best_by_depth(fabric: Fabric, graph: RadixGraph | None = None) -> dict[int, RadixTree]:
     """Find a best tree of every depth 1 .. ceil(log2 n)."""
     result = walks(fabric) if graph is None else graph
     layers = result.layers(fabric.deepest)
     return {
-        depth: Tree(tuple(result.radices(layers, depth)), int(layers[depth][fabric.n]))
+        depth: RadixTree(tuple(result.radices(layers, depth)), int(layers[depth][fabric.n]))
         for depth in range(1, fabric.deepest + 1)
         if layers[depth][fabric.n] < _NEVER
     }
 
 
-def best_tree(fabric: Fabric, depth: int = 0) -> Tree:
+def best_tree(fabric: Fabric, depth: int = 0) -> RadixTree:
     """Find a best tree of the given depth, or (0) of all depths; the shallowest if several are equal.
 
     Raises
@@ -449,10 +449,10 @@ def best_tree(fabric: Fabric, depth: int = 0) -> Tree:
     return trees[depth]
 
 
-def uniform_tree(fabric: Fabric, depth: int) -> Tree:
+def uniform_tree(fabric: Fabric, depth: int) -> RadixTree:
     """Build the m-ary tree of a depth with the smallest m for n leaves, without superfluous stages."""
     m, product, radices = uniform_radix(fabric.n, depth), 1, []
     while product < fabric.n:
         radices.append(min(m, -(-fabric.n // product)))
         product *= radices[-1]
-    return Tree(tuple(radices), sum(fabric.stages(radices)))
+    return RadixTree(tuple(radices), sum(fabric.stages(radices)))

@@ -36,7 +36,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations import optree as theory
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Names, Size, round_links
+from opticoll.formulations.arrays import Array, Names, SolutionSize, round_links
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import COUNTS, MOST_NODES, PAPER, Fabric, check_radices, walks
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
@@ -45,7 +45,7 @@ from opticoll.formulations.rounds import whole_fibres
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.formulations.optree import Walks
+    from opticoll.formulations.optree import RadixGraph
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.digraph import F64, I64
     from opticoll.instances.readers import Json, Settings
@@ -70,7 +70,7 @@ class TreeChoice:
     cost: theory.StepCost = field(default_factory=theory.StepCost)
 
     @cached_property
-    def graph(self) -> Walks:
+    def graph(self) -> RadixGraph:
         """All stages with their steps."""
         return walks(self.fabric)
 
@@ -201,7 +201,7 @@ def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
 def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``radices``, or of y."""
     if "radices" in names:
-        shape = (Size("stages", most=data.fabric.n),)
+        shape = (SolutionSize("stages", most=data.fabric.n),)
         return {"radices": Array(shape, low=2, high=data.fabric.n + 1, axes=("stage",))}
     return {"y": Array((data.graph.arcs,), axes=("stage",))}
 

@@ -397,7 +397,7 @@ def load_bound(n: int, *, ring: bool) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Assignment:
+class WavelengthAssignment:
     """Direction and wavelength of every ordered pair of n nodes.
 
     Attributes
@@ -431,7 +431,7 @@ class Assignment:
         return onward, colour
 
 
-def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
+def assign(n: int, *, ring: bool, mirrored: bool = False) -> WavelengthAssignment:
     """Build the optimal assignment of the module docstring; ``mirrored`` reverses every pair and swaps directions.
 
     Raises
@@ -448,8 +448,8 @@ def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
     colours = (int(colour.max(initial=-1)) + 1, int(other.max(initial=-1)) + 1)
     both = np.concatenate([colour, other])
     if mirrored:
-        return Assignment(n, target, source, ~onward, both, (colours[1], colours[0]))
-    return Assignment(n, source, target, onward, both, colours)
+        return WavelengthAssignment(n, target, source, ~onward, both, (colours[1], colours[0]))
+    return WavelengthAssignment(n, source, target, onward, both, colours)
 
 
 def _chains(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
@@ -508,7 +508,7 @@ def arcs_taken(n: int, source: I64, target: I64, onward: Mask) -> tuple[I64, I64
     return span, start, owner
 
 
-def conflicts(n: int, pairs: Assignment, *, ring: bool) -> int:
+def conflicts(n: int, pairs: WavelengthAssignment, *, ring: bool) -> int:
     """Number of repeated wavelengths on arcs, plus missing, repeated and (on a line) wrapping pairs."""
     span, _, owner = arcs_taken(n, pairs.source, pairs.target, pairs.onward)
     key = (pairs.colour[owner] * 2 + pairs.onward[owner]) * n + span

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import Array, SolutionSize
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds import select
 
@@ -224,14 +224,14 @@ def together(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
 
 def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
     """Shapes and ranges of the named arrays."""
-    circuits, transfers = Size("circuits"), Size("transfers")
+    circuits, transfers = SolutionSize("circuits"), SolutionSize("transfers")
     return {
         "circuit_round": _column(circuits, MOST_NUMBERED, "circuit", "round"),
         "circuit_source": _column(circuits, n, "circuit", "vertex"),
         "circuit_target": _column(circuits, n, "circuit", "vertex"),
         "circuit_wavelength": _column(circuits, MOST_WAVELENGTHS, "circuit", "wavelength"),
-        "circuit_start": _column(Size("circuits", plus=1), Size("hops", plus=1), "boundary", "hop"),
-        "circuit_arcs": _column(Size("hops"), arcs, "hop", "arc"),
+        "circuit_start": _column(SolutionSize("circuits", plus=1), SolutionSize("hops", plus=1), "boundary", "hop"),
+        "circuit_arcs": _column(SolutionSize("hops"), arcs, "hop", "arc"),
         "transfer_round": _column(transfers, MOST_NUMBERED, "transfer", "round"),
         "transfer_source": _column(transfers, n, "transfer", "vertex"),
         "transfer_target": _column(transfers, n, "transfer", "vertex"),
@@ -240,7 +240,7 @@ def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
     }
 
 
-def _column(size: Size, high: int | Size, axis: str, entries: str) -> Array:
+def _column(size: SolutionSize, high: int | SolutionSize, axis: str, entries: str) -> Array:
     return Array((size,), low=0, high=high, axes=(axis,), entries=entries)
 
 

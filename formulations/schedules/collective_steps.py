@@ -31,13 +31,13 @@ from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from opticoll.errors import BadInput
-from opticoll.formulations.schedules import Verdict, refused
+from opticoll.formulations.schedules import ScheduleVerdict, refused
 from opticoll.formulations.schedules.link_schedule import pair_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.formulations.flows.tree_packing import Packing, Tree
+    from opticoll.formulations.flows.tree_packing import PackedTree, TreePacking
     from opticoll.instances.digraph import Topology
     from opticoll.instances.readers import Json
 
@@ -231,7 +231,7 @@ def _ranking(order: Sequence[int], before: list[list[int]], *, count: bool = Fal
 
 def _packings(
     collective: str, topology: Topology, root: int | None, most: int, exact: int | None, trees: int | None
-) -> tuple[Packing | None, Packing | None]:
+) -> tuple[TreePacking | None, TreePacking | None]:
     """Trees for the copies, and trees of the reversed topology for the sums; both with the same number of chunks."""
     from opticoll.formulations.flows.tree_packing import pack, pack_dividing, pack_into
     from opticoll.formulations.flows.worst_cuts import reversed_arcs
@@ -250,7 +250,7 @@ def _packings(
     return spread, summed
 
 
-def _fluid(topology: Topology, spread: Packing | None, summed: Packing | None) -> float:
+def _fluid(topology: Topology, spread: TreePacking | None, summed: TreePacking | None) -> float:
     """Time of the trees when all of them are used at the same time."""
     capacity = pair_capacity(topology)
     load: dict[tuple[int, int], float] = defaultdict(float)
@@ -264,7 +264,7 @@ def _fluid(topology: Topology, spread: Packing | None, summed: Packing | None) -
     return max(q / capacity[arc] for arc, q in load.items())
 
 
-def _moves(spread: Packing | None, summed: Packing | None, chunks: int) -> tuple[list[Move], list[list[int]]]:
+def _moves(spread: TreePacking | None, summed: TreePacking | None, chunks: int) -> tuple[list[Move], list[list[int]]]:
     """All moves, and for each the moves that come before it."""
     moves: list[Move] = []
     before: list[list[int]] = []
@@ -293,7 +293,7 @@ def _moves(spread: Packing | None, summed: Packing | None, chunks: int) -> tuple
     return moves, before
 
 
-def _single(tree: Tree, copies: int) -> list[list[tuple[int, ...]]]:
+def _single(tree: PackedTree, copies: int) -> list[list[tuple[int, ...]]]:
     """The trees one by one, ``copies`` of each, with one path for every hop."""
     trees: list[list[tuple[int, ...]]] = [[] for _ in range(tree.count)]
     taken: dict[int, int] = defaultdict(int)
@@ -375,7 +375,7 @@ def _time(topology: Topology, steps: list[list[Move]], chunks: int, alpha: float
 
 def run_moves(
     schedule: CollectiveSteps, topology: Topology, root: int = 0, *, alpha: float = 0.0, beta: float = 1.0
-) -> Verdict:
+) -> ScheduleVerdict:
     """Execute a schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``.
 
     ``root`` is the rank of a broadcast, counted from 0.
@@ -427,7 +427,7 @@ def run_moves(
             for chunk in range(schedule.chunks):
                 if (own := has(v, shard, chunk)) != due:
                     return _missing(v, shard, chunk, own, due, ranks, sums=sums)
-    return Verdict(
+    return ScheduleVerdict(
         True,
         metrics={
             "time": time, "steps": sum(1 for step in schedule.steps if step), "transfers": schedule.moves,
@@ -462,7 +462,9 @@ def _misplaced(
     return None
 
 
-def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence[int], *, sums: bool) -> Verdict:
+def _missing(
+    v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence[int], *, sums: bool
+) -> ScheduleVerdict:
     lacking = due & ~own
     first = ranks[lacking.bit_length() - 1] if lacking else shard
     if sums:

@@ -47,7 +47,7 @@ from opticoll.formulations.schedules import (
     many_objects,
 )
 from opticoll.formulations.schedules.link_schedule import BUDGETS, schedule_routes
-from opticoll.formulations.schedules.msccl_xml import Layout, Moves, write_xml
+from opticoll.formulations.schedules.msccl_xml import ChunkMoves, Layout, write_xml
 from opticoll.formulations.schedules.schedule_json import (
     collective_document,
     execute_program,
@@ -297,7 +297,7 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
     """
     chosen = options or XmlOptions()
     target = TARGETS[chosen.target]
-    moves = Moves(schedule, chosen.instances, target.count)
+    moves = ChunkMoves(schedule, chosen.instances, target.count)
     layout = Layout(moves, target, chosen.channels, chosen.instances)
     collective = "allgather" if moves.gathering else "alltoall"
     with many_objects():

@@ -66,7 +66,7 @@ def _turn(group: I64) -> I64:
     return result
 
 
-class Moves:
+class ChunkMoves:
     """Moves between ranks, in order of their steps: contiguous chunks over one connection in one step.
 
     Move i takes ``count[i]`` chunks in ``step[i]`` from rank ``tail[i]`` to ``head[i]`` for the instance ``part[i]``,
@@ -172,7 +172,7 @@ class Layout:
     Entry ``entry[k]`` waits for the receive of move ``awaited[k]``.
     """
 
-    def __init__(self, moves: Moves, target: Target, channels: int, instances: int) -> None:
+    def __init__(self, moves: ChunkMoves, target: Target, channels: int, instances: int) -> None:
         self.moves, self.target, self.instances = moves, target, instances
         name = (moves.tail * moves.N + moves.head) * instances + moves.part
         names, self.line = np.unique(name, return_inverse=True)

@@ -67,7 +67,7 @@ MODELS = ("counts", "switches")
 
 
 @dataclass(frozen=True, eq=False)
-class Circuits:
+class OcsCircuits:
     """Data of the model."""
 
     pool: ServerPool
@@ -113,7 +113,7 @@ class Circuits:
         return np.where(np.bincount(group, minlength=2 * self.n) > 0, result, 0.0)
 
 
-def prepare(instance: object, parameters: Settings | None = None) -> Circuits:
+def prepare(instance: object, parameters: Settings | None = None) -> OcsCircuits:
     """The data of the model.
 
     Raises
@@ -129,10 +129,10 @@ def prepare(instance: object, parameters: Settings | None = None) -> Circuits:
         raise NotApplicable(msg)
     given = parameters or {}
     transfers = transfers_of(instance.traffic, float(given.get("bandwidth", 1.0)), f"{NAME}: {instance.spec}")
-    return Circuits(instance, transfers, str(given.get("model", "counts")))
+    return OcsCircuits(instance, transfers, str(given.get("model", "counts")))
 
 
-def refute(data: Circuits) -> Bound | None:
+def refute(data: OcsCircuits) -> Bound | None:
     """Bound that proves infeasibility if a server has more peers than ports."""
     out, into = data.peers
     for count, verb in ((out, "sends to"), (into, "receives from")):
@@ -143,7 +143,7 @@ def refute(data: Circuits) -> Bound | None:
     return None
 
 
-def build_cvxpy(data: Circuits) -> CvxpyModel:
+def build_cvxpy(data: OcsCircuits) -> CvxpyModel:
     """The model in matrix form."""
     import cvxpy as cp
     import scipy.sparse as sp
@@ -181,7 +181,7 @@ def build_cvxpy(data: Circuits) -> CvxpyModel:
     return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
 
 
-def build_pyomo(data: Circuits) -> PyomoModel:
+def build_pyomo(data: OcsCircuits) -> PyomoModel:
     """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
     import pyomo.environ as pyo
 
@@ -219,7 +219,7 @@ def build_pyomo(data: Circuits) -> PyomoModel:
     return PyomoModel(model, variables, named)
 
 
-def estimate(data: Circuits) -> dict[str, int]:
+def estimate(data: OcsCircuits) -> dict[str, int]:
     """Size of the model."""
     pairs, d = data.transfers.pairs, data.degree
     rows = chord_count(np.ones(pairs, dtype=np.int64), data.high)
@@ -233,7 +233,7 @@ def estimate(data: Circuits) -> dict[str, int]:
     }
 
 
-def _from_match(data: Circuits, match: F64) -> tuple[F64, float] | None:
+def _from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:
     """Circuits of every pair and the largest excess of circuits on one port; None if malformed."""
     n, d = data.n, data.degree
     if match.shape != (d, n) or not np.isfinite(match).all() or (match != np.rint(match)).any():
@@ -249,7 +249,7 @@ def _from_match(data: Circuits, match: F64) -> tuple[F64, float] | None:
     return counts[moves.source * n + moves.target].astype(float), max(float(arrivals.max(initial=0)) - 1.0, loops, 0.0)
 
 
-def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
+def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64 | None:
     """Circuits of every pair, ``(|P|,)``, from ``match``, else ``x``, else ``c``; None if malformed."""
     pairs, d = data.transfers.pairs, data.degree
     if "match" in values:
@@ -262,7 +262,7 @@ def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
     return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
 
 
-def arrays(data: Circuits, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: OcsCircuits, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``match``, x or c, and t if given."""
     pairs, d, n = data.transfers.pairs, data.degree, data.n
     return {
@@ -273,14 +273,14 @@ def arrays(data: Circuits, names: Collection[str]) -> dict[str, Array]:
     }
 
 
-def links(data: Circuits, values: Mapping[str, F64]) -> Links:
+def links(data: OcsCircuits, values: Mapping[str, F64]) -> Links:
     """Bytes over the circuits of every pair, within the time of the slowest transfer."""
     moves, circuits = data.transfers, circuits_of(data, values)
     assert circuits is not None
     return pair_links(moves, circuits, objective(data, values))
 
 
-def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
+def residuals(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
     ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports`` the excess circuits out
@@ -322,13 +322,13 @@ def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
     return worst
 
 
-def objective(data: Circuits, values: Mapping[str, F64]) -> float:
+def objective(data: OcsCircuits, values: Mapping[str, F64]) -> float:
     """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
     c = circuits_of(data, values)
     return np.inf if c is None else data.transfers.slowest(c)
 
 
-def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Round to integer circuits and recompute t; None if they are malformed."""
     c = circuits_of(data, values)
     if c is None or (c < 1).any():
@@ -337,7 +337,7 @@ def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
     return {"c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time), **rounded}
 
 
-def bounds(data: Circuits) -> list[Bound]:
+def bounds(data: OcsCircuits) -> list[Bound]:
     """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
@@ -351,7 +351,7 @@ def bounds(data: Circuits) -> list[Bound]:
     return result
 
 
-def metrics(data: Circuits, value: float | None) -> dict[str, Json]:
+def metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
     """The slowest transfer, and its ratio to the time with fractional circuits."""
     moves = data.transfers
     sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
@@ -365,7 +365,7 @@ def metrics(data: Circuits, value: float | None) -> dict[str, Json]:
     }
 
 
-def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
     """Number of circuits in use, and their fraction of all ports."""
     c = circuits_of(data, values)
     if c is None:
@@ -373,7 +373,7 @@ def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Json]:
     return {"circuits": int(c.sum()), "port_use": float(c.sum() / (data.n * data.degree))}
 
 
-def decode(data: Circuits, values: Mapping[str, F64]) -> I64:
+def decode(data: OcsCircuits, values: Mapping[str, F64]) -> I64:
     """Return the matching of every switch, ``(D, n)``: the server to which i sends on switch q, -1 for none.
 
     Raises
@@ -396,7 +396,7 @@ def decode(data: Circuits, values: Mapping[str, F64]) -> I64:
     return matchings_of(data, c.astype(np.int64))
 
 
-def matchings_of(data: Circuits, circuits: I64) -> I64:
+def matchings_of(data: OcsCircuits, circuits: I64) -> I64:
     """Split the circuits of every pair, ``(|P|,)``, into one matching per switch, ``(D, n)``."""
     moves = data.transfers
     return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)

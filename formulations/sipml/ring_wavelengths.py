@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import Array, SolutionSize
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds import arcs_taken, whole_fibres
 from opticoll.formulations.sipml import (
@@ -422,7 +422,7 @@ def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
     result = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
     if "circuits" in names:
         columns = (pairs, 2, MOST_WAVELENGTHS + 1)
-        shape = (Size("circuits", most=MOST_CIRCUITS), 3)
+        shape = (SolutionSize("circuits", most=MOST_CIRCUITS), 3)
         result["circuits"] = Array(shape, low=0, high=columns, axes=("circuit",), entries=fields)
     if "x" in names:
         result["x"] = Array((pairs, 2, data.wavelengths), axes=fields)

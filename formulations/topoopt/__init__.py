@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Links, Names, Size, arc_labels, pair_labels
+from opticoll.formulations.arrays import Array, Links, Names, SolutionSize, arc_labels, pair_labels
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
@@ -83,7 +83,7 @@ class Ring:
 
 
 @dataclass(frozen=True, eq=False)
-class TopologyDesign:
+class CircuitDesign:
     """Circuits, rings and routes of a pool (see the module docstring).
 
     Parameters
@@ -212,7 +212,7 @@ def ports_left(n: int, degree: int, circuits: I64) -> tuple[I64, I64]:
 
 def build_design(
     pool: ServerPool, circuits: ArrayLike, rings: Sequence[Ring], routes: Sequence[tuple[Sequence[int], float]]
-) -> TopologyDesign:
+) -> CircuitDesign:
     """Build a design from its parts.
 
     Parameters
@@ -230,21 +230,21 @@ def build_design(
     flat = np.fromiter((c for path, _ in routes for c in path), dtype=np.int64, count=int(start[-1]))
     amount = np.array([b for _, b in routes], dtype=np.float64)
     pairs = np.asarray(circuits, dtype=np.int64).reshape(-1, 2)
-    return TopologyDesign(pool, pairs, tuple(rings), start, flat, amount)
+    return CircuitDesign(pool, pairs, tuple(rings), start, flat, amount)
 
 
 def arrays(pool: ServerPool) -> dict[str, Array]:
     """Shapes and ranges of the named arrays of the module docstring."""
     n, groups = pool.n, len(pool.groups)
-    circuits, rings, routes = Size("circuits"), Size("rings"), Size("routes")
-    members, hops = Size("members"), Size("hops")
+    circuits, rings, routes = SolutionSize("circuits"), SolutionSize("rings"), SolutionSize("routes")
+    members, hops = SolutionSize("members"), SolutionSize("hops")
     return {
         "circuits": Array((circuits, 2), low=0, high=n, axes=("circuit",), entries=("src", "dst")),
-        "ring_start": _column(Size("rings", plus=1), Size("members", plus=1), "boundary", "member"),
+        "ring_start": _column(SolutionSize("rings", plus=1), SolutionSize("members", plus=1), "boundary", "member"),
         "ring_order": _column(members, n, "member", "server"),
         "ring_group": _column(rings, groups, "ring", "group"),
         "ring_share": Array((rings,), axes=("ring",)),
-        "route_start": _column(Size("routes", plus=1), Size("hops", plus=1), "boundary", "hop"),
+        "route_start": _column(SolutionSize("routes", plus=1), SolutionSize("hops", plus=1), "boundary", "hop"),
         "route_circuits": _column(hops, circuits, "hop", "circuit"),
         "route_bytes": Array((routes,), axes=("route",), unit="bytes"),
         "loads": Array((circuits,), axes=("circuit",), unit="bytes"),
@@ -253,23 +253,23 @@ def arrays(pool: ServerPool) -> dict[str, Array]:
     }
 
 
-def _column(size: Size, high: int | Size, axis: str, entries: str) -> Array:
+def _column(size: SolutionSize, high: int | SolutionSize, axis: str, entries: str) -> Array:
     return Array((size,), low=0, high=high, axes=(axis,), entries=entries)
 
 
-def index_sets(design: TopologyDesign) -> dict[str, Names]:
+def index_sets(design: CircuitDesign) -> dict[str, Names]:
     """Names of circuits and routes; servers are numbered."""
     pairs = pair_labels(design.topology, *design.ends)
     return {"circuit": arc_labels(design.topology), "route": {"route": range(design.routes), "commodity": pairs}}
 
 
-def links(design: TopologyDesign) -> Links:
+def links(design: CircuitDesign) -> Links:
     """Bytes over every circuit, relative to the busiest one."""
     topology = design.topology
     return Links(topology, design.loads, topology.capacity, design.max_load, "bytes", "circuits")
 
 
-def read_design(pool: ServerPool, values: Mapping[str, F64]) -> TopologyDesign | None:
+def read_design(pool: ServerPool, values: Mapping[str, F64]) -> CircuitDesign | None:
     """Read the design of named arrays, valid or not; None if they are malformed."""
     result: dict[str, I64] = {}
     for name, dimensions in _WHOLE.items():
@@ -303,7 +303,7 @@ def read_design(pool: ServerPool, values: Mapping[str, F64]) -> TopologyDesign |
         Ring(int(group[r]), float(real["ring_share"][r]), tuple(order[start[r] : start[r + 1]].tolist()))
         for r in range(group.size)
     )
-    return TopologyDesign(pool, circuits, rings, result["route_start"], result["route_circuits"], real["route_bytes"])
+    return CircuitDesign(pool, circuits, rings, result["route_start"], result["route_circuits"], real["route_bytes"])
 
 
 def _offsets(start: I64, items: int, total: int) -> bool:
@@ -358,7 +358,7 @@ def _degree_excess(pool: ServerPool, circuits: I64) -> float:
     return float(max(leaving.max(initial=0), entering.max(initial=0), pool.degree) - pool.degree)
 
 
-def _ring_violation(design: TopologyDesign, shares: F64) -> float:
+def _ring_violation(design: CircuitDesign, shares: F64) -> float:
     groups = design.pool.groups
     for ring in design.rings:
         if sorted(ring.order) != sorted(groups[ring.group].members):
@@ -367,7 +367,7 @@ def _ring_violation(design: TopologyDesign, shares: F64) -> float:
     return float(np.abs(np.ones(len(groups)) - carried).max(initial=0.0))
 
 
-def chains(design: TopologyDesign) -> bool:
+def chains(design: CircuitDesign) -> bool:
     """Whether every route is connected and visits no server twice."""
     tail, head = design.circuits[design.route_circuits].T
     inner = np.ones(tail.size, dtype=bool)
@@ -390,7 +390,7 @@ def chains(design: TopologyDesign) -> bool:
     return True
 
 
-def describe(design: TopologyDesign) -> dict[str, float | int | None]:
+def describe(design: CircuitDesign) -> dict[str, float | int | None]:
     """Summary of a verified design: loads [bytes], tax, hops, numbers of circuits, rings and routes."""
     hops = design.topology.hops
     pairs = ~np.eye(design.pool.n, dtype=bool)
@@ -485,7 +485,7 @@ class Slowdown:
     tax: float
 
 
-def slowdown(design: TopologyDesign) -> Slowdown:
+def slowdown(design: CircuitDesign) -> Slowdown:
     """Alpha and mean hops of a design's point-to-point traffic, and its bandwidth tax.
 
     Raises
@@ -503,7 +503,7 @@ def slowdown(design: TopologyDesign) -> Slowdown:
     return Slowdown(alpha, float(load.sum()) / direct, design.bandwidth_tax)
 
 
-def point_to_point_loads(design: TopologyDesign) -> F64:
+def point_to_point_loads(design: CircuitDesign) -> F64:
     """Point-to-point bytes over every circuit, ``(m,)``: the loads minus those of ring hops, which take one circuit.
 
     Raises

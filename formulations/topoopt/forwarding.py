@@ -24,7 +24,7 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import Ring, TopologyDesign, ring_demand
+from opticoll.formulations.topoopt import CircuitDesign, Ring, ring_demand
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def routed_design(
     paths: int = 1,
     offsets: Sequence[Sequence[int]] | None = None,
     spread: bool = False,
-) -> TopologyDesign:
+) -> CircuitDesign:
     """Build the design of these circuits and rings with all demand forwarded.
 
     Parameters
@@ -138,7 +138,7 @@ def routed_design(
     return _joined(pool, circuits, rings, pieces, more)
 
 
-def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) -> TopologyDesign:
+def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) -> CircuitDesign:
     """Route ring hops separately, and all point-to-point demand over the k shortest paths."""
     sent = pool.point_to_point
     hops = ServerPool(pool.n, pool.degree, np.zeros_like(sent), groups=pool.groups)
@@ -149,7 +149,7 @@ def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) 
         more = _many(pool, circuits, sent, pairs, paths)
         start = np.concatenate([start, start[-1] + more[0][1:]])
         arcs, amount = np.concatenate([arcs, more[1]]), np.concatenate([amount, more[2]])
-    return TopologyDesign(pool, circuits, tuple(rings), start, arcs, amount)
+    return CircuitDesign(pool, circuits, tuple(rings), start, arcs, amount)
 
 
 def _direct(demand: F64, number: I64, pairs: I64) -> Walks:
@@ -226,7 +226,7 @@ def _many(pool: ServerPool, circuits: I64, demand: F64, pairs: I64, paths: int) 
 
 def _joined(
     pool: ServerPool, circuits: I64, rings: Sequence[Ring], pieces: list[Walks], more: tuple[I64, I64, F64] | None
-) -> TopologyDesign:
+) -> CircuitDesign:
     """Turn walks into routes: hops between two servers use their parallel circuits in turn, heaviest first."""
     length = np.concatenate([(walks >= 0).sum(axis=1) - 1 for walks, _ in pieces])
     carried = np.concatenate([amount for _, amount in pieces])
@@ -239,7 +239,7 @@ def _joined(
     if more is not None:
         start = np.concatenate([start, start[-1] + more[0][1:]])
         flat, carried = np.concatenate([flat, more[1]]), np.concatenate([carried, more[2]])
-    return TopologyDesign(pool, circuits, tuple(rings), start, flat, carried)
+    return CircuitDesign(pool, circuits, tuple(rings), start, flat, carried)
 
 
 def _parallel(n: int, circuits: I64, steps: I64, amount: F64) -> I64:

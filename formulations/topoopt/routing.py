@@ -29,7 +29,7 @@ from opticoll.formulations.flows import any_lengths_bound
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.topoopt import PAPER, TopologyDesign, build_design, ports_left, ring_demand, server_pool
+from opticoll.formulations.topoopt import PAPER, CircuitDesign, build_design, ports_left, ring_demand, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
@@ -50,7 +50,7 @@ QUANTILES = np.linspace(0.0, 1.0, 21)
 
 def routed_by_flow(
     pool: ServerPool, circuits: I64, rings: Sequence[Ring], sources: I64, flow: F64
-) -> TopologyDesign | None:
+) -> CircuitDesign | None:
     """Build the design that routes its demand exactly in the proportions of a flow.
 
     Parameters
@@ -88,11 +88,11 @@ def routed_by_flow(
 class FixedCircuits(model.ConcurrentFlow):
     """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
 
-    design: TopologyDesign
+    design: CircuitDesign
     unit: float
 
 
-def prepare(instance: object, parameters: Settings, construct: Callable[[ServerPool], TopologyDesign]) -> FixedCircuits:
+def prepare(instance: object, parameters: Settings, construct: Callable[[ServerPool], CircuitDesign]) -> FixedCircuits:
     """Prepare the data of the model; ``construct`` makes the design with the given circuits.
 
     Raises
@@ -114,7 +114,7 @@ def prepare(instance: object, parameters: Settings, construct: Callable[[ServerP
     return flow_over(routed_design(alone, given.circuits, ()))
 
 
-def flow_over(design: TopologyDesign) -> FixedCircuits:
+def flow_over(design: CircuitDesign) -> FixedCircuits:
     """Build the data for the demand of a design over its circuits."""
     topology, n, demand = design.topology, design.pool.n, design.demand
     out, into = (np.maximum(-free, 1) for free in ports_left(n, 0, design.circuits))
@@ -180,7 +180,7 @@ def describe(data: FixedCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
     }
 
 
-def decode(data: FixedCircuits, values: Mapping[str, F64]) -> TopologyDesign:
+def decode(data: FixedCircuits, values: Mapping[str, F64]) -> CircuitDesign:
     """Return the design with the routes of the flow, scaled to the whole demand (``point-to-point``: without rings).
 
     Raises

@@ -52,7 +52,7 @@ import numpy as np
 from opticoll.formulations import outward, topoopt
 from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import PAPER, Ring, TopologyDesign, default_rings, server_pool
+from opticoll.formulations.topoopt import PAPER, CircuitDesign, Ring, default_rings, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.topoopt.routing import routed_by_flow
 from opticoll.instances.servers import ServerPool
@@ -140,7 +140,7 @@ class Wiring:
             results += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
         return tuple(results)
 
-    def value_of(self, design: TopologyDesign) -> float:
+    def value_of(self, design: CircuitDesign) -> float:
         """Objective value of a design."""
         return design.max_load if self.objective == "max-load" else design.bandwidth_tax
 
@@ -445,7 +445,7 @@ def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
     return kept if result is None else {**kept, **result.values()}
 
 
-def _design_of(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign | None:
+def _design_of(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign | None:
     y, f = values.get("y"), values.get("f")
     if y is None or f is None or not np.isfinite(f[:, *data.pairs]).any():
         return None
@@ -461,7 +461,7 @@ def _design_of(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign | None
     return design_from_flow(data, count, rings, left)
 
 
-def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F64) -> TopologyDesign | None:
+def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F64) -> CircuitDesign | None:
     """Build the design of circuits ``count``, ``(n, n)``, and flows of every server over them, ``(n, n, n)``.
 
     A pair's circuits share its flow evenly. None if some demand is not served.
@@ -539,7 +539,7 @@ def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
     return topoopt.describe(read)
 
 
-def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
+def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
     """Return the typed design.
 
     Raises

@@ -157,7 +157,7 @@ def write_graphml(topology: Topology) -> bytes:
 
 
 @dataclass
-class Links:
+class LinkList:
     """Graph as listed in a file: vertices with attributes, links (ends, attributes, line), demands by pair."""
 
     vertices: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -269,7 +269,7 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     if about.get("directed", "0") not in {"0", "1"}:
         msg = f"{what}: directed {str(about['directed'])[:20]!r} must be 0 or 1"
         raise BadFile(msg)
-    result = Links(directed=about.get("directed") == "1")
+    result = LinkList(directed=about.get("directed") == "1")
     for key, value, line in graphs[0]:
         if key not in {"node", "edge"}:
             continue
@@ -310,7 +310,7 @@ def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
     return result.build(what, options)
 
 
-def dimacs_links(text: str, what: str) -> Links:
+def dimacs_links(text: str, what: str) -> LinkList:
     """Read vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem.
 
     Raises
@@ -318,7 +318,7 @@ def dimacs_links(text: str, what: str) -> Links:
     BadFile
         For malformed lines, unknown vertices, nonzero lower bounds, or a wrong number of arcs.
     """
-    result, kind, n, m = Links(), "", 0, 0
+    result, kind, n, m = LinkList(), "", 0, 0
     ends: dict[str, str] = {}
     for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
         words = raw.split()
@@ -392,7 +392,7 @@ def _amount(text: str | None, where: str, name: str) -> float:
 
 
 def _snd_link(
-    result: Links, ends: Sequence[str], installed: str | None, modules: Sequence[str | None], where: str, line: int
+    result: LinkList, ends: Sequence[str], installed: str | None, modules: Sequence[str | None], where: str, line: int
 ) -> None:
     """Add a link with its nonzero capacities: pre-installed, and of every module."""
     attributes: dict[str, object] = {}
@@ -409,7 +409,7 @@ def _snd_link(
     result.links.append((ends[0], ends[1], attributes, line))
 
 
-def sndlib_links(text: str, what: str) -> Links:
+def sndlib_links(text: str, what: str) -> LinkList:
     """Read nodes, links and demands of an SNDlib network in the native format.
 
     Raises
@@ -417,7 +417,7 @@ def sndlib_links(text: str, what: str) -> Links:
     BadFile
         With the number of the malformed line.
     """
-    result, section, depth, done = Links(directed=False), "", 0, set[str]()
+    result, section, depth, done = LinkList(directed=False), "", 0, set[str]()
     for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
         where, words = f"{what}, line {line}", raw.partition("#")[0].strip()
         if not words or (line == 1 and words.startswith("?SNDlib native format; type: network;")):
@@ -442,7 +442,7 @@ def sndlib_links(text: str, what: str) -> Links:
     return result
 
 
-def _snd_entry(result: Links, section: str, entry: re.Match[str], where: str, line: int) -> None:
+def _snd_entry(result: LinkList, section: str, entry: re.Match[str], where: str, line: int) -> None:
     if section == "NODES":
         if entry["id"] in result.vertices:
             msg = f"{where}: node {entry['id'][:60]!r} is declared twice; give every node a unique name"
@@ -460,7 +460,7 @@ def _snd_entry(result: Links, section: str, entry: re.Match[str], where: str, li
     _snd_demand(result, ends, entry["unit"], entry["value"], where)
 
 
-def _snd_demand(result: Links, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
+def _snd_demand(result: LinkList, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
     amount = _amount(unit or "1", where, "routing unit") * _amount(value, where, "demand value")
     unknown = [end for end in ends if end not in result.vertices]
     if unknown or ends[0] == ends[1] or amount == float("inf"):
@@ -471,9 +471,9 @@ def _snd_demand(result: Links, ends: tuple[str, str], unit: str | None, value: s
     result.demands[ends] += amount
 
 
-def sndlib_xml_links(root: XmlElement, what: str) -> Links:
+def sndlib_xml_links(root: XmlElement, what: str) -> LinkList:
     """Read nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
-    result = Links(directed=False)
+    result = LinkList(directed=False)
     structure = [part for part in root.all("networkStructure") for part in part.children]
     for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
         name = node.attributes.get("id", "")
@@ -502,7 +502,7 @@ def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
     return source, target
 
 
-def read_sndlib(result: Links, what: str, options: ReadOptions) -> Topology:
+def read_sndlib(result: LinkList, what: str, options: ReadOptions) -> Topology:
     """Build the topology of an SNDlib network: an arc each way for every link unless ``directed=true``.
 
     Raises

@@ -19,7 +19,7 @@ from opticoll.solvers.task import Outcome, Termination
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
@@ -49,7 +49,7 @@ class Clarabel(Adapter):
     capabilities = Capabilities(duals=True, exact=False)
     install = "pip install clarabel"
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         clarabel = self.load()
         settings = clarabel.DefaultSettings()

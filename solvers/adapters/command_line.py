@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import NoReturn
 
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
@@ -159,7 +159,7 @@ class CommandLine(Adapter):
     def refuse_options(self, options: Iterable[str]) -> None:
         """Accept all options: the configuration decides what the command may do."""
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form`` as a minimization without its constant; see :meth:`Adapter.solve`."""
         if request.options and not self.configuration.option:
             msg = f'solver {self.name!r} accepts no options; add option = "--{{name}}={{value}}" to its table'

@@ -24,7 +24,7 @@ from opticoll.solvers.task import Outcome, Termination
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
@@ -48,7 +48,7 @@ class Cplex(Adapter):
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install cplex (the extra opticoll[cplex]), and the full edition beyond " + _LIMIT
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         cplex = self.load()
         try:

@@ -18,7 +18,7 @@ from opticoll.solvers.adapters.interface import (
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
@@ -67,7 +67,7 @@ class CuPdlpx(Adapter):
             return LicenceState(usable=False, state="no NVIDIA GPU found", remedy=_NO_GPU)
         return LicenceState(usable=True, state="free")
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form`` as a minimization; see :meth:`Adapter.solve`."""
         import scipy.sparse as sp
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
@@ -96,7 +96,7 @@ class Highs(Adapter):
         tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
         return {"mip_rel_gap": 0.0, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": 1e-8} if mip else tight
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         highspy = self.load()
         highs = highspy.Highs()
@@ -254,7 +254,7 @@ class HighsPdlp(Highs):
     capabilities = Capabilities(duals=True, exact=False)
     own_options: ClassVar[Mapping[str, str]] = {"solver": "pdlp"}
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form`` as a minimization; for maximizations PDLP returns duals of the wrong sign or "Unknown"."""
         if form.sense == "min":
             return super().solve(form, request, progress)

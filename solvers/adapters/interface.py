@@ -74,7 +74,7 @@ class LicenceState:
     remedy: str = ""
 
 
-class Progress(Protocol):
+class ProgressCallback(Protocol):
     """Callback through which a running solver reports a new incumbent, a new bound, or both."""
 
     def __call__(self, objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
@@ -228,7 +228,7 @@ class Adapter(ABC):
         return LicenceState(usable=True, state="free")
 
     @abstractmethod
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form`` in this process.
 
         Raises
@@ -450,7 +450,7 @@ def licence_too_small(solver: str, form: StandardForm, reason: str, remedy: str)
 class ProgressLog:
     """Improving incumbents with their times; passes each one, and each new bound, to ``progress``."""
 
-    def __init__(self, form: StandardForm, progress: Progress) -> None:
+    def __init__(self, form: StandardForm, progress: ProgressCallback) -> None:
         self.incumbents: list[tuple[float, float]] = []
         self._form, self._progress = form, progress
         self._start = time.perf_counter()

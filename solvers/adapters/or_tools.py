@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.readers import Json
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
@@ -175,7 +175,7 @@ class CpSat(Adapter):
     install = "pip install ortools"
     modules = ("ortools.sat.python.cp_model", "ortools.sat.sat_parameters_pb2")
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`.
 
         Raises
@@ -344,7 +344,7 @@ class Glop(Adapter):
         "ortools.math_opt.model_parameters_pb2", "ortools.math_opt.parameters_pb2", "ortools.math_opt.result_pb2",
     )  # fmt: skip
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         core, callbacks, _, models, parameters_pb2, results = map(self.load, self.modules)
         parameters = parameters_pb2.SolveParametersProto()
@@ -444,7 +444,7 @@ class Pdlp(Adapter):
     install = "pip install ortools"
     modules = ("ortools.pdlp.python.pdlp", "ortools.pdlp.solvers_pb2", "ortools.pdlp.solve_log_pb2")
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         pdlp, messages, logs = map(self.load, self.modules)
         parameters = messages.PrimalDualHybridGradientParams()

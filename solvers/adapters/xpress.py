@@ -24,7 +24,7 @@ from opticoll.solvers.task import Outcome, Termination
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
@@ -65,7 +65,7 @@ class Xpress(Adapter):
             warnings.simplefilter("ignore")
             return super().load(module)
 
-    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+    def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         xpress = self.load()
         try:

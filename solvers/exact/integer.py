@@ -41,7 +41,7 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.outward import decimal
 from opticoll.solvers.exact import ExactAnswer, ExactForm, Leaf, Split, common
 from opticoll.solvers.exact.linear import floating_form, solve_linear
-from opticoll.solvers.methods.certified_branching import Tree
+from opticoll.solvers.methods.certified_branching import BranchingTree
 from opticoll.solvers.standard_form import compile_model
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _completed(form: ExactForm, known: F64 | None, left: float | None) -> F64 | 
     return outcome.x
 
 
-class _Recording(Tree):
+class _Recording(BranchingTree):
     """Tree that records the split or the closing vector of every node, by its number."""
 
     def __init__(self, *args: object, **options: object) -> None:

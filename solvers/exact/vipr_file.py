@@ -328,7 +328,7 @@ class _Proof:
 
 
 @dataclass(frozen=True)
-class Row:
+class LinearRow:
     """``sum of coefficients[k] x[columns[k]]`` <= (sense -1), = (0) or >= (1) ``rhs``; columns ascend, no zeros."""
 
     name: str
@@ -347,7 +347,7 @@ class Derivation:
     that weak lists: side (1: lower, -1: upper), column, index of the constraint, value.
     """
 
-    stated: Row
+    stated: LinearRow
     kind: str
     used: tuple[int, ...] = ()
     factors: tuple[fmpq, ...] = ()
@@ -399,7 +399,7 @@ class Reader:
         if self.bounds > self.count:
             self.refuse(f"{self.bounds} bounds of {self.count} constraints")
 
-    def constraints(self) -> Iterator[Row]:
+    def constraints(self) -> Iterator[LinearRow]:
         """The constraints of the problem."""
         for i in range(self.count):
             self.where = f"constraint {i}"
@@ -478,7 +478,7 @@ class Reader:
     def _last_use(self) -> int:
         return self._index(start=-1)
 
-    def _row(self) -> Row:
+    def _row(self) -> LinearRow:
         name, sense, rhs, word = self._take(4)
         if sense not in (b"L", b"E", b"G"):
             self.refuse(f"sense L, E or G expected, not {_shown(sense)}")
@@ -486,7 +486,9 @@ class Reader:
             columns, coefficients = self._objective
         else:
             columns, coefficients = self._vector(word)
-        return Row(name.decode("utf-8", "replace"), b"LEG".index(sense) - 1, self._number(rhs), columns, coefficients)
+        return LinearRow(
+            name.decode("utf-8", "replace"), b"LEG".index(sense) - 1, self._number(rhs), columns, coefficients
+        )
 
     def _vector(self, word: bytes | None = None) -> tuple[tuple[int, ...], tuple[fmpq, ...]]:
         """Columns, ascending, and nonzero values."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, NoSolution
 from opticoll.solvers.exact import ExactForm, Leaf
-from opticoll.solvers.exact.vipr_file import Derivation, Reader, Row, safe_names
+from opticoll.solvers.exact.vipr_file import Derivation, LinearRow, Reader, safe_names
 from opticoll.solvers.task import check_record
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _NO_ASSUMPTIONS: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CertificateVerdict:
     """The statement that a certificate proves.
 
     Parameters
@@ -66,7 +66,7 @@ class Verdict:
     solutions: int
 
 
-def verify(path: Path, form: ExactForm | None = None) -> Verdict:
+def verify(path: Path, form: ExactForm | None = None) -> CertificateVerdict:
     """Verify a certificate.
 
     Parameters
@@ -196,7 +196,7 @@ class _Problem:
             if end is not None and (entries or side * end > 0):  # 0 >= 0 excludes nothing
                 self.missing[_half_space(side, entries, end)] = row
 
-    def match(self, row: Row) -> None:
+    def match(self, row: LinearRow) -> None:
         """Mark the half-spaces of a constraint of the file as found."""
         entries = sorted((self.column[j], value) for j, value in zip(row.columns, row.coefficients, strict=True))
         for side in (1, -1):
@@ -229,7 +229,7 @@ class _Proof:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.sign = 1 if reader.sense == "min" else -1
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, LinearRow] = {}
         self.assumed: dict[int, frozenset[int]] = {}  # of derived constraints
         self.cutoffs: dict[int, fmpq] = {}  # by assumption: smallest value, as if minimized, of all other points
         self.best: fmpq | None = None  # as if minimized
@@ -238,7 +238,7 @@ class _Proof:
     def refuse(self, reason: str) -> NoReturn:
         raise Unproven(self.reader, reason)
 
-    def verdict(self, problem: _Problem | None) -> Verdict:
+    def verdict(self, problem: _Problem | None) -> CertificateVerdict:
         """Verify the whole file."""
         from flint import fmpq
 
@@ -264,7 +264,7 @@ class _Proof:
         if primal is not None and (self.best is None or self.best > self.sign * primal):
             self.refuse(f"no solution has the objective value {_short(primal)} or a better one")
         expiring: dict[int, list[int]] = {}
-        last, assumed, position = Row("", 0, fmpq(0), (), ()), _NO_ASSUMPTIONS, reader.count - 1
+        last, assumed, position = LinearRow("", 0, fmpq(0), (), ()), _NO_ASSUMPTIONS, reader.count - 1
         for position, derivation in enumerate(reader.derivations(), reader.count):
             last = self.rows[position] = derivation.stated
             assumed = self.assumed[position] = self.assumptions(derivation, position)
@@ -275,7 +275,7 @@ class _Proof:
         if claim is None or dual is not None:
             self.conclude(last, assumed, dual)
         offset = Fraction(0) if problem is None else problem.form.offset
-        return Verdict(
+        return CertificateVerdict(
             claim is None,
             None if low is None else _fraction(low) + offset,
             None if high is None else _fraction(high) + offset,
@@ -309,13 +309,13 @@ class _Proof:
             self.refuse(f"a sum has more than {MOST_BITS} bits")
         return value
 
-    def conclude(self, last: Row, assumed: frozenset[int], dual: fmpq | None) -> None:
+    def conclude(self, last: LinearRow, assumed: frozenset[int], dual: fmpq | None) -> None:
         """Refuse a last constraint that does not imply the claim, or implies it only under assumptions."""
         objective = self.reader.objective
         if dual is None:
             implied = _absurd(last)
         else:
-            implied = _dominates(last, Row("", self.sign, dual, tuple(objective), tuple(objective.values())))
+            implied = _dominates(last, LinearRow("", self.sign, dual, tuple(objective), tuple(objective.values())))
         if not implied:
             self.refuse("the last derived constraint does not imply the claim")
         for i in assumed:
@@ -336,17 +336,17 @@ class _Proof:
             return self.unsplit(derivation, used)
         return self.combination(derivation, used)
 
-    def known(self, i: int) -> Row:
+    def known(self, i: int) -> LinearRow:
         row = self.rows.get(i)
         if row is None:
             self.refuse(f"it uses constraint {i} after its last use")
         return row
 
-    def whole(self, row: Row) -> bool:
+    def whole(self, row: LinearRow) -> bool:
         """Whether a row has integer values at all points with integer values of the integer variables."""
         return all(a.q == 1 for a in row.coefficients) and self.reader.integer.issuperset(row.columns)
 
-    def cutoff(self, stated: Row) -> fmpq:
+    def cutoff(self, stated: LinearRow) -> fmpq:
         """Smallest value, as if minimized, of the points that a cutoff excludes."""
         from flint import fmpq
 
@@ -358,7 +358,7 @@ class _Proof:
             self.refuse("no solution reaches the cutoff")
         return fmpq(rhs.floor() + 1) if whole else rhs
 
-    def unsplit(self, derivation: Derivation, used: list[Row]) -> frozenset[int]:
+    def unsplit(self, derivation: Derivation, used: list[LinearRow]) -> frozenset[int]:
         """Verify that the constraint holds in two cases that cover all integer points."""
         one, case, other, opposite = used
         i, half, k, second = derivation.used
@@ -379,7 +379,7 @@ class _Proof:
     def under(self, i: int) -> frozenset[int]:
         return self.assumed.get(i, _NO_ASSUMPTIONS)
 
-    def combination(self, derivation: Derivation, used: list[Row]) -> frozenset[int]:
+    def combination(self, derivation: Derivation, used: list[LinearRow]) -> frozenset[int]:
         """Verify a linear combination, completed from bounds if it is weak, or rounded."""
         from flint import fmpq
 
@@ -401,16 +401,16 @@ class _Proof:
             sense = sense or derivation.stated.sense
             rhs, total, assumed = self.completed(derivation, sense, rhs, total, assumed)
         entries = sorted((j, value) for j, value in total.items() if value)
-        row = Row("", sense, rhs, tuple(j for j, _ in entries), tuple(value for _, value in entries))
+        row = LinearRow("", sense, rhs, tuple(j for j, _ in entries), tuple(value for _, value in entries))
         if derivation.kind == "rnd":
             if sense == 0 or not self.whole(row):
                 self.refuse("the combination cannot be rounded")
-            row = Row("", sense, fmpq(rhs.ceil() if sense > 0 else rhs.floor()), row.columns, row.coefficients)
+            row = LinearRow("", sense, fmpq(rhs.ceil() if sense > 0 else rhs.floor()), row.columns, row.coefficients)
         if not _dominates(row, derivation.stated):
             self.refuse("the combination does not imply the constraint")
         return assumed
 
-    def with_multipliers(self, derivation: Derivation, used: list[Row]) -> tuple[Derivation, list[Row]]:
+    def with_multipliers(self, derivation: Derivation, used: list[LinearRow]) -> tuple[Derivation, list[LinearRow]]:
         """Find the multipliers that a derivation omits: of the problem's constraints and of those it lists."""
         from flint import fmpq
 
@@ -471,12 +471,12 @@ class _Proof:
         return rhs, stated, assumed
 
 
-def _absurd(row: Row) -> bool:
+def _absurd(row: LinearRow) -> bool:
     """Whether a row excludes every point, like 0 >= 1."""
     return not row.columns and ((row.sense >= 0 and row.rhs > 0) or (row.sense <= 0 and row.rhs < 0))
 
 
-def _dominates(row: Row, other: Row) -> bool:
+def _dominates(row: LinearRow, other: LinearRow) -> bool:
     """Whether a row is absurd, or has the other's coefficients and is at least as strong."""
     if _absurd(row):
         return True
@@ -487,7 +487,7 @@ def _dominates(row: Row, other: Row) -> bool:
     return row.sense in (0, other.sense) and (row.rhs >= other.rhs if other.sense > 0 else row.rhs <= other.rhs)
 
 
-def _bounds(row: Row) -> list[tuple[int, int, fmpq]]:
+def _bounds(row: LinearRow) -> list[tuple[int, int, fmpq]]:
     """The bounds (side 1: lower, -1: upper; column; value) that a row on one column states."""
     if len(row.columns) != 1:
         return []

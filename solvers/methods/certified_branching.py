@@ -72,7 +72,7 @@ class Node:
     duals: F64 | None = field(compare=False, default=None)
 
 
-class Tree:
+class BranchingTree:
     """Best-first branch and bound with dives.
 
     Parameters
@@ -373,7 +373,7 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        tree = Tree(self.form, incumbent=self.value, x=self.x, tol=self.context.task.tol, tick=self._tick,
+        tree = BranchingTree(self.form, incumbent=self.value, x=self.x, tol=self.context.task.tol, tick=self._tick,
                     on_incumbent=self._found)  # fmt: skip
         ending = Termination.OPTIMAL
         try:

@@ -21,7 +21,7 @@ def run_tree_search(context: Context) -> Answer:
     """The best all-gather tree of the requested depth, or of every depth (``steps_by_depth``).
 
     Found by dynamic programming over products of radices in about n ln n log2 n operations
-    (:meth:`opticoll.formulations.optree.Walks.layers`).
+    (:meth:`opticoll.formulations.optree.RadixGraph.layers`).
     """
     data: TreeChoice = context.data
     trees = best_by_depth(data.fabric, data.graph)

@@ -21,7 +21,7 @@ from opticoll.formulations.lumorph.min_overlap import length_bound as overlap_bo
 from opticoll.formulations.lumorph.min_overlap import unit_data
 from opticoll.formulations.lumorph.round_bounds import rounded_up
 from opticoll.formulations.sipml import ocs_circuits, transfers_of
-from opticoll.formulations.sipml.ocs_circuits import Circuits
+from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
@@ -250,7 +250,7 @@ def other_trial(random):
     np.fill_diagonal(traffic, 0.0)
     pool = ServerPool(servers, servers + degree, traffic)
     bandwidth = 10.0 ** random.uniform(-2, 2)
-    circuits = Circuits(pool, transfers_of(traffic, bandwidth, "test"), "counts")
+    circuits = OcsCircuits(pool, transfers_of(traffic, bandwidth, "test"), "counts")
     volume = [fractions(row) for row in traffic]
     need = max(
         least_time([v / Fraction(bandwidth) for v in line if v], pool.degree)

@@ -97,7 +97,7 @@ def test_a_wrong_answer_of_a_method_is_refused(message: dict[str, Any]) -> None:
 def test_duals_of_a_wrong_shape_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*given: Any, **named: Any) -> Any:
         values = {"termination": "optimal", "has_duals": True}
-        return isolation.Answer(None, values, {"duals.capacity": np.ones((3, 5))})
+        return isolation.WorkerAnswer(None, values, {"duals.capacity": np.ones((3, 5))})
 
     monkeypatch.setattr(runner, "call_isolated", wrong)
     run = runner.solve(Task("alltoall.master", "ring:4", "certified-pdhg"))

@@ -21,7 +21,7 @@ from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers import isolation, shared_files
 from opticoll.solvers import worker as worker_module
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.isolation import Answer, call_isolated, solve_isolated
+from opticoll.solvers.isolation import WorkerAnswer, call_isolated, solve_isolated
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PrimalStatus, SolveRequest, Termination
 
@@ -130,11 +130,11 @@ def own_scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     assert list(place.iterdir()) == []
 
 
-def misbehaving(how: str, **limits: Any) -> Answer:
+def misbehaving(how: str, **limits: Any) -> WorkerAnswer:
     return call_isolated(f"{HERE}:misbehave", {"how": how}, **limits)
 
 
-def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], message: str) -> Answer:
+def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], message: str) -> WorkerAnswer:
     """What a hanging worker leaves; the limit grows until a worker on a busy machine had printed ``message``."""
     for limit in (2.0, 8.0, 32.0, 128.0):
         answer = call_isolated(f"{HERE}:{function}", arguments, wall_limit_s=limit)
@@ -145,7 +145,7 @@ def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], message: st
     return answer
 
 
-def kept(answer: Answer) -> bool:
+def kept(answer: WorkerAnswer) -> bool:
     """The last report survived: the new bound, and the incumbent before it."""
     same = answer.values == {"objective": 5.0, "bound": 8.0}
     return same and np.array_equal(answer.arrays["x"], [0.0, 1.0, 2.0])

@@ -14,7 +14,7 @@ from mutated_solutions import CASES, needed_arrays
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
-from opticoll.formulations.arrays import Array, Size, check_arrays, check_shapes
+from opticoll.formulations.arrays import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import BadFile, parse
 from opticoll.solvers import runner
@@ -96,7 +96,7 @@ def test_no_small_file_takes_gigabytes(checked):
 
 @pytest.mark.parametrize("value", [2.0**63, -1.0, 5.0, 0.5, np.nan, np.inf, -np.inf])
 def test_whole_numbers_are_within_their_range(value):
-    declared = {"index": Array((Size("paths"),), low=0, high=5)}
+    declared = {"index": Array((SolutionSize("paths"),), low=0, high=5)}
     check_arrays(declared, {"index": np.array([0.0, 4.0])}, "file")
     with pytest.raises(BadFile, match=r"file\.index"):
         check_arrays(declared, {"index": np.array([0.0, value])}, "file")
@@ -104,9 +104,9 @@ def test_whole_numbers_are_within_their_range(value):
 
 def test_sizes_agree_and_are_limited():
     declared = {
-        "first": Array((Size("paths", plus=1),), low=0, high=Size("arcs", plus=1)),
-        "arcs": Array((Size("arcs"),)),
-        "weight": Array((Size("paths", most=9),), required=False),
+        "first": Array((SolutionSize("paths", plus=1),), low=0, high=SolutionSize("arcs", plus=1)),
+        "arcs": Array((SolutionSize("arcs"),)),
+        "weight": Array((SolutionSize("paths", most=9),), required=False),
     }
     assert check_shapes(declared, {"first": (3,), "arcs": (7,), "weight": (2,)}, "file") == {"paths": 2, "arcs": 7}
     for shapes in ({"first": (3,)}, {"first": (0,), "arcs": (7,)}, {"first": (3,), "arcs": (7, 1)},

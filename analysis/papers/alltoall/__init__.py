@@ -35,7 +35,7 @@ FABRICS = {
 MOST_RANKS = 100
 
 
-class Choice(Fields, frozen=True, kw_only=True):
+class ScheduleChoice(Fields, frozen=True, kw_only=True):
     """A schedule for a fabric: the paper's name for it, the command that computes it, its section, and the reason."""
 
     fabric: str
@@ -45,7 +45,7 @@ class Choice(Fields, frozen=True, kw_only=True):
     reason: str
 
 
-def schedule_for(topology: Topology | str, fabric: str, host: float | None = None) -> Choice:
+def schedule_for(topology: Topology | str, fabric: str, host: float | None = None) -> ScheduleChoice:
     """Choose the paper's schedule for a topology on a fabric.
 
     Parameters
@@ -85,7 +85,7 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
             else ", and no host is a bottleneck"
         )
         command = f"opticoll solve alltoall.timestep-mcf '{augmented}' --set aggregate=source --schedule a2a.xml"
-        return Choice(fabric=fabric, schedule="tsMCF", command=command, reason=why,
+        return ScheduleChoice(fabric=fabric, schedule="tsMCF", command=command, reason=why,
                       where="section 3.2.3" if limited else "sections 3.1.3, 3.2.2")  # fmt: skip
     why = "NICs forward along source routes" + (
         f"; the host's {host:g}, less than the {out:g} of its links, limits only its own traffic" if limited else ""
@@ -95,7 +95,7 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
         small = network.ranks <= MOST_RANKS
         method = "" if small else " --method sssp"
         why += f"; shares are equal, and {network.ranks} ranks are " + ("few" if small else "too many for an ILP")
-        return Choice(
+        return ScheduleChoice(
             fabric=fabric, schedule="ILP" if small else "SSSP", reason=why, where="section 3, appendix D",
             command=f"opticoll solve alltoall.min-congestion '{spec}' --set paths=disjoint{method}"
             " --schedule a2a.routes.json",
@@ -108,14 +108,14 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
     method = f" --set paths=all --set lmax={int(network.diameter)}" if few else " --set paths=all --method mcf-extp"
     if limited and few:
         method = f" --set paths=all --set lmax={int(network.diameter) + 2}"
-    return Choice(
+    return ScheduleChoice(
         fabric=fabric, schedule="pMCF" if few else "MCF-extP", reason=why,
         where="sections 3.1.4, 3.2.1" if few else "section 3.2.1",
         command=f"opticoll solve alltoall.path-mcf '{augmented}'{method} --schedule a2a.routes.json",
     )  # fmt: skip
 
 
-def schedules(topology: Topology | str, host: float | None = None) -> list[Choice]:
+def schedules(topology: Topology | str, host: float | None = None) -> list[ScheduleChoice]:
     """The choice for every fabric, see :func:`schedule_for`."""
     return [schedule_for(topology, fabric, host) for fabric in FABRICS]
 
@@ -133,7 +133,7 @@ def shortest_paths(topology: Topology) -> float:
 
 __all__ = [
     "FABRICS",
-    "Choice",
+    "ScheduleChoice",
     "schedule_for",
     "schedules",
     "shortest_paths",

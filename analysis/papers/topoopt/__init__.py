@@ -74,13 +74,13 @@ def graph_of(model: str, section: str, batch: int, overlap: str) -> TaskGraph:
 @lru_cache(maxsize=2)
 def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
     """The flows over a network whose circuits do not change, for links of 1 byte/s."""
-    from opticoll.formulations.flows.iteration import Network, flows_of
+    from opticoll.formulations.flows.iteration import ServerNetwork, flows_of
     from opticoll.instances.digraph import Topology
     from opticoll.solvers.methods.flows.flow_simulator import designed_network
 
     place = parse(spec)
     if isinstance(place, Topology):
-        network = Network(place, 1.0, _LATENCY, "even" if place.ranks < place.n else "single")
+        network = ServerNetwork(place, 1.0, _LATENCY, "even" if place.ranks < place.n else "single")
     else:
         network = designed_network(graph, place, 1.0, latency=_LATENCY, ring_factor=factor)
     return flows_of(graph, network, ring_factor=factor)
@@ -128,7 +128,7 @@ def simulated(
 # the table ------------------------------------------------------------------------------------------------------
 
 
-class Cell(TypedDict):
+class SimulatedCell(TypedDict):
     """A cell: its figure, the arguments of :func:`simulated`, and pause [us] and interval [ms] of switched circuits."""
 
     figure: int
@@ -142,14 +142,14 @@ class Cell(TypedDict):
     interval: NotRequired[float]
 
 
-def cells(figures: Sequence[int] = ()) -> Iterator[Cell]:
+def cells(figures: Sequence[int] = ()) -> Iterator[SimulatedCell]:
     """The cells of some figures, or of all: the figure, and the arguments of :func:`simulated`."""
     for cell in _all_cells():
         if not figures or cell["figure"] in figures:
             yield cell
 
 
-def _all_cells() -> Iterator[Cell]:
+def _all_cells() -> Iterator[SimulatedCell]:
     for figure, degree in ((11, 4), (27, 8)):
         for model, network, link in product(MODELS, NETWORKS, LINKS):
             yield {"figure": figure, "model": model, "network": network, "degree": degree, "link": link}
@@ -167,7 +167,7 @@ def _all_cells() -> Iterator[Cell]:
         yield {"figure": 28, "model": model, "network": "TopoOpt", "degree": degree, "link": link}
 
 
-def _row(cell: Cell) -> dict[str, str]:
+def _row(cell: SimulatedCell) -> dict[str, str]:
     """The row of a cell, without its time."""
     return {
         "figure": str(cell["figure"]), "model": cell["model"],
@@ -177,7 +177,7 @@ def _row(cell: Cell) -> dict[str, str]:
     }  # fmt: skip
 
 
-def record(cell: Cell) -> dict[str, str]:
+def record(cell: SimulatedCell) -> dict[str, str]:
     """The row of a cell, simulated."""
     given: dict[str, Any] = {
         key: value for key, value in cell.items() if key not in ("figure", "pause", "interval", "network")
@@ -192,7 +192,7 @@ def record(cell: Cell) -> dict[str, str]:
     return {**_row(cell), "seconds": f"{simulated(network=network, **given):.6g}"}
 
 
-def _records(group: list[Cell]) -> list[dict[str, str]]:
+def _records(group: list[SimulatedCell]) -> list[dict[str, str]]:
     """The rows of cells that share a task graph and a network."""
     return [record(cell) for cell in group]
 
@@ -208,7 +208,7 @@ def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | 
     from opticoll.solvers.executor import make_executor
 
     outcome = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
-    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    groups: dict[tuple[Any, ...], list[SimulatedCell]] = {}
     for cell in cells(figures):
         if tuple(_row(cell).items()) not in outcome:
             changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.formulations.topoopt import TopologyDesign
+    from opticoll.formulations.topoopt import CircuitDesign
 
 
 BATCHES = (64, 128, 256, 512, 1024, 2048)
@@ -39,7 +39,7 @@ _PRINTED_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
 
 
 @lru_cache(maxsize=32)
-def _design(degree: int, batch: int) -> TopologyDesign:
+def _design(degree: int, batch: int) -> CircuitDesign:
     """The all-to-all DLRM of section 5.4 on 128 servers, forwarded by CoinChangeMod."""
     pool = parse(f"servers:n=128,degree={degree},traffic=dlrm,section=5.4,batch={batch}")
     return topology_finder(pool, forwarding="coin-change")

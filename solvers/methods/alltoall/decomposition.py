@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.alltoall.sccl import ChunkSteps
-    from opticoll.formulations.flows.tree_packing import Packing
+    from opticoll.formulations.flows.tree_packing import TreePacking
     from opticoll.instances.digraph import F64, I64, Topology
     from opticoll.instances.readers import Json
     from opticoll.solvers.methods.method import Context
@@ -378,7 +378,7 @@ WORST_CUT = Method(
 )
 
 
-def tree_flows(packing: Packing) -> F64:
+def tree_flows(packing: TreePacking) -> F64:
     """Flow of the trees towards every rank on every arc of their topology [shards], ``(m, N)``."""
     topology = packing.topology
     place = {v: j for j, v in enumerate(topology.terminals.tolist())}
@@ -402,7 +402,7 @@ def tree_flows(packing: Packing) -> F64:
     return flows
 
 
-def _loads(flows: F64, packing: Packing) -> F64:
+def _loads(flows: F64, packing: TreePacking) -> F64:
     """Load of the trees on every arc [shards], ``(m,)``."""
     topology = packing.topology
     ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
@@ -447,7 +447,7 @@ def run_tree_packing(context: Context) -> Answer:
         msg = f"tree-packing: trees={most} is negative; use 0 for as many trees per shard as the optimum needs"
         raise MethodMismatch(msg)
     ahead, back = name != "alltoall.reduce-scatter", name in {"alltoall.reduce-scatter", "alltoall.all-reduce"}
-    packings: list[Packing] = []
+    packings: list[TreePacking] = []
     values: dict[str, F64] = {}
     if ahead:
         root = context.data.root if name == "alltoall.broadcast" else None

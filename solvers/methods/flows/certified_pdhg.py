@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.digraph import F64, I64
-    from opticoll.solvers.methods.flows.pdhg_iteration import Closing
+    from opticoll.solvers.methods.flows.pdhg_iteration import TimeBounds
     from opticoll.solvers.methods.method import Context
 
 
@@ -199,7 +199,7 @@ def iterate(
     -------
     The keeper of the results, the termination, and a message.
     """
-    from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
+    from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 
     near = read_start(start, context.data) if start else None
@@ -211,7 +211,7 @@ def iterate(
     with Team(threads) as team:
         saddle = Saddle(data, team, np.float32 if single else np.float64, orbits, near)
         del near
-        closing = Closing(saddle, tol, context.remaining, keeper.change, steps)
+        closing = TimeBounds(saddle, tol, context.remaining, keeper.change, steps)
         keeper.closing = closing
         try:
             closing.run()
@@ -257,7 +257,7 @@ class Keeper:
     def __init__(self, context: Context, name: str) -> None:
         self.context, self.name = context, name
         self.iteration_s = 0.0
-        self.closing: Closing | None = None
+        self.closing: TimeBounds | None = None
         self._began = time.monotonic()
         self._spent = 0.0
         self._stale = False

@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 
 from opticoll.errors import BadInput, NoSolution
-from opticoll.formulations.flows.iteration import Flows, Network, Schedule, flows_of
+from opticoll.formulations.flows.iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.task_graph import COMPUTING
@@ -354,7 +354,7 @@ class _Engine:
         if self.record:
             self.rows.append(rows)
 
-    def schedule(self) -> Schedule:
+    def schedule(self) -> TaskSchedule:
         """The simulated schedule.
 
         Raises
@@ -368,7 +368,7 @@ class _Engine:
             msg = f"iteration: task {task} never ends: the network has no route for it or for one of its predecessors"
             raise NoSolution(msg)
         rates = np.concatenate(self.rows) if self.record else None
-        return Schedule(begin, end, rates, int(self.sizes[3]))
+        return TaskSchedule(begin, end, rates, int(self.sizes[3]))
 
 
 def _checked(value: float, name: str) -> float:
@@ -379,9 +379,9 @@ def _checked(value: float, name: str) -> float:
 
 
 def simulate(
-    graph: TaskGraph, network: Network, *, ring_factor: float | None = None, resolution: float = 0.0,
+    graph: TaskGraph, network: ServerNetwork, *, ring_factor: float | None = None, resolution: float = 0.0,
     record: bool = False,
-) -> Schedule:  # fmt: skip
+) -> TaskSchedule:  # fmt: skip
     """Simulate a task graph over a fixed network.
 
     Parameters
@@ -409,7 +409,7 @@ def simulate(
 def simulate_flows(
     graph: TaskGraph, flows: Flows, latency: float, *, resolution: float = 0.0, precision: float = 0.0,
     record: bool = False,
-) -> Schedule:  # fmt: skip
+) -> TaskSchedule:  # fmt: skip
     """Simulate a task graph whose flows are given, as in :func:`simulate`; ``precision``: see the module."""
     engine = _Engine(graph, flows, latency, resolution, precision, record)
     engine.run()
@@ -438,7 +438,7 @@ def circuit_topology(n: int, circuits: I64) -> Topology:
 def designed_network(
     graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
     routing: Routing = "single", paths: int = 4, ring_factor: float | None = None,
-) -> Network:  # fmt: skip
+) -> ServerNetwork:  # fmt: skip
     """Choose circuits once for the traffic of a task graph and return their network.
 
     Rule ``topoopt`` uses TopologyFinder, which also chooses the rings; rule ``sip-ocs`` chooses by demand.
@@ -462,13 +462,13 @@ def designed_network(
         rings.setdefault(pool.groups[ring.group].members, []).append((ring.share, ring.order))
     topology = circuit_topology(pool.n, design.circuits)
     chosen = {members: tuple(those) for members, those in rings.items()}
-    return Network(topology, bandwidth, latency, routing, paths, chosen)
+    return ServerNetwork(topology, bandwidth, latency, routing, paths, chosen)
 
 
 def simulate_circuits(
     graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
     ring_factor: float | None = None, resolution: float = 0.0, precision: float = 0.0, record: bool = False,
-) -> tuple[Schedule, int]:  # fmt: skip
+) -> tuple[TaskSchedule, int]:  # fmt: skip
     """Simulate a task graph over circuits that may change at every interval; return schedule and number of changes.
 
     Parameters
@@ -518,12 +518,12 @@ def simulate_circuits(
     return engine.schedule(), changes
 
 
-def _circuits_for(demand: F64, circuits: CircuitNetwork, bandwidth: float, latency: float) -> Network:
+def _circuits_for(demand: F64, circuits: CircuitNetwork, bandwidth: float, latency: float) -> ServerNetwork:
     """Choose circuits for the remaining demand by Algorithm 5, or the wavelengths of a ring."""
     if circuits.rule == "sip-ring-wavelengths":
         chosen = ring_circuits(demand, circuits.degree)
-        return Network(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)
+        return ServerNetwork(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)
     chosen = greedy_circuits(demand, circuits.degree, circuits.discount)
     if circuits.forwarding:
         chosen = connected(circuits.n, chosen, circuits.degree, demand)
-    return Network(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)
+    return ServerNetwork(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)

@@ -382,7 +382,7 @@ STALLED = 4.0
 
 
 @dataclass
-class Closing:
+class TimeBounds:
     """The bounds on T* so far and what proves them.
 
     Parameters

@@ -25,14 +25,14 @@ from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.sipml import Walks
-    from opticoll.formulations.sipml.ocs_circuits import Circuits
+    from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
     from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
     from opticoll.instances.digraph import F64, I64, Mask
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Outcome
 
 
-def bisect(data: Circuits) -> tuple[float, float]:
+def bisect(data: OcsCircuits) -> tuple[float, float]:
     """The smallest attainable T and the floating-point number below it [s], for a feasible problem."""
     high = np.array([data.transfers.unit_time])
     low = np.array([float(data.transfers.volume.min() / data.transfers.bandwidth) * 2.0**-50])
@@ -48,7 +48,7 @@ def bisect(data: Circuits) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def overfull(data: Circuits, circuits: I64) -> int | None:
+def overfull(data: OcsCircuits, circuits: I64) -> int | None:
     """A server side (i: out of server i, n + j: into server j) with more circuits than ports; None if there is none."""
     group, pair = data.by_server
     used = np.bincount(group, circuits[pair].astype(float), minlength=2 * data.n)
@@ -56,7 +56,7 @@ def overfull(data: Circuits, circuits: I64) -> int | None:
     return worst if used[worst] > data.degree else None
 
 
-def certificate(data: Circuits, time: float, side: int) -> dict[str, int | float | str]:
+def certificate(data: OcsCircuits, time: float, side: int) -> dict[str, int | float | str]:
     """Circuits that one server side needs for any time below ``time``, in exact fractions.
 
     Volumes are exact as floating-point numbers. A pair with fewer circuits than needed would take at least ``time``.
@@ -84,7 +84,7 @@ def run(context: Context) -> Answer:
     with two neighbours, of which only the upper one is attainable. A server whose needs at the lower one exceed its
     ports is the certificate, recomputed in exact fractions. The circuits are then split into one matching per switch.
     """
-    data: Circuits = context.data
+    data: OcsCircuits = context.data
     time, below = bisect(data)
     circuits = data.transfers.needs(time)
     side = overfull(data, data.transfers.needs(below))

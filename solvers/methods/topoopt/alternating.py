@@ -19,7 +19,7 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.topoopt import TopologyDesign
+    from opticoll.formulations.topoopt import CircuitDesign
     from opticoll.formulations.topoopt.strategy import Plane
     from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
@@ -118,7 +118,7 @@ class Planned:
     """A strategy, ``(K, C)``, the design for its traffic, and the iteration time over it [s]."""
 
     x: I64
-    design: TopologyDesign
+    design: CircuitDesign
     time: float
 
 

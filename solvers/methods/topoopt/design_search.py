@@ -22,7 +22,7 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.topoopt import Ring, TopologyDesign
+    from opticoll.formulations.topoopt import CircuitDesign, Ring
     from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.methods.method import Context
@@ -33,7 +33,7 @@ class Routed:
     """A lower bound on the objective over given circuits, a design (None: not routed), and its value."""
 
     bound: float
-    design: TopologyDesign | None
+    design: CircuitDesign | None
     value: float
 
 
@@ -236,7 +236,7 @@ class WiringSearch:
 
     def __init__(
         self, data: Wiring, *, tol: float, seed: int, tick: Callable[[], float | None],
-        on_improvement: Callable[[TopologyDesign], None],
+        on_improvement: Callable[[CircuitDesign], None],
     ) -> None:  # fmt: skip
         self.data, self.tol, self.seed, self.tick, self.on_improvement = data, tol, seed, tick, on_improvement
         self.tax = data.objective == "bandwidth-tax"
@@ -274,7 +274,7 @@ class WiringSearch:
         """The largest value that counts as an improvement."""
         return self.value * (1 - 0.5 * self.tol)
 
-    def take(self, design: TopologyDesign | None) -> None:
+    def take(self, design: CircuitDesign | None) -> None:
         """Keep a design if it improves the incumbent."""
         if design is not None and self.data.value_of(design) < self.value:
             self.best, self.value = design, self.data.value_of(design)
@@ -503,7 +503,7 @@ def run(context: Context) -> Answer:
             save()
         return left
 
-    def on_improvement(_: TopologyDesign) -> None:
+    def on_improvement(_: CircuitDesign) -> None:
         save()
 
     tol, seed = context.task.tol, context.task.seed

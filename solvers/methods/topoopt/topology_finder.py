@@ -16,7 +16,7 @@ from opticoll.solvers.methods.topoopt import coin_routes, selected
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.topoopt import TopologyDesign
+    from opticoll.formulations.topoopt import CircuitDesign
     from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.instances.digraph import F64, I64
     from opticoll.instances.servers import ServerPool
@@ -246,7 +246,7 @@ def topology_finder(
     matching: Matching = "blossom",
     paths: int = 1,
     forwarding: Forwarding = "shortest",
-) -> TopologyDesign:
+) -> CircuitDesign:
     """TopologyFinder's design (Algorithm 1).
 
     Parameters
@@ -293,7 +293,7 @@ def clear_caches() -> None:
     _matched.cache_clear()
 
 
-def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) -> TopologyDesign:
+def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) -> CircuitDesign:
     """OCS-reconfig's design (Algorithm 5): circuits by demand, default rings, shortest paths.
 
     Parameters
@@ -318,7 +318,7 @@ def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) ->
     return routed_design(pool, linked, default_rings(pool), paths=paths)
 
 
-def starting_design(data: Wiring) -> TopologyDesign:
+def starting_design(data: Wiring) -> CircuitDesign:
     """The best design of the heuristics and a directed ring that keeps to the limits of ``topoopt.topology``."""
     pool, servers = data.pool, np.arange(data.n)
     circuits = np.stack([servers, (servers + 1) % data.n], axis=1)

@@ -10,7 +10,7 @@ from opticoll.analysis import bench
 from opticoll.analysis import bench as markers
 from opticoll.analysis import ledger as journal
 from opticoll.analysis.benchmark import Table, benchmark_set, tables
-from opticoll.analysis.ledger import Row, Verdict, claims
+from opticoll.analysis.ledger import ClaimRow, Verdict, claims
 from opticoll.analysis.plots import card, new_figure, style
 from opticoll.analysis.report.findings import PAPER_NAMES, best_runs
 from opticoll.analysis.store import Store
@@ -73,7 +73,7 @@ def examined(identifier, **changes):
         "failed": False, "count": None, "violations": None, "tightness": None, "witness": None, "records": [],
         "rerun": "",
     }  # fmt: skip
-    return Row.read({**row, **changes})
+    return ClaimRow.read({**row, **changes})
 
 
 def fill(store, **changes):

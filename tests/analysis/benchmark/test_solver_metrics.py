@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
-from opticoll.analysis.benchmark.benchmark_set import Best
+from opticoll.analysis.benchmark.benchmark_set import BestKnown
 from opticoll.analysis.report import page
 from opticoll.analysis.report.page import templates
 from opticoll.errors import BadFile, BadInput
@@ -43,7 +43,7 @@ def table_of(*runs, best=None, **options):
 
 
 def verdict(**changes):
-    best = {"p": Best(10.0, 10.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    best = {"p": BestKnown(10.0, 10.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
     (row,) = table_of(run(**changes), best=best).to_dict("records")
     return row
 
@@ -84,7 +84,7 @@ def test_verdicts(changes, expected):
 
 
 def test_a_maximum_is_wrong_the_other_way_round():
-    best = {"p": Best(10.0, 10.0, "optimal", "max", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    best = {"p": BestKnown(10.0, 10.0, "optimal", "max", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
     table = {v: table_of(run(sense="max", objective=v), best=best)["verdict"].item() for v in (9.9, 10.0, 10.1)}
     assert table == {9.9: "wrong", 10.0: "solved", 10.1: "wrong"}
 
@@ -121,7 +121,7 @@ def test_accuracy_counts_whether_the_tolerance_was_reached_or_not_but_not_beyond
 
 
 def test_an_optimum_of_nothing_is_missed_by_differences_and_not_by_ratios():
-    best = {"p": Best(0.0, 0.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    best = {"p": BestKnown(0.0, 0.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
     values = [table_of(run(objective=v, bound=None), best=best)["verdict"].item() for v in (0.0, 1e-9, 0.1)]
     assert values == ["solved", "solved", "wrong"]
 
@@ -342,7 +342,7 @@ def test_every_metric_against_plain_loops(seed):
 
 
 def test_gap_at_the_limit():
-    best = {"p": Best(10.0, 10.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    best = {"p": BestKnown(10.0, 10.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
     table = table_of(
         run(termination="time-limit", objective=12.0, gap=0.5),
         run(solver="b", termination="time-limit", objective=None, verified=False),

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from opticoll.analysis import ledger as journal
 from opticoll.analysis import report as columns
-from opticoll.analysis.ledger import Row, claims
+from opticoll.analysis.ledger import ClaimRow, claims
 from opticoll.analysis.papers import figures
 from opticoll.analysis.report import Column, drawings, table, written
 from opticoll.analysis.report import findings as report_data
@@ -420,7 +420,7 @@ def claim(identifier, verdict="reproduced", **changes):
         "count": 12, "violations": 3, "tightness": {"min": 0.5, "median": 0.75, "max": 1.0},
         "witness": "n=3: <3> needed", "records": [], "rerun": f"opticoll claims {identifier}",
     }  # fmt: skip
-    return Row.read({**known, **changes})
+    return ClaimRow.read({**known, **changes})
 
 
 @pytest.fixture

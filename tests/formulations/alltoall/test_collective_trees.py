@@ -15,7 +15,7 @@ from programs import naive_outcome, ring
 
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.all_reduce import partition_bound
-from opticoll.formulations.flows.tree_packing import Tree, pack, violations
+from opticoll.formulations.flows.tree_packing import PackedTree, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
 from opticoll.formulations.schedules import TARGETS, channels_of, exceeded
 from opticoll.formulations.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
@@ -125,10 +125,13 @@ def test_changed_packings_are_noticed():
     def changed(tree, **other):
         return type(packing)(**{**vars(packing), "trees": (tree, *packing.trees[1:]), **other})
 
-    assert violations(changed(Tree(first.root, first.count, first.hops[:-1])))["spanning"] > 0
-    assert violations(changed(Tree(first.root, first.count, (*first.hops[:-1], (path[::-1], count)))))["spanning"] > 0
-    assert violations(changed(Tree(first.root, first.count, first.hops[::-1])))["spanning"] > 0
-    assert violations(changed(Tree(first.root, first.count + 1, first.hops)))["roots"] > 0
+    assert violations(changed(PackedTree(first.root, first.count, first.hops[:-1])))["spanning"] > 0
+    assert (
+        violations(changed(PackedTree(first.root, first.count, (*first.hops[:-1], (path[::-1], count)))))["spanning"]
+        > 0
+    )
+    assert violations(changed(PackedTree(first.root, first.count, first.hops[::-1])))["spanning"] > 0
+    assert violations(changed(PackedTree(first.root, first.count + 1, first.hops)))["roots"] > 0
     assert violations(changed(first, time=packing.time / 2))["time"] == pytest.approx(1.0)
 
 

@@ -31,7 +31,7 @@ from opticoll.instances import BadFile, Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
 from opticoll.solvers import runner
-from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
+from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
@@ -259,7 +259,7 @@ def test_pdhg_finds_what_simplex_does(case, unit, single):
     F = solved(data_of(topology, demand))[0] / unit
     with Team(1) as team:
         kind = np.float32 if single else np.float64
-        closing = Closing(Saddle(orbits.reduced, team, kind, orbits), 1e-4, lambda: None, lambda _: None, 100_000)
+        closing = TimeBounds(Saddle(orbits.reduced, team, kind, orbits), 1e-4, lambda: None, lambda _: None, 100_000)
         closing.run()
     assert closing.closed
     assert 1 / closing.upper <= F * (1 + 1e-7)

@@ -185,7 +185,7 @@ def test_corrupted_assignments_are_refused(instance):
 def test_rotating_and_mirroring_a_ring_keeps_an_assignment_valid(n, turn, mirror):
     pairs = wl.assign(n, ring=True)
     sign = -1 if mirror else 1
-    moved = wl.Assignment(
+    moved = wl.WavelengthAssignment(
         n, (sign * pairs.source + turn) % n, (sign * pairs.target + turn) % n,
         pairs.onward ^ mirror, pairs.colour, pairs.colours[::sign],
     )  # fmt: skip

@@ -157,7 +157,7 @@ def test_renaming_servers_keeps_the_value_of_a_design(order):
     moved = new[result.circuits]
     place = np.lexsort((moved[:, 1], moved[:, 0]))
     number = np.argsort(place)
-    again = topoopt.TopologyDesign(
+    again = topoopt.CircuitDesign(
         renamed, moved[place], tuple(Ring(r.group, r.share, tuple(new[list(r.order)].tolist())) for r in result.rings),
         result.route_start, number[result.route_circuits], result.route_bytes,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from reference import optimum
 
 from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable, read_parameters
-from opticoll.formulations.topoopt import TopologyDesign, residuals, routing
+from opticoll.formulations.topoopt import CircuitDesign, residuals, routing
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import methods, runner
@@ -74,7 +74,7 @@ def test_the_optimum_as_a_design(spec, traffic):
     value, values = best(data)
     repaired = MODEL.repair(data, values)
     result = routing.decode(data, repaired)
-    assert isinstance(result, TopologyDesign)
+    assert isinstance(result, CircuitDesign)
     assert max(residuals(result.pool, result.values()).values()) < 1e-8
     assert result.max_load == pytest.approx(data.unit / value, rel=1e-6)
     described = MODEL.describe(data, repaired)

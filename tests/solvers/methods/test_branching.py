@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from opticoll.solvers.methods.certified_branching import LeafBounds, Tree
+from opticoll.solvers.methods.certified_branching import BranchingTree, LeafBounds
 from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.runner import solve
 from opticoll.solvers.standard_form import StandardForm
@@ -45,7 +45,7 @@ def answer_of(form):
 @given(st.integers(0, 10_000), st.integers(0, 3), st.integers(0, 2))
 def test_the_optimum_is_another_solvers(seed, continuous, equalities):
     form = program(seed, continuous=continuous, equalities=equalities)
-    tree = Tree(form, tol=1e-9)
+    tree = BranchingTree(form, tol=1e-9)
     tree.run()
     best = answer_of(form)
     assert tree.incumbent == pytest.approx(best, abs=1e-5)
@@ -67,7 +67,7 @@ def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
         if nodes >= most:
             raise TimeoutError
 
-    tree = Tree(form, tick=tick)
+    tree = BranchingTree(form, tick=tick)
     with contextlib.suppress(TimeoutError):
         tree.run()
     assert tree.bound <= answer_of(form) + 1e-6
@@ -89,7 +89,7 @@ def test_any_duals_bound_and_no_ray_empties_what_is_not_empty(seed, other):
 def test_a_wrong_oracle_proves_nothing():
     form = program(3, rows=3, columns=5)
     best = answer_of(form)
-    tree = Tree(form)
+    tree = BranchingTree(form)
     honest = tree._oracle.solve
     random = np.random.default_rng(0)
 

@@ -23,7 +23,7 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import runner, verify
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import read_start, refuse
-from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
+from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
@@ -44,7 +44,7 @@ def exact(data):
 
 def closed(data, tol=1e-4, *, threads=1, precision=np.float32, steps=100_000, alive=lambda: None):
     with Team(threads) as team:
-        closing = Closing(Saddle(data, team, precision), tol, alive, lambda _: None, steps)
+        closing = TimeBounds(Saddle(data, team, precision), tol, alive, lambda _: None, steps)
         closing.run()
     return closing
 
@@ -145,7 +145,7 @@ def test_a_limit_leaves_the_best_so_far():
             raise TimeoutError
 
     with Team(1) as team:
-        closing = Closing(Saddle(data, team), 1e-9, alive, lambda _: None, 100_000)
+        closing = TimeBounds(Saddle(data, team), 1e-9, alive, lambda _: None, 100_000)
         with pytest.raises(TimeoutError):
             closing.run()
     assert_certified(data, closing, 0.5)
@@ -188,7 +188,9 @@ def test_representatives_stand_for_all(spec):
     orbits = find(data)
     assert not orbits.trivial
     with Team(1) as team:
-        closing = Closing(Saddle(orbits.reduced, team, np.float32, orbits), 1e-4, lambda: None, lambda _: None, 100_000)
+        closing = TimeBounds(
+            Saddle(orbits.reduced, team, np.float32, orbits), 1e-4, lambda: None, lambda _: None, 100_000
+        )
         closing.run()
     assert closing.closed
     lifted = orbits.lift(closing.flows / orbits.weight) / closing.upper

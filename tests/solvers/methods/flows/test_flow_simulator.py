@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from opticoll.errors import BadInput, NoSolution
-from opticoll.formulations.flows.iteration import Network, bounds, flows_of, residuals
+from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import Topology, parse
 from opticoll.instances.digraph import both_ways
 from opticoll.instances.families.machines import fat_tree, ideal_switch
@@ -143,7 +143,7 @@ def cases(draw):
 @given(cases(), st.sampled_from([0.0, 0.25]))
 def test_the_engine_agrees_with_a_slow_simulator_and_beats_no_bound(case, latency):
     tree, graph = case
-    network = Network(tree, 1.0, latency)
+    network = ServerNetwork(tree, 1.0, latency)
     schedule = simulate(graph, network, record=True)
     expected = slow_simulation(graph, tree, 1.0, latency)
     assert schedule.end == pytest.approx(expected, rel=1e-8, abs=1e-9)
@@ -164,7 +164,7 @@ def test_schedules_on_networks_with_many_paths_are_valid(seed, routing):
     draft.all_reduce(random.permutation(8).tolist(), 3.0)
     graph = draft.finished()
     topology = parse("hypercube:3" if seed % 2 else "random-regular:n=8,d=3,seed=1")
-    network = Network(topology, 1.0, 0.01, routing, 3)
+    network = ServerNetwork(topology, 1.0, 0.01, routing, 3)
     flows = flows_of(graph, network)
     for resolution in (0.0, 0.3):
         schedule = simulate(graph, network, resolution=resolution, record=True)
@@ -184,7 +184,7 @@ def test_two_flows_share_a_link_and_the_rest_is_taken():
     draft = TaskGraphDraft(3)
     for s, t, size in ((0, 1, 1.0), (0, 2, 2.0), (1, 2, 5.0)):
         draft.transfer(s, t, size)
-    schedule = simulate(draft.finished(), Network(topology, 1.0, 0.0), record=True)
+    schedule = simulate(draft.finished(), ServerNetwork(topology, 1.0, 0.0), record=True)
     # 0->1 ends at 2 as does 1->2; then 0->2 has 1 left at rate 1
     assert schedule.end.tolist() == pytest.approx([2.0, 3.0, 2.0])
     assert schedule.rates[0:3, 3].tolist() == pytest.approx([0.5, 0.5, 2.5])
@@ -194,7 +194,7 @@ def test_a_server_computes_one_task_at_a_time_in_the_order_of_their_numbers():
     draft = TaskGraphDraft(2)
     first, second, third = draft.compute(0, 3.0), draft.compute(0, 1.0), draft.compute(1, 2.0)
     draft.compute(1, 1.0, [first, third])
-    schedule = simulate(draft.finished(), Network(ideal_switch(2), 1.0, 0.0))
+    schedule = simulate(draft.finished(), ServerNetwork(ideal_switch(2), 1.0, 0.0))
     assert schedule.end.tolist() == [3.0, 4.0, 2.0, 4.0]
     assert second == 1
 
@@ -202,7 +202,7 @@ def test_a_server_computes_one_task_at_a_time_in_the_order_of_their_numbers():
 @pytest.mark.parametrize("factor", [None, 1.0])
 def test_equation_1_is_exact_without_overlap_on_an_ideal_switch(factor):
     graph = training_iteration("dlrm", 16, section="5.6", overlap="none")
-    schedule = simulate(graph, Network(ideal_switch(16, 8), GIGABITS_100, 0.0), ring_factor=factor)
+    schedule = simulate(graph, ServerNetwork(ideal_switch(16, 8), GIGABITS_100, 0.0), ring_factor=factor)
     wired = 8 * GIGABITS_100
     reduce = sum(graph.reduced.values()) * (2 * 15 / 16 if factor is None else factor)
     direct = graph.transferred.sum() / 16
@@ -227,7 +227,7 @@ def test_full_bisection_is_as_fast_as_the_ideal_switch_and_oversubscription_is_n
         draft.transfer(s, (s + 5) % 16, 4.0)
     graph = draft.finished()
     times = [
-        simulate(graph, Network(tree, 1.0, 0.0, "even")).length
+        simulate(graph, ServerNetwork(tree, 1.0, 0.0, "even")).length
         for tree in (ideal_switch(16), fat_tree(4), fat_tree(4, 2))
     ]
     assert times == pytest.approx([4.0, 4.0, 8.0])  # every server sends beyond its edge switch
@@ -254,7 +254,7 @@ def test_no_routing_is_faster_than_the_linear_program_for_permutations():
         for s, t in pairs:
             draft.transfer(s, t, 1.0)
         for routing in ("single", "even", "k"):
-            assert simulate(draft.finished(), Network(topology, 1.0, 0.0, routing)).length >= least - 1e-9
+            assert simulate(draft.finished(), ServerNetwork(topology, 1.0, 0.0, routing)).length >= least - 1e-9
 
 
 # circuits that change -----------------------------------------------------------------------------------------------
@@ -314,9 +314,9 @@ def test_traffic_without_a_route_is_an_error():
     draft = TaskGraphDraft(2)
     draft.transfer(0, 1, 1.0)
     with pytest.raises(NoSolution, match="no route"):
-        simulate(draft.finished(), Network(Topology(2, [1], [0]), 1.0))
+        simulate(draft.finished(), ServerNetwork(Topology(2, [1], [0]), 1.0))
     with pytest.raises(BadInput, match="needs 3"):
-        simulate(TaskGraphDraft(3).finished(), Network(Topology(2, [1], [0]), 1.0))
+        simulate(TaskGraphDraft(3).finished(), ServerNetwork(Topology(2, [1], [0]), 1.0))
 
 
 # published times ----------------------------------------------------------------------------------------------------
@@ -343,13 +343,13 @@ def test_ends_within_a_part_of_the_time_since_the_start_are_put_together(precisi
     for size in (1.0, 1.05, 2.0):
         draft.transfer(0, 1, size, [first])
     graph = draft.finished()
-    flows = flows_of(graph, Network(Topology(2, [0], [1], [1.0]), 1.0, 0.0))
+    flows = flows_of(graph, ServerNetwork(Topology(2, [0], [1], [1.0]), 1.0, 0.0))
     assert simulate_flows(graph, flows, 0.0, precision=precision).end.tolist() == pytest.approx(ends)
 
 
 def test_a_precision_out_of_range_is_refused():
     graph = training_iteration("vgg", 16, section="5.6")
-    flows = flows_of(graph, Network(parse("ideal-switch:n=16"), GIGABITS_100))
+    flows = flows_of(graph, ServerNetwork(parse("ideal-switch:n=16"), GIGABITS_100))
     with pytest.raises(BadInput, match="precision -1"):
         simulate_flows(graph, flows, 0.0, precision=-1)
 
@@ -360,7 +360,7 @@ def test_a_hundred_thousand_flow_events_give_one_schedule():
     for task in range(count):
         s, t = random.permutation(64)[:2].tolist()
         draft.transfer(s, t, float(random.uniform(1, 2)), [task - 200] if task >= 200 else [])
-    graph, network = draft.finished(), Network(parse("torus:8x8"), 1.0)
+    graph, network = draft.finished(), ServerNetwork(parse("torus:8x8"), 1.0)
     first, second = simulate(graph, network), simulate(graph, network)
     assert first.events == 2 * count
     assert np.array_equal(first.end, second.end)
