@@ -265,8 +265,8 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     )  # fmt: skip
     return Measurement(
         {f"{n} GPUs, at least": f"{needed} round{'s' * (needed != 1)} directly, log2 N = {stated}"
-         for n, (needed, stated) in rounds.items()}, decide(choices),
-        instances=("lightpath:2x4", *(f"{n} GPUs" for n in sizes)),
+         for n, (needed, stated) in rounds.items()},
+        decide(choices), instances=("lightpath:2x4", *(f"{n} GPUs" for n in sizes)),
         reason="Section 3 says that LUMORPH eliminates the need for forwarding and that only essential transfers are "
                "made; an all-to-all in log2 N rounds needs forwarding above 64 GPUs. The two agree if section 3 speaks "
                "of Algorithm 1 only.", choices=choices,
