@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.arrays import Array, Names
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.formulations.schedules import ScheduleVerdict
+    from opticoll.formulations.schedules import ScheduleCheck
     from opticoll.formulations.schedules.collective_steps import CollectiveSchedule
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
     from opticoll.instances import Instance
@@ -175,7 +175,7 @@ class Schedule:
     links: LinkSchedule
 
     @cached_property
-    def verdict(self) -> ScheduleVerdict:
+    def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
         from opticoll.formulations.schedules.link_schedule import run_links
         from opticoll.formulations.schedules.schedule_json import LinkSteps, links_document, read_schedule
@@ -261,7 +261,7 @@ class Moves:
     made: CollectiveSchedule
 
     @cached_property
-    def verdict(self) -> ScheduleVerdict:
+    def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
         from opticoll.formulations.schedules.collective_steps import run_moves
 

@@ -72,7 +72,7 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class ScheduleVerdict:
+class ScheduleCheck:
     """The result of a check; an invalid one has a ``reason`` (a key of REASONS) and the first violation."""
 
     valid: bool
@@ -104,10 +104,10 @@ def many_objects() -> Iterator[None]:
 
 def refused(
     reason: str, message: str, *, rank: int | None = None, chunk: int | None = None, step: str | int | None = None
-) -> ScheduleVerdict:
+) -> ScheduleCheck:
     """Return an invalid verdict; its message starts with the reason."""
     where = None if step is None else str(step)
-    return ScheduleVerdict(False, reason, f"{reason}: {message}", rank, chunk, where)
+    return ScheduleCheck(False, reason, f"{reason}: {message}", rank, chunk, where)
 
 
 SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
@@ -422,7 +422,7 @@ def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
 # Static checks ----------------------------------------------------------------------------------------------------
 
 
-def static_violation(program: Program) -> ScheduleVerdict | None:
+def static_violation(program: Program) -> ScheduleCheck | None:
     """First violation visible without execution; None if there is none."""
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
@@ -432,7 +432,7 @@ def static_violation(program: Program) -> ScheduleVerdict | None:
     return _connection_violations(program)
 
 
-def numbering_violation(program: Program) -> ScheduleVerdict | None:
+def numbering_violation(program: Program) -> ScheduleCheck | None:
     """The first step whose number in the file is not its position; None if there is none.
 
     The runtime executes in file order and reads numbers only for dependencies, so this is checked last.
@@ -455,7 +455,7 @@ def label(block: ThreadBlock, position: int) -> str:
     return f"tb {block.number} step {position}" + ("" if instruction is None else f" ({instruction.kind})")
 
 
-def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> ScheduleVerdict | None:
+def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> ScheduleCheck | None:
     sizes, alone = rank.sizes, v in (block.send, block.receive)
     for position, step in enumerate(block.instructions):
         kind, count = step.kind, step.count
@@ -476,7 +476,7 @@ def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> ScheduleVerdict 
     return None
 
 
-def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: Place) -> ScheduleVerdict:
+def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: Place) -> ScheduleCheck:
     last, where = place.offset + block.instructions[position].count - 1, label(block, position)
     msg = (
         f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
@@ -485,7 +485,7 @@ def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: 
     return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
 
 
-def _connection_violations(program: Program) -> ScheduleVerdict | None:
+def _connection_violations(program: Program) -> ScheduleCheck | None:
     ends: dict[Connection, list[ThreadBlock | None]] = {}
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
@@ -510,7 +510,7 @@ def _connection_violations(program: Program) -> ScheduleVerdict | None:
 
 def _connection_violation(
     key: Connection, sender: ThreadBlock | None, receiver: ThreadBlock | None
-) -> ScheduleVerdict | None:
+) -> ScheduleCheck | None:
     s, r, channel = key
     sends = _of_kinds(sender, SENDS)
     receives = _of_kinds(receiver, RECEIVES)

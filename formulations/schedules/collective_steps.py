@@ -31,7 +31,7 @@ from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from opticoll.errors import BadInput
-from opticoll.formulations.schedules import ScheduleVerdict, refused
+from opticoll.formulations.schedules import ScheduleCheck, refused
 from opticoll.formulations.schedules.link_schedule import pair_capacity
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ def _time(topology: Topology, steps: list[list[Move]], chunks: int, alpha: float
 
 def run_moves(
     schedule: CollectiveSteps, topology: Topology, root: int = 0, *, alpha: float = 0.0, beta: float = 1.0
-) -> ScheduleVerdict:
+) -> ScheduleCheck:
     """Execute a schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``.
 
     ``root`` is the rank of a broadcast, counted from 0.
@@ -427,7 +427,7 @@ def run_moves(
             for chunk in range(schedule.chunks):
                 if (own := has(v, shard, chunk)) != due:
                     return _missing(v, shard, chunk, own, due, ranks, sums=sums)
-    return ScheduleVerdict(
+    return ScheduleCheck(
         True,
         metrics={
             "time": time, "steps": sum(1 for step in schedule.steps if step), "transfers": schedule.moves,
@@ -462,9 +462,7 @@ def _misplaced(
     return None
 
 
-def _missing(
-    v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence[int], *, sums: bool
-) -> ScheduleVerdict:
+def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence[int], *, sums: bool) -> ScheduleCheck:
     lacking = due & ~own
     first = ranks[lacking.bit_length() - 1] if lacking else shard
     if sums:

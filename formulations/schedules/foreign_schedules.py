@@ -26,7 +26,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules import ScheduleVerdict, refused
+from opticoll.formulations.schedules import ScheduleCheck, refused
 from opticoll.formulations.schedules.link_schedule import pair_capacity, ways_between
 from opticoll.formulations.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
 from opticoll.instances import readers
@@ -194,7 +194,7 @@ def _ways(topology: Topology) -> Callable[[int, int], tuple[int, ...]]:
     return way
 
 
-def run_sends(schedule: Sends, topology: Topology) -> ScheduleVerdict:
+def run_sends(schedule: Sends, topology: Topology) -> ScheduleCheck:
     """Execute a schedule step by step.
 
     Returns
@@ -248,7 +248,7 @@ def run_sends(schedule: Sends, topology: Topology) -> ScheduleVerdict:
         "async_time": end, "steps": steps, "transfers": len(schedule.sends), "redundant": redundant, "chunks": D,
         "ranks": len(ranks),
     }  # fmt: skip
-    return ScheduleVerdict(True, metrics={"time": time, **metrics} if schedule.synchronous else metrics)
+    return ScheduleCheck(True, metrics={"time": time, **metrics} if schedule.synchronous else metrics)
 
 
 def _violation(
@@ -267,7 +267,7 @@ def _violation(
     return None
 
 
-def _missing(schedule: Sends, ends: list[int], share: dict[tuple[int, Chunk], float]) -> ScheduleVerdict | None:
+def _missing(schedule: Sends, ends: list[int], share: dict[tuple[int, Chunk], float]) -> ScheduleCheck | None:
     gathering = schedule.collective == "allgather"
     for target in ends:
         for source in ends:
@@ -288,7 +288,7 @@ def is_tree_file(path: Path) -> bool:
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<Algo ", b"<Algo>"))
 
 
-def run_trees(path: Path, topology: Topology) -> ScheduleVerdict:
+def run_trees(path: Path, topology: Topology) -> ScheduleCheck:
     """Check the trees of a ForestColl file (see the module docstring).
 
     Returns
@@ -345,7 +345,7 @@ def run_trees(path: Path, topology: Topology) -> ScheduleVerdict:
         msg = f"trees of {topology.labels[wrong]} carry {carried.get(wrong, 0)} of {chunks} chunks"
         return refused("weights", msg, rank=wrong)
     time = max((q / (chunks * capacity[arc]) for arc, q in load.items()), default=0.0)
-    return ScheduleVerdict(
+    return ScheduleCheck(
         True, metrics={"time": time, "trees": len(trees), "height": height, "chunks": chunks, "ranks": len(ranks)}
     )
 

@@ -36,7 +36,7 @@ from opticoll.formulations.schedules import (
     Connection,
     Contributions,
     Place,
-    ScheduleVerdict,
+    ScheduleCheck,
     label,
     numbering_violation,
     refused,
@@ -116,7 +116,7 @@ def run(
     *,
     alpha: float = 0.0,
     beta: float = 1.0,
-) -> ScheduleVerdict:
+) -> ScheduleCheck:
     """Execute ``program``.
 
     Parameters
@@ -166,7 +166,7 @@ def _run_large(
     ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None,
     alpha: float,
     beta: float,
-) -> ScheduleVerdict | None:
+) -> ScheduleCheck | None:
     """Execute a large program that only copies, over single arcs, without vector clocks; None if it is not correct."""
     if ways is not None and any(those != [[pair]] for pair, those in ways.items()):
         return None
@@ -181,10 +181,10 @@ def _run_large(
         "async_time": time, "transfers": int((copies.sends >= 0).sum()), "redundant": 0, "ranks": len(program.ranks),
         "chunks": program.chunks,
     }  # fmt: skip
-    return numbering_violation(program) or ScheduleVerdict(True, metrics=metrics)
+    return numbering_violation(program) or ScheduleCheck(True, metrics=metrics)
 
 
-def _arc_violation(program: Program, capacity: Collection[tuple[int, int]]) -> ScheduleVerdict | None:
+def _arc_violation(program: Program, capacity: Collection[tuple[int, int]]) -> ScheduleCheck | None:
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
             for position, instruction in enumerate(block.instructions):
@@ -220,11 +220,11 @@ class _Execution:
         self.free: dict[tuple[int, int], float] = {}
         self.memory: list[dict[tuple[str, int], Value]] = [{} for _ in program.ranks]
         self.periods: list[dict[tuple[str, int], _Period]] = [{} for _ in program.ranks]
-        self.race: ScheduleVerdict | None = None
+        self.race: ScheduleCheck | None = None
         self.ready: list[tuple[float, int]] = []
         self.transfers = self.redundant = 0
 
-    def run(self) -> ScheduleVerdict:
+    def run(self) -> ScheduleCheck:
         """Execute until no thread block can proceed."""
         for g in range(len(self.blocks)):
             self._enqueue(g)
@@ -472,7 +472,7 @@ class _Execution:
 
     # Verdicts
 
-    def _deadlock(self, stuck: list[int]) -> ScheduleVerdict:
+    def _deadlock(self, stuck: list[int]) -> ScheduleCheck:
         lines = []
         for g in stuck[:8]:
             state = self.blocks[g]
@@ -501,7 +501,7 @@ class _Execution:
             return f"a message from rank {state.block.receive}"
         return f"buffer space towards rank {state.block.send}"
 
-    def _wrong_output(self) -> ScheduleVerdict | None:
+    def _wrong_output(self) -> ScheduleCheck | None:
         for rank in range(len(self.program.ranks)):
             for place, demanded in self.program.demanded(rank):
                 located = self.program.located(rank, place)
@@ -513,7 +513,7 @@ class _Execution:
 
     def _output_violation(
         self, rank: int, place: Place, at: tuple[str, int], value: Value | None, demanded: Contributions
-    ) -> ScheduleVerdict:
+    ) -> ScheduleCheck:
         writer = self._period(rank, at).last
         step = None if writer is None else label(self.blocks[writer[0]].block, writer[1] - 1)
         where = f"rank {rank}, output chunk {place.offset}"
@@ -527,7 +527,7 @@ class _Execution:
         msg = f"{where} should be {due} but is {_sum_text(value)}, written by {step}"
         return refused(reason, msg, rank=rank, chunk=place.offset, step=step)
 
-    def _valid(self) -> ScheduleVerdict:
+    def _valid(self) -> ScheduleCheck:
         metrics: dict[str, float | list[str] | dict[str, str] | None] = {
             "async_time": max((b.time for b in self.blocks), default=0.0),
             "transfers": self.transfers,
@@ -535,7 +535,7 @@ class _Execution:
             "ranks": len(self.program.ranks),
             "chunks": self.program.chunks,
         }
-        return ScheduleVerdict(True, metrics=metrics)
+        return ScheduleCheck(True, metrics=metrics)
 
 
 def _widest(

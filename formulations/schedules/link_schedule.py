@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.schedules import ScheduleVerdict, refused
+from opticoll.formulations.schedules import ScheduleCheck, refused
 from opticoll.formulations.schedules.shard_routes import Chunked, amounts_of, cut
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[in
     return result
 
 
-def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleVerdict:
+def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleCheck:
     """Execute a link schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``."""
     capacity = pair_capacity(topology)
     ranks = set(topology.terminals.tolist())
@@ -310,7 +310,7 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
     missing = _missing(schedule, topology, held, last)
     if missing is not None:
         return missing
-    return ScheduleVerdict(
+    return ScheduleCheck(
         True,
         metrics={
             "time": time, "steps": sum(1 for step in schedule.steps if step), "transfers": transfers,
@@ -339,7 +339,7 @@ def _missing(
     topology: Topology,
     held: Mapping[int, set[tuple[int, int, int]]],
     last: Mapping[tuple[int, int, int], tuple[int, int]],
-) -> ScheduleVerdict | None:
+) -> ScheduleCheck | None:
     ends = topology.terminals.tolist()
     for target in ends:
         for source in ends:
@@ -354,7 +354,7 @@ def _missing(
     return None
 
 
-def run_routes(table: RouteTable, topology: Topology) -> ScheduleVerdict:
+def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
     """Check routes and weights; a valid table has metrics ``time`` (busiest link), ``paths``, ``longest_path``."""
     capacity = pair_capacity(topology)
     ends = topology.terminals.tolist()
@@ -387,7 +387,7 @@ def run_routes(table: RouteTable, topology: Topology) -> ScheduleVerdict:
             if s != d and abs(share.get((s, d), 0.0) - demand) > WHOLE:
                 msg = f"the routes {s}->{d} carry {share.get((s, d), 0.0):g} of the shard"
                 return refused("weights", msg, rank=s)
-    return ScheduleVerdict(
+    return ScheduleCheck(
         True,
         metrics={
             "time": max((q / capacity[arc] for arc, q in load.items()), default=0.0), "paths": len(table.routes),

@@ -38,7 +38,7 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules import TARGETS, ScheduleVerdict, exceeded, refused, usage
+from opticoll.formulations.schedules import TARGETS, ScheduleCheck, exceeded, refused, usage
 from opticoll.formulations.schedules.collective_steps import (
     COLLECTIVES,
     CollectiveSteps,
@@ -416,7 +416,7 @@ def verify_file(
     root: int = 0,
     alpha: float = 0.0,
     beta: float = 1.0,
-) -> ScheduleVerdict:
+) -> ScheduleCheck:
     """Execute the schedule in an ``.xml`` (MSCCL, ForestColl) or JSON file (also TE-CCL, msccl-tools) on a topology.
 
     ``traffic`` is the demand between ranks, ``(N, N)``, that an all-to-all must send; None for 1 shard between all.
@@ -454,7 +454,7 @@ def verify_document(
     root: int = 0,
     alpha: float = 0.0,
     beta: float = 1.0,
-) -> ScheduleVerdict:
+) -> ScheduleCheck:
     """Execute the schedule in a JSON document; errors as in :func:`verify_file`."""
     if foreign_tool(document) is not None:
         sends = read_foreign(document, path, topology)
@@ -480,7 +480,7 @@ def verify_document(
 
 def _other_demand(
     demand: dict[tuple[int, int], float] | None, topology: Topology, traffic: F64 | None
-) -> ScheduleVerdict | None:
+) -> ScheduleCheck | None:
     """The first pair for which a schedule states another amount than ``traffic``, as a verdict."""
     if demand is None and traffic is None:
         return None
@@ -507,7 +507,7 @@ def _other_demand(
 
 def verify_program(
     program: Program, topology: Topology, collective: str, *, alpha: float = 0.0, beta: float = 1.0
-) -> ScheduleVerdict:
+) -> ScheduleCheck:
     """Execute a program with rank r on the r-th terminal of the topology, over arcs and through forwarding vertices."""
     if program.collective != collective:
         return refused("collective", f"the file is a schedule for {program.collective}, not for {collective}")
@@ -524,7 +524,7 @@ def verify_program(
     return _with_bound(verdict, topology, collective)
 
 
-def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleVerdict:
+def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleCheck:
     """As :func:`verify_program`, without limits of runtimes and bounds."""
     from opticoll.formulations.schedules import interpreter
 
@@ -536,8 +536,8 @@ def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0,
 
 
 def _with_bound(
-    verdict: ScheduleVerdict, topology: Topology, collective: str, traffic: F64 | None = None, root: int = 0
-) -> ScheduleVerdict:
+    verdict: ScheduleCheck, topology: Topology, collective: str, traffic: F64 | None = None, root: int = 0
+) -> ScheduleCheck:
     """Add ``T_bound``, the best analytic lower bound on the fluid time, and ``over_bound`` to a valid verdict."""
     if not verdict.valid:
         return verdict

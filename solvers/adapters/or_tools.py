@@ -204,14 +204,14 @@ class CpSat(Adapter):
         def to_bound(value: float) -> float:
             return flip * value / scale + form.offset
 
-        class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[name-defined]
+        class SolutionCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[name-defined]
             def on_solution_callback(self) -> None:
                 response = self.response_proto
                 log.incumbent(np.array(list(response.solution), dtype=float), to_bound(self.best_objective_bound))
 
         solver.best_bound_callback = lambda value: log.bound(to_bound(value))
         start = time.perf_counter()
-        status = solver.solve(model, ProgressCallback())
+        status = solver.solve(model, SolutionCallback())
         wall = time.perf_counter() - start
         raw = solver.status_name(status)
         outcome = Outcome(self._termination(raw, wall, request), raw=raw, incumbents=log.incumbents)

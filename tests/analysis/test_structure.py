@@ -101,6 +101,17 @@ def test_a_file_name_means_one_thing():
     assert not {stem: paths for stem, paths in places.items() if len(paths) > 1}
 
 
+def test_a_class_name_means_one_thing():
+    places = defaultdict(list)
+    for path in MODULES.values():
+        if path.stem.endswith("_check"):  # these stand alone, and are printed for others to run
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(ROOT).as_posix())
+    assert not {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
 def test_modules_are_few_and_not_too_long():
     assert len([*MODULES, *(ROOT / "src" / "opticoll").glob("*.py")]) <= 240
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
