@@ -54,7 +54,7 @@ def test_capacities_with_a_unit_need_no_link_and_own_graphs_no_model():
     ("words", "message"),
     [
         (["vgg", "servers:n=4,degree=2,traffic=vgg"], "is not a network"),
-        (["vgg", "ring:4", "--servers", "8"], "has 4 servers, the task graph needs 8"),
+        (["vgg", "ring:4", "--servers", "8"], "has 4 servers, but the task graph needs 8"),
         (["vgg", "circuits:n=4,degree=1,rule=sip-ring", "--routing", "even"], "not available"),
         (["lenet", "ring:4"], "no operator times of lenet"),
         (["vgg", "ring:4", "--link", "fast"], "not a positive rate"),

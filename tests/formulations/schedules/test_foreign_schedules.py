@@ -116,7 +116,7 @@ def changed(document, old, new):
     (changed(_teccl(GATHER), "1->2", "1->0"), STAR, "allgather", "no-arc"),
     (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.6 in epoch 1"), RING, "alltoall", "not-held"),
     (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.4 in epoch 1"), RING, "alltoall",
-     "arrives to 0.9 only"),
+     "arrives only in part (0.9)"),
     (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.5 in epoch 0"), RING, "alltoall", "not-held"),
     (_msccl([[[0, 0, 1]]], [[0], [1], [2]], [[0, 1, 2]] * 3), parse("complete:3"), "allgather", "missing-chunk"),
     (_msccl([[[1, 0, 2]]], [[0], [1], [2]], [[0, 1, 2]] * 3), parse("complete:3"), "allgather", "not-held"),

@@ -241,7 +241,7 @@ def test_solvers_and_method_agree_through_the_runner():
 def test_more_peers_than_ports_is_refuted():
     run = runner.solve(Task(NAME, "servers:n=12,degree=4,traffic=alltoall"))
     assert run.termination == "infeasible"
-    assert "11 others and has 4 ports" in run.record["message"]
+    assert "11 others but has 4 ports" in run.record["message"]
 
 
 @pytest.mark.parametrize(("make", "message"), [

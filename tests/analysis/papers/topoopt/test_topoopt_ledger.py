@@ -614,7 +614,7 @@ def test_published_computing_times():
     assert dense_weights("vgg", 64) * 4 == 1_157_409_952, "as in the published task graphs"
     assert dense_weights("bert", 16) == 201_376_769
     assert {operator.name for operator in operators("bert", 16)} >= {"Dense_1024_1024"}
-    with pytest.raises(BadInput, match="none of dlrm at 7 samples per GPU; there are bert 16"):
+    with pytest.raises(BadInput, match="none of dlrm at 7 samples per GPU; available: bert 16"):
         operators("dlrm", 7)
 
 
