@@ -600,7 +600,7 @@ def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster
             from distributed import LocalCluster
 
             address = stack.enter_context(
-                LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+                LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
             ).scheduler_address
         executor = stack.enter_context(make_executor(jobs=None if cluster else 2, dask=address))
         made = dict(executor.map_unordered(attempt, cells))
