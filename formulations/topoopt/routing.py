@@ -56,7 +56,7 @@ def routed_by_flow(
     Parameters
     ----------
     pool, circuits, rings
-        As for :func:`opticoll.formulations.topoopt.design.build_design`.
+        As for :func:`opticoll.formulations.topoopt.build_design`.
     sources
         Servers that send, ``(K,)``.
     flow

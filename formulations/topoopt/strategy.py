@@ -201,8 +201,9 @@ def prepare(instance: object, parameters: Settings | None = None) -> Plane:
         "bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0,
     } | {key: float(value) for key, value in given.items()}  # fmt: skip
     for key, value in numbers.items():
-        if not 0 <= value < np.inf or (value == 0 and key in {"bandwidth", "weight_bytes"}):
-            msg = f"{NAME}: {key}={value}; use a finite number above 0" + ("" if key == "bandwidth" else " (or 0)")
+        positive = key in {"bandwidth", "weight_bytes"}
+        if not 0 <= value < np.inf or (positive and value == 0):
+            msg = f"{NAME}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
             raise NotApplicable(msg)
     given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
     times: tuple[dict[int, float], ...] = ()

@@ -344,6 +344,6 @@ def schedules() -> list[Row]:
 
 
 TABLES: tuple[Table, ...] = (
-    Table("optree-trees", "Best trees of whole radices on optical rings (single runs)", trees),
+    Table("optree-trees", "Best trees of integer radices on optical rings (single runs)", trees),
     Table("optree-schedules", "OpTree schedules, built and checked circuit by circuit (single runs)", schedules),
 )
