@@ -33,7 +33,7 @@ from opticoll.solvers.shared_files import (
 )
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
-from opticoll.solvers.worker import importable_places, note_nested_peak, own_memory_mb, start_job
+from opticoll.solvers.worker import idle, importable_places, note_nested_peak, own_memory_mb, raise_in, start_job, wakes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 #: Seconds between two polls of a worker, and between two attempts to interrupt a thread.
 _POLL_S, _AGAIN_S = 0.05, 1.0
 #: Seconds granted in any case to reading and preparing an instance, not counted while our modules are loaded (at most),
-#: and granted to analytic bounds after the limit.
-READING_S, LOADING_S, BOUNDS_S = 4.0, 2.0, 5.0
+#: granted to analytic bounds after the limit, and to each function that checks or describes a solution (at least).
+READING_S, LOADING_S, BOUNDS_S, CHECK_S = 4.0, 2.0, 5.0, 20.0
 _GIB = 2**30
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
 
@@ -147,7 +147,8 @@ class OwnLimits:
     """Limits on the work of this thread: a deadline, the memory of this process, and a stop event.
 
     Within the block, :class:`LimitReached` is raised between two steps of the interpreter; ``ending`` and ``message``
-    then give the reason. A call of compiled code is not interrupted.
+    then give the reason. In the main thread, a sleep or a blocking system call ends too. A call of compiled code is not
+    interrupted, and neither is a sleep in another thread.
 
     Parameters
     ----------
@@ -158,18 +159,15 @@ class OwnLimits:
     stop
         Ends the block when set.
     least_s
-        Processor time [s] that the block has in any case; on a busy machine at most ten times that after the deadline.
+        Processor time [s] that the block has in any case, and at most ten times that after the deadline. Time in which
+        it sleeps counts too, but not waiting for a busy processor or disk, where Linux tells these apart.
     """
 
     ending: Termination | None = None
     message = ""
 
     def __init__(
-        self,
-        deadline: float | None,
-        memory_limit_mb: float | None,
-        stop: threading.Event | None,
-        least_s: float = 0.0,
+        self, deadline: float | None, memory_limit_mb: float | None, stop: threading.Event | None, least_s: float = 0.0
     ) -> None:
         self._limits = (deadline, memory_limit_mb, stop)
         self._least_s, self._begun_s = least_s, time.process_time()
@@ -179,7 +177,8 @@ class OwnLimits:
 
     def __enter__(self) -> Self:
         if self._limits != (None, None, None):
-            self._thread = threading.Thread(target=self._watch, args=(threading.get_ident(),), daemon=True)
+            caller = (threading.get_ident(), threading.get_native_id(), wakes())
+            self._thread = threading.Thread(target=self._watch, args=caller, daemon=True)
             self._thread.start()
         return self
 
@@ -187,21 +186,23 @@ class OwnLimits:
         if self._thread is not None:
             with self._lock:
                 self._done.set()
-            _raise_in(threading.get_ident(), None)  # one may be pending
+            raise_in(threading.get_ident(), None)  # one may be pending
 
-    def _watch(self, thread: int) -> None:
+    def _watch(self, thread: int, native: int, wake: bool) -> None:
         deadline, most_mb, stop = self._limits
+        slept, then, worked = 0.0, time.monotonic(), self._begun_s
         while not self._done.wait(_POLL_S):
             used = 0.0 if most_mb is None else own_memory_mb()
-            late = 0.0 if deadline is None else time.monotonic() - deadline
-            minimum_over = time.process_time() - self._begun_s >= self._least_s or late > 10 * self._least_s
+            (before, then), (earlier, worked) = (then, time.monotonic()), (worked, time.process_time())
+            if self._least_s and worked - earlier < 0.1 * (then - before) and idle(native):
+                slept += then - before
+            late = 0.0 if deadline is None else then - deadline
+            minimum_over = worked - self._begun_s + slept >= self._least_s or late > 10 * self._least_s
             if late > 0 and minimum_over:
                 self.ending, self.message = Termination.TIME_LIMIT, "the time limit was reached"
             elif most_mb is not None and used > most_mb:
-                self.ending = Termination.MEMORY_LIMIT
-                self.message = (
-                    f"this process alone uses {used:.0f} MB, more than the {most_mb:.0f} MB of the memory limit"
-                )
+                more = f"more than the {most_mb:.0f} MB of the memory limit"
+                self.ending, self.message = Termination.MEMORY_LIMIT, f"this process alone uses {used:.0f} MB, {more}"
             elif stop is not None and stop.is_set():
                 self.ending, self.message = Termination.INTERRUPTED, "stopped by its caller"
             if self.ending is not None:
@@ -209,7 +210,7 @@ class OwnLimits:
                 while True:
                     with self._lock:
                         if not self._done.is_set():
-                            _raise_in(thread, LimitReached)
+                            raise_in(thread, LimitReached, wake=wake)
                     # Raise again: Python ignores the exception in destructors and in callbacks of weak references.
                     if self._done.wait(_AGAIN_S):
                         return
@@ -229,15 +230,6 @@ def _report_unraisable_but_limits() -> None:
     sys.unraisablehook = report
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an error in another thread before its next step; None cancels one that has not been raised yet."""
-    import ctypes
-
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
-    )
-
-
 #: Largest share of the time limit for the floating-point solve before an exact step, which gets the rest.
 USUAL_PART = 0.5
 
@@ -247,6 +239,7 @@ class Budget:
 
     def __init__(self, task: Task, stop: threading.Event | None) -> None:
         self.task, self.stop = task, stop
+        self.overdue = False  # whether a function that checks or describes a solution did not return
         self.started = time.monotonic()
         self.base_mb = 0.0 if task.memory_limit_gib is None else own_memory_mb()
         part = USUAL_PART if task.exact else 1.0
@@ -266,6 +259,11 @@ class Budget:
     def reading(self) -> OwnLimits:
         """The limits of reading and preparing an instance, with a minimum of processor time."""
         return self.own_limits(self.deadline, least_s=READING_S)
+
+    def checking(self) -> tuple[OwnLimits, float]:
+        """The limits of a function that checks or describes a solution: none without a time limit; its minimum [s]."""
+        least_s = max(CHECK_S, self.task.time_limit_s or 0.0)
+        return OwnLimits(self.deadline, None, None, least_s), least_s
 
     def start_solving(self) -> None:
         """Postpone the deadline by the time that loading our own modules may have taken."""

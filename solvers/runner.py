@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,17 +14,11 @@ from opticoll.formulations import bounds_of, formulation
 from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram
+from opticoll.instances.plugins import place_of
 from opticoll.solvers import memory, solver_log, verify
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.exact.prove import proven_exactly
-from opticoll.solvers.isolation import (
-    BOUNDS_S,
-    Budget,
-    LimitReached,
-    call_isolated,
-    modules_of,
-    write_isolated,
-)
+from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
 from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.plan import (
@@ -82,6 +76,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "export", "resume_key", "solution_document", "solve"]
 
+_Result = TypeVar("_Result")
+
 #: A raw solution with a worst violation above this is repaired if possible.
 EXACT = 1e-9
 
@@ -120,8 +116,9 @@ def solve(
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
     with solver_log.streamed(log):
-        run = _solve(task, None, on_progress, stop, Budget(task, stop))
-        return proven_exactly(run, stop) if task.exact else run
+        budget = Budget(task, stop)
+        run = _solve(task, None, on_progress, stop, budget)
+        return proven_exactly(run, stop) if task.exact and not budget.overdue else run
 
 
 def _solve(
@@ -219,8 +216,8 @@ def _solve_needed(
     basis = msgspec.structs.replace(
         task, formulation=name, method=method, form=None, settings=shared, repetition=0, exact=exact
     )
-    first = _solve(basis, instance, on_progress, stop, Budget(basis, stop))
-    if exact:
+    first = _solve(basis, instance, on_progress, stop, budget := Budget(basis, stop))
+    if exact and not budget.overdue:
         first = proven_exactly(first, stop)
     if first.values is None or not first.verified:
         msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
@@ -353,7 +350,7 @@ class _Work:
         if out.x is not None:
             self.values = self.form.values(verify.whole(self.form, out.x))
             if plan.formulation.unfold is not None:
-                self.values = plan.formulation.unfold(plan.data, self.values)
+                self.values = self._ask("unfold", plan.formulation.unfold, plan.data, self.values)
         if out.row_duals is not None:
             self.duals = self.form.duals(out.row_duals)
         if out.termination is Termination.INFEASIBLE:
@@ -416,13 +413,15 @@ class _Work:
         """Verify, prove and record."""
         start = time.monotonic()
         objective, verified = self._verify()
+        if self.budget.overdue and not verified:
+            self.outcome.termination = Termination.TIME_LIMIT
+            self.outcome.message += "; no value is verified"
         formulation, task = self.plan.formulation, self.task
         bounds = self._all_bounds(objective)
         bound = verify.tightest(bounds, formulation.sense)
+        exact: list[Bound] = []
         if self.analytic is None and formulation.closed_forms is not None:  # otherwise already among the bounds
-            exact = formulation.closed_forms(self.plan.data)
-        else:
-            exact = []
+            exact = self._ask("closed_forms", formulation.closed_forms, self.plan.data) or []
         contradiction = verify.contradiction([*bounds, *exact], objective if verified else None, formulation.sense)
         if verified and objective is not None and self.values is not None and self.outcome.termination in ENDED:
             contradiction = verify.misstated(formulation, self.form, self.values, objective) or contradiction
@@ -445,15 +444,32 @@ class _Work:
                     f"{needed.task.formulation} that is only {needed.proof}: nothing stronger is proven"
                 )
         self.times["verify_s"] = time.monotonic() - start
-        stated = verify.properties(formulation, "metrics", self.plan.data, objective if verified else None)
+        data, value = self.plan.data, objective if verified else None
+        stated = self._ask("metrics", verify.properties, formulation, "metrics", data, value) or {}
         self.metrics = {**stated, **self.metrics}
         if verified and self.values is not None:
-            self.metrics |= verify.properties(formulation, "describe", self.plan.data, self.values)
+            self.metrics |= self._ask("describe", verify.properties, formulation, "describe", data, self.values) or {}
         if formulation.restriction is not None:
             free = self.metrics.get("unrestricted_proven") is True
-            self.metrics["conditional_on"] = None if free else formulation.restriction(self.plan.data)
+            condition = None if free else self._ask("restriction", formulation.restriction, self.plan.data)
+            self.metrics["conditional_on"] = "unknown" if self.budget.overdue and not free else condition
         record = self._record(objective, bound, gap, proof, verified, needed)
         return Run(task, record, self.values, self.duals, self.plan, self.analytic, needed)
+
+    def _ask(self, hook: str, function: Callable[..., _Result], *given: Any) -> _Result | None:
+        """The result of a function of the formulation; None after one of them has not returned in time."""
+        if self.budget.overdue:
+            return None
+        limits, least_s = self.budget.checking()
+        try:
+            with limits:
+                return function(*given)
+        except LimitReached:
+            self.budget.overdue = True
+        where = f"{place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
+        limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
+        self.outcome.message += f" {where}: {hook} did not return within {least_s:g} s of work, and {limit} is over"
+        return None
 
     def _verify(self) -> tuple[float | None, bool]:
         """Check the values, after a repair if one exists and is needed."""
@@ -461,25 +477,29 @@ class _Work:
         if self.values is None:
             return None, False
         try:
-            check_arrays(declared_arrays(formulation, data, self.values.keys(), self.form), self.values, "solution")
+            declared = self._ask("arrays", declared_arrays, formulation, data, self.values.keys(), self.form)
+            if declared is None:
+                return None, False
+            check_arrays(declared, self.values, "solution")
         except BadFile as wrong:
             self.violations, self.values = {"arrays": np.inf}, None
             self.outcome.message += f" refused: {wrong}"
             return None, False
-        raw = verify.residuals(formulation, data, self.values)
+        raw = self._ask("residuals", verify.residuals, formulation, data, self.values) or {}
         worst, on_matrix = max(raw.values(), default=0.0), self._on_matrix()
         # Matrix violations are relative to other sizes: a violation negligible in ``raw`` may be too large there.
         good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
         if not good and formulation.repair is not None:
-            repaired = formulation.repair(data, self.values)
+            repaired = self._ask("repair", formulation.repair, data, self.values)
             if repaired is not None:
-                claimed = verify.objective(formulation, data, self.values)
+                claimed = self._ask("objective", verify.objective, formulation, data, self.values)
                 self.values = repaired
-                raw, on_matrix = verify.residuals(formulation, data, repaired), self._on_matrix()
-                self.repaired = Repaired(violation=worst, claimed=claimed)
+                raw = self._ask("residuals", verify.residuals, formulation, data, repaired) or {}
+                on_matrix, self.repaired = self._on_matrix(), Repaired(violation=worst, claimed=claimed)
         self.violations = {**raw, **on_matrix}
         verified = all(v <= verify.FEASIBLE for v in self.violations.values())
-        return verify.objective(formulation, data, self.values), verified
+        objective = self._ask("objective", verify.objective, formulation, data, self.values)
+        return objective, verified and not self.budget.overdue
 
     def _on_matrix(self) -> dict[str, float]:
         """Violations of the compiled matrix by the values; none if there is no matrix or the values do not fit it."""
@@ -492,7 +512,7 @@ class _Work:
         result = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:
             try:
-                certified = formulation.certify(data, self.duals)
+                certified = self._ask("certify", formulation.certify, data, self.duals)
             except (TypeError, ValueError, IndexError, KeyError) as error:
                 certified = None
                 self.outcome.message += f" the duals were rejected: {error}"
@@ -557,38 +577,17 @@ class _Work:
         refuted = self.infeasible_by is not None and self.infeasible_by == self.refuted_by
         model = model_info(plan, out, self.form, refuted=refuted)
         return Record(
-            key=plan_key(task, plan),
-            formulation=plan.formulation.name,
-            paper=plan.formulation.paper,
-            instance=plan.instance.spec,
-            instance_hash=plan.instance.hash,
-            n=plan.instance.n,
-            arcs=getattr(plan.instance, "arcs", None),
-            method=plan.method,
-            form=model.form,
-            model=model,
-            solver=self.solver,
-            termination=out.termination,
-            proof=proof,
-            sense=plan.formulation.sense,
-            objective=objective,
-            bound=None if bound is None else bound.value,
-            bound_source=None if bound is None else bound.name,
-            gap=gap,
-            verified=verified,
-            infeasible_by=self.infeasible_by,
-            violations=self.violations,
-            kkt=self._kkt(),
-            metrics=self.metrics,
+            key=plan_key(task, plan), formulation=plan.formulation.name, paper=plan.formulation.paper,
+            instance=plan.instance.spec, instance_hash=plan.instance.hash, n=plan.instance.n,
+            arcs=getattr(plan.instance, "arcs", None), method=plan.method, form=model.form, model=model,
+            solver=self.solver, termination=out.termination, proof=proof, sense=plan.formulation.sense,
+            objective=objective, bound=None if bound is None else bound.value,
+            bound_source=None if bound is None else bound.name, gap=gap, verified=verified,
+            infeasible_by=self.infeasible_by, violations=self.violations, kkt=self._kkt(), metrics=self.metrics,
             settings=texts(plan.settings),
             solver_claims=SolverClaims(objective=out.objective, bound=out.bound, status=out.raw),
-            time=Times(**self.times),
-            size=Size() if self.form is None else Size(**self.form.size),
-            peak_memory_mb=out.peak_memory_mb,
-            message=one_line(out.message),
-            incumbents=out.incumbents,
-            requested=Requested.of(task),
-            needed=None if needed is None else Needed.of(needed.record),
-            repaired=self.repaired,
-            plugins=plugins_of(plan) or None,
-        )
+            time=Times(**self.times), size=Size() if self.form is None else Size(**self.form.size),
+            peak_memory_mb=out.peak_memory_mb, message=one_line(out.message), incumbents=out.incumbents,
+            requested=Requested.of(task), needed=None if needed is None else Needed.of(needed.record),
+            repaired=self.repaired, plugins=plugins_of(plan) or None,
+        )  # fmt: skip

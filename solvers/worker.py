@@ -504,3 +504,47 @@ def _memory_mb(field: str) -> float | None:
     except OSError:
         pass
     return None
+
+
+def idle(thread: int) -> bool:
+    """Whether a thread, by its native id, and the processes that it started wait for neither a processor nor a disk.
+
+    False where the system does not report it.
+    """
+    try:
+        state = Path(f"/proc/{thread}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        started = Path(f"/proc/{thread}/task/{thread}/children").read_text(encoding="utf-8").split()
+    except (OSError, IndexError):
+        return False
+    return state not in {"R", "D"} and all(idle(int(child)) for child in started)
+
+
+def wakes() -> bool:
+    """Let :func:`raise_in` wake this thread; False where that is impossible.
+
+    Signal handlers run in the main thread only. That of SIGURG is left to a program that sets its own; ours stays,
+    since it does nothing, like the default.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
+        return False
+    if signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN):
+        signal.signal(signal.SIGURG, _woken)
+    return signal.getsignal(signal.SIGURG) is _woken
+
+
+def _woken(number: int, frame: object) -> None:
+    """Do nothing: a pending exception is raised when this begins, and ends the system call that was interrupted."""
+
+
+def raise_in(thread: int, error: type[BaseException] | None, *, wake: bool = False) -> None:
+    """Raise an error in another thread before its next step; None cancels one that has not been raised yet.
+
+    ``wake`` interrupts a sleep or a blocking system call; only if :func:`wakes` returned True in that thread.
+    """
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )
+    if wake:
+        signal.pthread_kill(thread, signal.SIGURG)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -23,7 +29,8 @@ from opticoll.solvers.methods import certified_branching, method_named
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan, receive
 from opticoll.solvers.standard_form import StandardForm
-from opticoll.solvers.task import Outcome, PrimalStatus, Proof, SolveRequest, Task, Termination, one_line
+from opticoll.solvers.task import Outcome, PrimalStatus, Proof, Run, SolveRequest, Task, Termination, one_line
+from opticoll.solvers.worker import idle
 
 FORM = StandardForm(
     sp.csc_array([[1.0, 1.0]]), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), np.array([1.0, 2.0]), "max",
@@ -195,6 +202,110 @@ def test_a_limit_holds_where_python_ignores_its_exception() -> None:
     assert reached == [Termination.TIME_LIMIT]
 
 
+def held() -> None:
+    """Acquire a lock twice."""
+    lock = threading.Lock()
+    with lock:
+        lock.acquire()
+
+
+#: Calls that end after ten minutes or never.
+BLOCKED = {
+    "sleep": lambda: time.sleep(600),
+    "lock": held,
+    "queue": lambda: queue.Queue[int]().get(),
+    "pipe": lambda: os.read(os.pipe()[0], 1),
+    "select": lambda: select.select([], [], [], 600),
+    "process": lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(600)"], check=True),
+}
+
+
+@pytest.mark.parametrize("call", BLOCKED)
+def test_a_deadline_ends_a_blocking_call(call: str) -> None:
+    limits = OwnLimits(time.monotonic() + 0.2, None, None)
+    with pytest.raises(LimitReached), limits:
+        BLOCKED[call]()
+    assert limits.ending is Termination.TIME_LIMIT
+
+
+def test_a_stop_ends_a_sleep() -> None:
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    limits = OwnLimits(None, None, stop)
+    with pytest.raises(LimitReached), limits:
+        time.sleep(600)
+    assert limits.ending is Termination.INTERRUPTED
+
+
+def test_a_handler_of_the_program_is_left_alone() -> None:
+    received: list[int] = []
+    before = signal.signal(signal.SIGURG, lambda number, frame: received.append(number))
+    try:
+        with pytest.raises(LimitReached), OwnLimits(time.monotonic(), None, None):
+            busy()
+        os.kill(os.getpid(), signal.SIGURG)
+        assert received == [signal.SIGURG]  # the one sent here
+    finally:
+        signal.signal(signal.SIGURG, before)
+
+
+def test_a_deadline_holds_in_another_thread() -> None:
+    endings = []
+
+    def work() -> None:
+        limits = OwnLimits(time.monotonic(), None, None)
+        with suppress(LimitReached), limits:
+            busy()
+        endings.append(limits.ending)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert endings == [Termination.TIME_LIMIT]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports it")
+@pytest.mark.parametrize("child", [None, "pass", "time.sleep(1)"])
+def test_a_thread_is_idle_if_neither_it_nor_its_processes_can_work(child: str | None) -> None:
+    assert not idle(threading.get_native_id())  # this thread is running
+    known: list[int] = []
+    ready, end = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        code = f"import time; print(flush=True)\nwhile True: {child}"
+        process = None if child is None else subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        if process is not None and process.stdout is not None:
+            process.stdout.readline()
+        known.append(threading.get_native_id())
+        ready.set()
+        end.wait()
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    ready.wait()
+    try:
+        if child == "pass":
+            assert not any(idle(known[0]) for _ in range(20))
+        else:
+            while not idle(known[0]):  # it may still be on its way to sleep
+                time.sleep(0.05)
+    finally:
+        end.set()
+        thread.join()
+
+
+def test_sleep_counts_as_part_of_the_least_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(isolation, "idle", lambda thread: not asked.append(thread))
+    limits = OwnLimits(time.monotonic(), None, None, 0.5)
+    with pytest.raises(LimitReached), limits:
+        time.sleep(600)
+    assert set(asked) == {threading.get_native_id()}
+
+
 def test_an_external_stop_ends_it_too() -> None:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
@@ -249,6 +360,52 @@ def test_reading_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(LimitSpent, match="read and prepared") as caught:
         runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.2))
     assert caught.value.exit_status == 3
+
+
+def test_a_build_that_sleeps_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: time.sleep(600)))
+    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
+    assert run.termination is Termination.TIME_LIMIT
+    assert "while the model was built" in str(run.record.message)
+
+
+def endless(monkeypatch: pytest.MonkeyPatch, hook: str, **changed: Any) -> Run:
+    """Solve the master LP where a function of the formulation does not return, as if the limit were over by then."""
+    monkeypatch.setattr(Budget, "checking", lambda self: (OwnLimits(time.monotonic(), None, None, 2.0), 20.0))
+    slow(monkeypatch, **{hook: lambda *given: busy()}, **changed)
+    return runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
+
+
+@pytest.mark.parametrize("hook", ["arrays", "unfold", "residuals", "objective", "repair"])
+def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = {"residuals": lambda data, values: {"block": 1.0}} if hook == "repair" else {}
+    run = endless(monkeypatch, hook, **wrong)
+    assert (run.termination, run.exit_status) == (Termination.TIME_LIMIT, 3)
+    assert not run.verified
+    assert run.record.objective is None
+    message = f"{hook} did not return within 20 s of work, and the time limit of 3600 s is over; no value is verified"
+    assert message in str(run.record.message)
+    assert Store().save(run) is not None
+
+
+@pytest.mark.parametrize("hook", ["certify", "closed_forms", "metrics", "describe", "restriction"])
+def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner._Work, "_analytic_bounds", lambda self: [])
+    run = endless(monkeypatch, hook)
+    assert run.exit_status == 0
+    assert run.record.objective == pytest.approx(0.5)
+    assert f"{hook} did not return within 20 s of work" in str(run.record.message)
+    if hook == "restriction":
+        assert run.record.metrics is not None
+        assert run.record.metrics["conditional_on"] == "unknown"
+
+
+def test_only_a_time_limit_limits_the_check() -> None:
+    limits, _ = Budget(Task("alltoall.master", "ring:4", memory_limit_gib=2.0), threading.Event()).checking()
+    with limits:
+        assert limits._thread is None
+    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=3.0), None).checking()[1] == isolation.CHECK_S
+    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=900.0), None).checking()[1] == 900.0
 
 
 # incumbents -----------------------------------------------------------------------------------------------------------
