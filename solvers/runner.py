@@ -13,7 +13,7 @@ from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution, OpticollE
 from opticoll.formulations import bounds_of, formulation
 from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
-from opticoll.instances import MatrixProgram
+from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import memory, solver_log, verify
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.exact.prove import proven_exactly
@@ -119,7 +119,7 @@ def solve(
     TooLarge
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
-    with solver_log.streamed(log):
+    with solver_log.streamed(log), plugins.exits_refused():
         run = _solve(task, None, on_progress, stop, Budget(task, stop))
         return proven_exactly(run, stop) if task.exact else run
 

@@ -202,7 +202,7 @@ BAD = {
     ),
     "parameter help": (
         "import opticoll as oc\noc.Parameter('k', int, 1, '')",
-        "line 2: parameter 'k': help must be a text",
+        "line 2: parameter 'k': help must be a string",
     ),
     "parameter choices": ("import opticoll as oc\noc.Parameter('k', str, 'a', 'k', 'ab')", "choices must be a tuple"),
     "parameter default": (
@@ -218,7 +218,13 @@ BAD = {
         "from opticoll.analysis.ledger import Claim\nCLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0)",
         "line 2: claim 'own.a': has no measure; add one, or a reason",
     ),
-    "bounds of nothing": ("BOUNDS = {'own.nothing': len}", "own.nothing"),
+    "bounds of nothing": (
+        "BOUNDS = {'own.nothing': len}",
+        "'own.nothing', which is unknown; see .*; if another plug-in defines it, name that one first",
+    ),
+    "bounds of a misspelt name": ("BOUNDS = {'alltoall.mastr': len}", "did you mean 'alltoall.master'[?] If another"),
+    "base exception": ("raise BaseException('no')", "line 1: BaseException: no; correct the file"),
+    "generator exit": ("raise GeneratorExit", "line 1: GeneratorExit; correct the file"),
     "bounds no mapping": ("BOUNDS = len", "write BOUNDS ="),
     "bounds no function": ("BOUNDS = {'alltoall.master': [3]}", "contains 3"),
 }
@@ -328,6 +334,44 @@ def test_a_hook_that_is_wrong_is_named_in_one_line(case, tmp_path, capfd):
         assert re.search(message, line), line
 
 
+ENDED = {
+    "exit in build": ("    import cvxpy as cp", "    raise SystemExit(0)", r"line 5: SystemExit: 0; .* must not end"),
+    "exit in residuals": (
+        "max(0.0, float(",
+        "exit(1) if len(values) else (0.0 + (",
+        r"line \d+: SystemExit: 1; .* not end",
+    ),
+    "exit in prepare": ("sense=", "prepare=lambda one, given: exit(0), sense=", r"line \d+: SystemExit: 0; .* not end"),
+    "generator exit": ("    import cvxpy as cp", "    raise GeneratorExit", "line 5: GeneratorExit; correct it there"),
+    "base exception": (
+        "    import cvxpy as cp",
+        "    raise BaseException('a\\nb')",
+        "line 5: BaseException: a b; correct",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDED)
+def test_a_hook_that_ends_the_program_is_refused(case, tmp_path, capfd):
+    old, new, message = ENDED[case]
+    assert old in MODEL
+    path = write(tmp_path, "mine.py", "from sys import exit\n" * ("exit(" in new) + MODEL.replace(old, new))
+    asked = ["solve", "own.model", "ring:4", "--plugin", str(path), "--json", "--store", str(tmp_path / "store")]
+    assert main(asked) == 2
+    out, err = capfd.readouterr()
+    (line,) = err.strip().splitlines()
+    assert out == ""
+    assert re.search(f"plug-in {path}, {message}", line), line
+    assert not list(tmp_path.glob("store/records/*"))
+
+
+def test_ctrl_c_in_a_plug_in_stays_an_interrupt(tmp_path, capfd):
+    for text in (MODEL.replace("    import cvxpy as cp", "    raise KeyboardInterrupt"), "raise KeyboardInterrupt"):
+        path = write(tmp_path, "mine.py", text)
+        assert main(["solve", "own.model", "ring:4", "--plugin", str(path), "--no-store"]) == 130
+        assert capfd.readouterr().err.strip().endswith("interrupted")
+
+
 def test_a_formulation_object_of_a_script_runs_in_workers_too(tmp_path):
     script = write(
         tmp_path,
@@ -397,7 +441,13 @@ def run(context):
     return context.{run}
 
 ADAPTERS = [Mine(), Missing()]
-METHOD = Method(name="my-method", title="", summary="", applies=lambda formulation: True, run=run)
+def leave(context):
+    raise SystemExit(0)
+
+METHODS = [
+    Method(name="my-method", title="", summary="", applies=lambda formulation: True, run=run),
+    Method(name="leaving", title="", summary="", applies=lambda formulation: True, run=leave),
+]
 """
 
 
@@ -406,6 +456,7 @@ METHOD = Method(name="my-method", title="", summary="", applies=lambda formulati
     [
         ("mine", 2, "solve returned str; return an Outcome"),
         ("my-method", 2, "run returned dict; return an Answer"),
+        ("leaving", 2, "mine.py, line 23: SystemExit: 0; a plug-in must not end the program"),
         ("missing", 4, "pip install no-such-package"),
     ],
 )
