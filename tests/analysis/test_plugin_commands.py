@@ -169,6 +169,23 @@ BOUNDS = {"alltoall.master": [one, two, none]}
     assert "return a number" in capfd.readouterr().err
 
 
+def test_output_of_a_plug_in_while_it_is_loaded_is_not_in_the_result(tmp_path, monkeypatch, capfd):
+    path = tmp_path / "loud.py"
+    path.write_text(
+        "import os, sys\nprint('one')\nos.write(1, b'two\\n')\nos.system('echo three')\n"
+        "def mine(topology):\n    return 0.25\nBOUNDS = {'alltoall.master': mine}\n"
+    )
+    for options in (["--plugin", str(path)], []):
+        assert main(["bounds", "ring:4", "--json", *options]) == 0
+        out, err = capfd.readouterr()
+        assert "mine" in {row["name"] for row in json.loads(out)}
+        assert sorted(err.split()) == ["one", "three", "two"]
+        for plugin in list(plugins._known.values()):
+            plugins._drop(plugin)
+        monkeypatch.setenv(plugins.VARIABLE, str(path))
+        plugins._load_all.cache_clear()
+
+
 def test_a_bound_cannot_take_the_name_of_another(tmp_path, capfd):
     path = tmp_path / "clash.py"
     for text, message in (
