@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.instances import Instance, Topology, as_instance, parse
-from opticoll.instances.plugins import load_plugin
+from opticoll.instances.plugins import FAULTS, load_plugin
 from opticoll.instances.spec import expand, nearest
 from opticoll.solvers.task import PROVEN, Fields, Task, plain, texts
 
@@ -489,12 +489,13 @@ def _named(model: Formulation, bound: str, one: _Class, data: object, names: set
     """The bound called ``bound`` of the formulation or of a plug-in; adds the names that exist to ``names``."""
     from opticoll.formulations import bounds_of, plugin_bounds
 
-    result = {b.name: float(b.value) for b in bounds_of(model, data)}
+    own = bounds_of(model, data)
+    result = {b.name: float(b.value) for b in own}
     error: Exception | None = None
     if bound not in result:
         try:
-            result |= {b.name: float(b.value) for b in plugin_bounds(model, one.instance, data)}
-        except Exception as raised:  # noqa: BLE001  the user's own code
+            result |= {b.name: float(b.value) for b in plugin_bounds(model, one.instance, data, own)}
+        except FAULTS as raised:  # the user's own code
             error = ValueError(_one_line(raised))
             names.add(bound)
     names.update(result)
@@ -509,7 +510,7 @@ def _takes_data(function: BoundFunction) -> bool:
 def _called(function: BoundFunction, one: _Class, data: tuple[Any, ...]) -> float | Exception | None:
     try:
         value = function(one.instance, *data)
-    except Exception as error:  # noqa: BLE001  the user's own code
+    except FAULTS as error:  # the user's own code
         return ValueError(_one_line(error))
     if value is None:
         return None
@@ -522,13 +523,13 @@ def _called(function: BoundFunction, one: _Class, data: tuple[Any, ...]) -> floa
     return number
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     """An error of the user's code with its location."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     at = "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{at}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ") + at
 
 
 def _case(

@@ -553,7 +553,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
         return 141
-    except Exception as error:  # errors that nothing else has handled
+    except BaseException as error:  # that nothing else has handled
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
         return _report_error(error)
@@ -567,7 +567,7 @@ _FILE_ERRORS = {
 }  # fmt: skip
 
 
-def _report_error(error: Exception) -> int:
+def _report_error(error: BaseException) -> int:
     from opticoll.errors import OpticollError
     from opticoll.solvers.task import one_line
 
@@ -583,12 +583,14 @@ def _report_error(error: Exception) -> int:
     if isinstance(error, ValueError) and "null byte" in str(error):
         notify("a path holds a NUL character; name another file or folder")
         return 2
-    from opticoll.instances.plugins import blame
+    from opticoll.instances.plugins import fault
 
-    where = blame(error)
-    if where is not None:
-        notify(f"{where}: {type(error).__name__}: {error}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)")
+    message = fault(error)
+    if message is not None:
+        notify(message)
         return 2
+    if not isinstance(error, Exception):
+        raise error
     notify(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
     return 1
 

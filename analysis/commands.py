@@ -424,16 +424,15 @@ _WITHOUT = ("lab", "new")
 def _load(context: click.Context, parameter: click.Parameter, places: tuple[str, ...]) -> None:
     """Load plug-ins, including those of the environment, before anything else is read."""
     if places or os.environ.get("OPTICOLL_PLUGINS"):
+        from opticoll.analysis import present
         from opticoll.instances.plugins import load_configured, load_plugin
 
-        if context.resilient_parsing:  # during completion, skip plug-ins that fail
-            with suppress(Exception):
-                for place in places:
-                    load_plugin(place)
-            return
-        load_configured()
-        for place in places:
-            load_plugin(place)
+        skipped = (Exception,) if context.resilient_parsing else ()  # completion goes on without those that fail
+        with suppress(*skipped), present.diverted_stdout():
+            if not context.resilient_parsing:
+                load_configured()
+            for place in places:
+                load_plugin(place)
 
 
 PLUGIN = click.option(

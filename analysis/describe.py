@@ -131,7 +131,8 @@ def _rows(model: Formulation, instance: Instance, settings: Mapping[str, Any] | 
     from opticoll.solvers.methods import prepared
 
     data = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
-    return rows(model, [*bounds_of(model, data), *plugin_bounds(model, instance, data)])
+    own = bounds_of(model, data)
+    return rows(model, [*own, *plugin_bounds(model, instance, data, own)])
 
 
 def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:

@@ -7,6 +7,7 @@ if __name__ != "opticoll.formulations":
     raise ImportError(msg)
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -107,21 +108,61 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     return result
 
 
-def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bound]:
-    """Compute the bounds contributed by plug-ins; they are shown but never used as a proof.
-
-    A bound is a function of the instance, or of the instance and the formulation's data. It returns a number, a
-    :class:`~opticoll.formulations.model.Bound`, or None where it does not apply.
+def check_bounds(bounds: object, names: Iterable[str]) -> None:
+    """Check the ``BOUNDS`` of a plug-in; ``names`` are the formulations of plug-ins.
 
     Raises
     ------
     BadInput
-        If a function returns anything else.
+        If it names an unknown formulation, or contains anything but functions of the instance, or of it and the data.
     """
-    results = []
+    if not isinstance(bounds, Mapping) or not bounds:
+        msg = f'BOUNDS is of type {type(bounds).__name__}; write BOUNDS = {{"alltoall.master": function}}'
+        raise BadInput(msg)
+    known = own_names() | set(names)
+    for name in bounds:
+        if name not in known:
+            hint = nearest(str(name), sorted(known))
+            hint = f"{hint} If" if hint.startswith("did") else "see `opticoll list formulations`; if"
+            named = f"BOUNDS names the formulation {name!r}, which is unknown"
+            msg = f"{named}; {hint} another plug-in defines it, name that one first"
+            raise BadInput(msg)
+        for function in plugins.functions(bounds, name):
+            if not callable(function):
+                msg = f"BOUNDS[{name!r}] contains {function!r}, not a function of the instance"
+                raise BadInput(msg)
+            try:
+                taken = signature(function)
+                taken.bind(*[None] * (2 if len(taken.parameters) > 1 else 1))
+            except (TypeError, ValueError) as error:
+                named = f"{plugins.place_of(function)}BOUNDS[{name!r}]: {getattr(function, '__name__', 'a function')}"
+                msg = f"{named} must take the instance, or the instance and the data ({error}); correct its arguments"
+                raise BadInput(msg) from error
+
+
+def plugin_bounds(model: Formulation, instance: object, data: object, others: Iterable[Bound] = ()) -> list[Bound]:
+    """Compute the bounds contributed by plug-ins; they are shown but never used as a proof.
+
+    A bound is a function of the instance, or of the instance and the formulation's data. It returns a number, a
+    :class:`~opticoll.formulations.model.Bound`, or None where it does not apply. ``others`` are the formulation's own.
+
+    Raises
+    ------
+    BadInput
+        If a function returns anything else, or a bound with the name of another one.
+    """
+    results: list[Bound] = []
+    taken = {bound.name: "opticoll" if not model.own else "the formulation" for bound in others}
     for function in plugins.own_bounds(model.name):
         name = getattr(function, "__name__", "bound")
         value = function(instance, data) if len(signature(function).parameters) > 1 else function(instance)
+        name = value.name if isinstance(value, Bound) else name
+        if name in taken:
+            where = f"{plugins.place_of(function)}the bound name {name!r} of {model.name}"
+            msg = f"{where} is already used by {taken[name]}; choose another name"
+            raise BadInput(msg)
+        if name != "<lambda>":
+            taken[name] = "another bound of a plug-in"
         if isinstance(value, Bound):
             results.append(replace(value, paper=value.paper or "own"))
         elif isinstance(value, Real) and not math.isnan(float(value)):
@@ -135,5 +176,5 @@ def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bo
 
 
 __all__ = [
-    "Formulation", "bounds_of", "formulation", "formulations", "named", "own_names", "plugin_bounds",
+    "Formulation", "bounds_of", "check_bounds", "formulation", "formulations", "named", "own_names", "plugin_bounds",
 ]  # fmt: skip

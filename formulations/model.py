@@ -356,6 +356,10 @@ class Formulation(Generic[Data]):
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
             msg = f"{where}: the name must consist of letters, digits, '.', '-' and '_'"
             raise BadInput(msg)
+        for word in ("title", "paper", "where", "size"):
+            if not isinstance(getattr(self, word), str) or (word == "title" and not self.title.strip()):
+                msg = f"{where}: {word} must be a string, not {getattr(self, word)!r}"
+                raise BadInput(msg)
         for hook, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
             if getattr(self, hook) not in choices:
                 msg = f"{where}: {hook} must be {' or '.join(map(repr, choices))}, not {getattr(self, hook)!r}"

@@ -19,7 +19,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -27,15 +27,15 @@ from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source, find_spec, spec_from_loader
-from inspect import signature, unwrap
+from inspect import unwrap
 from pathlib import Path
-from pkgutil import iter_modules
+from platform import node
 from secrets import token_hex
 from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypedDict
 
-from opticoll.errors import BadInput, OpticollError
+from opticoll.errors import BadInput, OpticollError, import_remedy
 from opticoll.instances.readers import read_bytes
 
 #: Environment variable and entry-point group that name plug-ins.
@@ -43,7 +43,6 @@ VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 #: Largest plug-in file [bytes].
 MAX_BYTES = 4 << 20
 _PREFIX = "opticoll_plugin_"
-_LAYERS = ("instances", "formulations", "solvers", "analysis")
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,8 @@ KINDS = {
 #: Methods and solvers share one name space, ``--method``.
 _SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}
 BOUNDS = "BOUNDS"
+#: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
+FAULTS = (Exception, SystemExit, GeneratorExit)
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,9 @@ def _read(place: str) -> Plugin:
         if path.suffix != ".py":
             msg = f"plug-in {place}: must be a Python file that ends in .py, or the name of an installed module"
             raise BadInput(msg)
+        for known in _known:  # the same file under another spelling
+            with suppress(OSError):
+                path = Path(known) if known.endswith(".py") and path.samefile(known) else path
         data = read_bytes(path, MAX_BYTES, "name a Python file", f"plug-in {place}")
         try:
             source = decode_source(data)
@@ -174,7 +178,9 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     try:
         module = import_module(plugin.module)
         _check(plugin, module, contributes)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if _passes(error):
+            raise
         message = _failure(plugin, error)
         _drop(plugin)
         raise BadInput(message) from error
@@ -192,35 +198,20 @@ def _drop(plugin: Plugin) -> None:
 
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
-    """Message why a plug-in cannot be loaded: file, line, reason, remedy."""
+    """Message why a plug-in cannot be loaded: file, line, reason, remedy; and the machine, if this is a worker."""
     place, line = plugin.place, _line(error, _file_of(plugin))
-    at = f", line {line}" if line else ""
+    at = (f", line {line}" if line else "") + (f" (in a worker process on {node()})" if _in_worker else "")
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, OpticollError):
         return text if text.startswith("plug-in ") else f"plug-in {place}{at}: {text}"
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    remedy = "correct the file"
+    remedy, beside = "correct the file", None if plugin.source is None else Path(place).parent
     if isinstance(error, ModuleNotFoundError):
-        remedy = _remedy(plugin, error.name or "")
+        remedy = import_remedy(error.name or "", beside)
     elif isinstance(error, ImportError) and "part of opticoll now" in text:  # the layers refuse their old names
-        reason, remedy = text.partition(":")[0], _remedy(plugin, text.partition(" ")[0])
-    return f"plug-in {place}{at}: {reason}; {remedy}"
-
-
-def _remedy(plugin: Plugin, missing: str) -> str:
-    """Advice for a module that a plug-in imports but that is not found."""
-    package, dot, last = missing.rpartition(".")
-    top = missing.partition(".")[0]
-    beside = Path(plugin.place).parent / top
-    if plugin.source is not None and not dot and (beside.is_dir() or beside.with_suffix(".py").is_file()):
-        return "the folder of a plug-in is not on the import path; set PYTHONPATH, or install the module"
-    if top == "opticoll" and dot:
-        known = [one.name for one in iter_modules(getattr(import_module(package), "__path__", []))]
-        hint = _ours("opticoll.instances.spec:nearest")(last, known) if known else "correct its name"
-        return f"{package} has no module {last!r}; {hint}"
-    if top in _LAYERS:
-        return f"import opticoll.{top} instead"
-    return "install the package, or correct its name"
+        reason, remedy = text.partition(":")[0], import_remedy(text.partition(" ")[0], beside)
+    there = " on that machine" if _in_worker and isinstance(error, ImportError) else ""
+    return f"plug-in {place}{at}: {reason}; {remedy}{there}"
 
 
 def _line(error: BaseException, file: str) -> int | None:
@@ -267,7 +258,7 @@ def blaming(function: object) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except FAULTS as error:
         plugin = _by_module(str(getattr(function, "__module__", "")))
         if plugin is None or isinstance(error, MemoryError):
             raise
@@ -277,8 +268,44 @@ def blaming(function: object) -> Iterator[None]:
             if not str(error).startswith("plug-in ") and frame.f_code.co_filename != _file_of(plugin):
                 error.args = (f"{where}: {error}",)
             raise
-        msg = f"{where}: {type(error).__name__}: {error}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)"
-        raise BadInput(msg) from error
+        raise BadInput(_said(where, error)) from error
+
+
+@contextmanager
+def exits_refused() -> Iterator[None]:
+    """Turn ``sys.exit()`` and the like in a plug-in into an error; other exceptions, and Ctrl-C, are passed on.
+
+    Raises
+    ------
+    BadInput
+        Instead of any exception that is no :class:`Exception` and left a plug-in.
+    """
+    try:
+        yield
+    except BaseException as error:
+        message = None if isinstance(error, Exception) else fault(error)
+        if message is None:
+            raise
+        raise BadInput(message) from error
+
+
+def fault(error: BaseException) -> str | None:
+    """Message about an exception that left a plug-in; None for others, Ctrl-C and our own limits."""
+    where = None if _passes(error) else blame(error)
+    return None if where is None else _said(where, error)
+
+
+def _passes(error: BaseException) -> bool:
+    """Whether an exception is no fault of the code that it interrupts: Ctrl-C, a limit."""
+    ours = type(error).__module__.startswith("opticoll.") and not isinstance(error, Exception)
+    return ours or isinstance(error, KeyboardInterrupt)
+
+
+def _said(where: str, error: BaseException) -> str:
+    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    if isinstance(error, SystemExit):
+        return f"{where}: {text}; a plug-in must not end the program, raise an exception there"
+    return f"{where}: {text}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)"
 
 
 class _Finder(MetaPathFinder, InspectLoader):
@@ -392,11 +419,12 @@ def contributed(attribute: str) -> Iterator[Any]:
 
 def own_bounds(formulation: str) -> list[Callable[..., Any]]:
     """Bounds on a formulation contributed by plug-ins."""
-    return [function for _, bounds in load_known() for function in _functions(getattr(bounds, BOUNDS, {}), formulation)]
+    return [function for _, bounds in load_known() for function in functions(getattr(bounds, BOUNDS, {}), formulation)]
 
 
-def _functions(bounds: Mapping[str, Any], formulation: str) -> list[Callable[..., Any]]:
-    given = bounds.get(formulation, [])
+def functions(bounds: Mapping[str, object], formulation: str) -> list[Callable[..., Any]]:
+    """The functions that ``BOUNDS`` gives for a formulation."""
+    given: Any = bounds.get(formulation, [])
     return list(given) if isinstance(given, (tuple, list)) else [given]
 
 
@@ -460,7 +488,9 @@ def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
     bounds = getattr(module, BOUNDS, None)
     if bounds is not None:
         count += 1
-        _check_bounds(bounds, module)
+        others = (sys.modules[name] for name in _checked)
+        names = [_name(item) for one in (module, *others) for item in _items(one, "FORMULATION")]
+        _ours("opticoll.formulations:check_bounds")(bounds, names)
     if contributes and not count:
         known = ", ".join([*KINDS, BOUNDS])
         msg = f"it defines nothing for opticoll; define one of {known}, or a family; `opticoll new` writes an example"
@@ -507,30 +537,6 @@ def _check_names(plugin: Plugin, attribute: str, names: list[str]) -> None:
             where = "opticoll" if name in taken else f"the plug-in {others[name]}"
             msg = f"the {word} name {name!r} is already used by {where}; choose another name"
             raise BadInput(msg)
-
-
-def _check_bounds(bounds: object, module: ModuleType) -> None:
-    if not isinstance(bounds, Mapping) or not bounds:
-        msg = f'{BOUNDS} is of type {type(bounds).__name__}; write {BOUNDS} = {{"alltoall.master": function}}'
-        raise BadInput(msg)
-    others = [sys.modules[name] for name in _checked]
-    known = {_name(item) for one in (module, *others) for item in _items(one, "FORMULATION")}
-    known |= _ours(KINDS["FORMULATION"].taken)()
-    for formulation in bounds:
-        if formulation not in known:
-            msg = f"{BOUNDS} names the formulation {formulation!r}, which is unknown; see `opticoll list formulations`"
-            raise BadInput(msg)
-        for function in _functions(bounds, formulation):
-            if not callable(function):
-                msg = f"{BOUNDS}[{formulation!r}] contains {function!r}, not a function of the instance"
-                raise BadInput(msg)
-            try:
-                taken = signature(function)
-                taken.bind(*[None] * (2 if len(taken.parameters) > 1 else 1))
-            except (TypeError, ValueError) as error:
-                named = f"{place_of(function)}{BOUNDS}[{formulation!r}]: {getattr(function, '__name__', 'a function')}"
-                msg = f"{named} must take the instance, or the instance and the data ({error}); correct its arguments"
-                raise BadInput(msg) from error
 
 
 def _name(item: Any) -> Any:

@@ -18,11 +18,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from opticoll.errors import BadInput, BadOption, OpticollError, SolverUnavailable
+from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.adapters.interface import LicenceState, accepted, rounded_bounds, trivial_outcome
+from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
 from opticoll.solvers.shared_files import (
     read_arrays,
     read_json,
@@ -508,11 +508,7 @@ def solve_here(
         for module in chosen.modules or (chosen.package,):
             chosen.load(module)
         start, used = time.perf_counter(), _processor_s()
-        outcome = chosen.solve(form, request, progress or _silent)
-        if not isinstance(outcome, Outcome):
-            msg = f"solver {adapter_name!r}: solve returned {type(outcome).__name__}; return an Outcome"
-            raise BadInput(msg)
-        outcome = accepted(adapter_name, form, outcome)
+        outcome = returned(chosen, form, chosen.solve(form, request, progress or _silent))
         if outcome.solve_s is None:
             outcome.solve_s = time.perf_counter() - start
         if outcome.cpu_s is None:

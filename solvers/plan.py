@@ -93,6 +93,7 @@ def instance_of(task: Task) -> Instance:
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
+@plugins.exits_refused()
 def make_plan(
     task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
 ) -> Plan:
@@ -484,8 +485,12 @@ def run_procedure(
         answer = plan.procedure.run(context)
     except TimeoutError:
         answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
+    where = f"{plugins.place_of(plan.procedure.run)}method {plan.method!r}: run returned"
     if not isinstance(answer, Answer):
-        msg = f"method {plan.method!r}: run returned {type(answer).__name__}; return an Answer"
+        msg = f"{where} {type(answer).__name__}; return an Answer"
+        raise BadInput(msg)
+    if not isinstance(answer.termination, Termination):
+        msg = f"{where} an Answer with termination {answer.termination!r}; use Termination, such as Termination.OPTIMAL"
         raise BadInput(msg)
     return _pack(answer)
 

@@ -13,8 +13,7 @@ from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution, OpticollE
 from opticoll.formulations import bounds_of, formulation
 from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
-from opticoll.instances import MatrixProgram
-from opticoll.instances.plugins import place_of
+from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import memory, solver_log, verify
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.exact.prove import proven_exactly
@@ -115,7 +114,7 @@ def solve(
     TooLarge
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
-    with solver_log.streamed(log):
+    with solver_log.streamed(log), plugins.exits_refused():
         budget = Budget(task, stop)
         run = _solve(task, None, on_progress, stop, budget)
         return proven_exactly(run, stop) if task.exact and not budget.overdue else run
@@ -466,7 +465,7 @@ class _Work:
                 return function(*given)
         except LimitReached:
             self.budget.overdue = True
-        where = f"{place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
+        where = f"{plugins.place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
         limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
         self.outcome.message += f" {where}: {hook} did not return within {least_s:g} s of work, and {limit} is over"
         return None

@@ -27,6 +27,7 @@ import numpy as np
 from opticoll.errors import ModelError
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel
+from opticoll.instances.plugins import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -104,10 +105,15 @@ class StandardForm:
                 msg = f"StandardForm: {name} has shape {array.shape}, expected ({size},)"
                 raise ModelError(msg)
             if np.isnan(array.astype(float)).any():
-                msg = f"StandardForm: {name} contains NaN at position {int(np.argmax(np.isnan(array)))}"
+                at = int(np.argmax(np.isnan(array)))
+                where = self.row_names()[at] if name.startswith("row") else self.column_names()[at]
+                msg = f"StandardForm: {name} contains NaN at position {at} ({where}); correct the data there"
                 raise ModelError(msg)
         if not np.isfinite(self.A.data).all():
-            msg = "StandardForm: the constraint matrix contains NaN or infinity"
+            at = int(np.argmin(np.isfinite(self.A.data)))
+            row = self.row_names()[self.A.indices[at]]
+            column = self.column_names()[int(np.searchsorted(self.A.indptr, at, side="right")) - 1]
+            msg = f"StandardForm: the constraint matrix contains NaN or infinity in row {row}, column {column}"
             raise ModelError(msg)
 
     @property
@@ -288,7 +294,10 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     ModelError
         As :func:`compile_model`; also if its sense or problem class differs from what the formulation states.
     """
-    where = f"formulation {formulation.name!r}"
+    kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
+    kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
+    build = formulation.build.get(kind, formulation.build[formulation.forms[0]])
+    where = f"{place_of(build)}formulation {formulation.name!r}"
     try:
         form = compile_model(model)
     except ModelError as error:

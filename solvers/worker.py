@@ -364,7 +364,8 @@ def do_job(folder: Path, watched: int | None = None, answering: int | None = Non
     buffer_lines()
     answer: dict[str, Any]
     try:
-        values, arrays = _call(job, folder)
+        with plugins.exits_refused():
+            values, arrays = _call(job, folder)
         answer = {"values": values, "places": write_arrays(folder, arrays, "answer")}
     except OpticollError as error:
         kind = type(error)

@@ -416,7 +416,7 @@ class Claim:
             try:
                 result = self.measure(laboratory)
                 self._refuse_incomplete(result, laboratory.scope)
-            except Exception as error:  # one failure must not stop the other claims
+            except plugins.FAULTS as error:  # one failure must not stop the other claims
                 if os.environ.get("OPTICOLL_DEBUG"):
                     raise
                 where = plugins.blame(error)

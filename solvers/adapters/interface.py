@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
+from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
+from opticoll.instances.plugins import place_of
 from opticoll.solvers.task import Outcome, PrimalStatus, Termination, one_line, plain
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
@@ -251,15 +252,37 @@ class Adapter(ABC):
         raise NotImplementedError(msg)
 
 
+#: ``Outcome.raw`` of an outcome that replaces an invalid one.
+INVALID = "invalid outcome"
+
+
 def accepted(solver: str, form: StandardForm, outcome: Outcome) -> Outcome:
     """Check the shapes and types of a solver's outcome and return it; an invalid one becomes an error outcome."""
     try:
         return _typed(form, outcome)
     except (TypeError, ValueError, OverflowError) as error:
         return Outcome(
-            Termination.ERROR, raw="invalid outcome", message=one_line(f"solver {solver!r} returned {error}"),
+            Termination.ERROR, raw=INVALID, message=one_line(f"solver {solver!r} returned {error}"),
             solve_s=_number("solve_s", outcome.solve_s, lenient=True), peak_memory_mb=outcome.peak_memory_mb,
         )  # fmt: skip
+
+
+def returned(chosen: Adapter, form: StandardForm, outcome: object) -> Outcome:
+    """Check what an adapter's ``solve`` returned, as :func:`accepted`; its faults are named with file and line.
+
+    Raises
+    ------
+    BadInput
+        If it is no Outcome.
+    """
+    where = place_of(chosen.solve)
+    if not isinstance(outcome, Outcome):
+        msg = f"{where}solver {chosen.name!r}: solve returned {type(outcome).__name__}; return an Outcome"
+        raise BadInput(msg)
+    result = accepted(chosen.name, form, outcome)
+    if where and result.raw == INVALID:
+        result.message = where + result.message
+    return result
 
 
 def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
@@ -520,7 +543,12 @@ def set_solution(
     A vector returned with a proof of infeasibility or unboundedness is dropped. A vector returned at a limit
     counts as feasible only if it satisfies the matrix, unless it is an incumbent that the solver ``accepted``.
     """
-    if x is None or outcome.termination in NO_SOLUTION or not np.isfinite(x).all():
+    if x is None or outcome.termination in NO_SOLUTION:
+        return
+    if np.shape(x) != (form.A.shape[1],):
+        outcome.x = x  # refused by accepted(), which names the solver
+        return
+    if not np.isfinite(x).all():
         return
     x = np.array(x, dtype=float)
     solved = outcome.termination == Termination.OPTIMAL

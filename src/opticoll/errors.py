@@ -5,6 +5,10 @@ A message states what is wrong, where, and how to fix it.
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
 
 class OpticollError(Exception):
     """Base class of all errors raised by opticoll; ``exit_status`` is that of the command line."""
@@ -57,3 +61,26 @@ class LimitSpent(NoSolution):
 
 class ModelError(OpticollError):
     """A model that cannot be compiled to a :class:`~opticoll.solvers.standard_form.StandardForm`."""
+
+
+def import_remedy(missing: str, folder: Path | None) -> str:
+    """Advice for a module that user code imports but that is not found.
+
+    Parameters
+    ----------
+    missing
+        Name of the module.
+    folder
+        Folder of the file that imports it; None for an installed module.
+    """
+    package, dot, last = missing.rpartition(".")
+    top = missing.partition(".")[0]
+    if folder is not None and not dot and ((folder / top).is_dir() or (folder / f"{top}.py").is_file()):
+        return "the folder of a plug-in is not on the import path; set PYTHONPATH, or install the module"
+    if top == "opticoll" and dot:
+        known = [one.name for one in iter_modules(getattr(import_module(package), "__path__", []))]
+        hint = import_module("opticoll.instances.spec").nearest(last, known) if known else "correct its name"
+        return f"{package} has no module {last!r}; {hint}"
+    if top in ("instances", "formulations", "solvers", "analysis"):
+        return f"import opticoll.{top} instead"
+    return "install the package, or correct its name"

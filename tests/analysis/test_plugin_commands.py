@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -166,6 +167,67 @@ BOUNDS = {"alltoall.master": [one, two, none]}
     (tmp_path / "mine.py").write_text(text.replace("[one,", "[text,"))
     assert main(["bounds", "ring:4", "--plugin", str(tmp_path / "mine.py")]) == 2
     assert "return a number" in capfd.readouterr().err
+
+
+def test_output_of_a_plug_in_while_it_is_loaded_is_not_in_the_result(tmp_path, monkeypatch, capfd):
+    path = tmp_path / "loud.py"
+    path.write_text(
+        "import os, sys\nprint('one')\nos.write(1, b'two\\n')\nos.system('echo three')\n"
+        "def mine(topology):\n    return 0.25\nBOUNDS = {'alltoall.master': mine}\n"
+    )
+    for options in (["--plugin", str(path)], []):
+        assert main(["bounds", "ring:4", "--json", *options]) == 0
+        out, err = capfd.readouterr()
+        assert "mine" in {row["name"] for row in json.loads(out)}
+        assert sorted(err.split()) == ["one", "three", "two"]
+        for plugin in list(plugins._known.values()):
+            plugins._drop(plugin)
+        monkeypatch.setenv(plugins.VARIABLE, str(path))
+        plugins._load_all.cache_clear()
+
+
+def test_a_bound_cannot_take_the_name_of_another(tmp_path, capfd):
+    path = tmp_path / "clash.py"
+    for text, message in (
+        ("def moore(topology):\n    return 1.0\nBOUNDS = {'alltoall.master': moore}", "'moore' .* used by opticoll"),
+        ("def a(topology):\n    return 1.0\nBOUNDS = {'alltoall.master': [a, a]}", "'a' .* another bound of a plug-in"),
+    ):
+        path.write_text(text)
+        assert main(["bounds", "ring:4", "--plugin", str(path)]) == 2
+        (line,) = capfd.readouterr().err.strip().splitlines()
+        assert re.search(f"{path}, line 1: the bound name {message}; choose another name", line), line
+
+
+def test_a_bound_a_claim_and_a_cell_that_end_the_program_have_failed(tmp_path, capfd):
+    bound, claim, model = (tmp_path / name for name in ("bound.py", "claim.py", "model.py"))
+    bound.write_text("def mine(topology):\n    raise SystemExit\nBOUNDS = {'alltoall.master': mine}\n")
+    assert main(["bounds", "ring:4", "--plugin", str(bound)]) == 2
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert f"{bound}, line 2: SystemExit; a plug-in must not end the program" in line
+    asked = ["--over", "ring:4", "--store", str(tmp_path / "store")]
+    assert main(["sweep", "alltoall.master", "--bound", f"{bound}:mine", *asked]) == 2
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert "fails on every case, first on ring:4: SystemExit (bound.py:2)" in line
+    claim.write_text(
+        "from opticoll.analysis.ledger import Claim\ndef measure(laboratory):\n    raise SystemExit(3)\n"
+        "CLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0, measure=measure)\n"
+    )
+    assert main(["claims", "own.a", "--no-store", "--json", "--plugin", str(claim)]) == 1
+    (row,) = json.loads(capfd.readouterr().out)
+    assert row["reason"] == f"plug-in {claim}, line 3: SystemExit: 3"
+    write_example("formulation", "model", tmp_path)
+    text = model.read_text()
+    assert text.count("    import pyomo.environ as pyo\n") == 1
+    model.write_text(text.replace("    import pyomo.environ as pyo\n", "    raise SystemExit(0)\n"))
+    file = tmp_path / "tiny.toml"
+    file.write_text(
+        "name = 'tiny'\nplugins = ['model.py']\nformulations = ['own.model']\ninstances = ['ring:{4,5}']\n"
+        "methods = ['highs']\n"
+    )
+    assert main(["study", str(file), "--json", "--store", str(tmp_path / "store")]) == 3
+    out = capfd.readouterr().out
+    assert json.loads(out)["failed"] == 2
+    assert out.count("SystemExit: 0; a plug-in must not end the program") == 2
 
 
 def test_a_study_from_outside_runs_in_two_processes_and_resumes(folder, tmp_path):

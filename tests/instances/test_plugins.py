@@ -202,7 +202,7 @@ BAD = {
     ),
     "parameter help": (
         "import opticoll as oc\noc.Parameter('k', int, 1, '')",
-        "line 2: parameter 'k': help must be a text",
+        "line 2: parameter 'k': help must be a string",
     ),
     "parameter choices": ("import opticoll as oc\noc.Parameter('k', str, 'a', 'k', 'ab')", "choices must be a tuple"),
     "parameter default": (
@@ -218,7 +218,15 @@ BAD = {
         "from opticoll.analysis.ledger import Claim\nCLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0)",
         "line 2: claim 'own.a': has no measure; add one, or a reason",
     ),
-    "bounds of nothing": ("BOUNDS = {'own.nothing': len}", "own.nothing"),
+    "bounds of nothing": (
+        "BOUNDS = {'own.nothing': len}",
+        "'own.nothing', which is unknown; see .*; if another plug-in defines it, name that one first",
+    ),
+    "bounds of a misspelt name": ("BOUNDS = {'alltoall.mastr': len}", "did you mean 'alltoall.master'[?] If another"),
+    "no title": (MODEL.replace('"A model"', "None"), "line 9: .*'own.model': title must be a string, not None"),
+    "empty title": (MODEL.replace('"A model"', "' '"), "title must be a string, not ' '"),
+    "base exception": ("raise BaseException('no')", "line 1: BaseException: no; correct the file"),
+    "generator exit": ("raise GeneratorExit", "line 1: GeneratorExit; correct the file"),
     "bounds no mapping": ("BOUNDS = len", "write BOUNDS ="),
     "bounds no function": ("BOUNDS = {'alltoall.master': [3]}", "contains 3"),
 }
@@ -283,6 +291,28 @@ def test_a_refusal_by_a_family_is_about_its_arguments(tmp_path):
         parse("cycle:10")
 
 
+def test_the_same_file_under_another_spelling_is_the_same_plug_in(tmp_path, monkeypatch):
+    write(tmp_path, "one.py", MODEL)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.py").symlink_to(tmp_path / "one.py")
+    monkeypatch.chdir(tmp_path)
+    first = oc.load_plugin("one.py")
+    for place in ("folder/../one.py", "./one.py", tmp_path / "one.py", "link.py"):
+        assert oc.load_plugin(place) is first
+    assert main(["describe", "own.model", "--plugin", "one.py", "--plugin", "./folder/../one.py"]) == 0
+    assert list(plugins.digests()) == ["one.py"]
+
+
+def test_a_failure_in_a_worker_names_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "_in_worker", True)
+    monkeypatch.setattr(plugins, "node", lambda: "far")
+    place = r"mine\.py, line 1 \(in a worker process on far\): "
+    with pytest.raises(BadInput, match=f"{place}ModuleNotFoundError: .*; install the package, .* on that machine$"):
+        oc.load_plugin(write(tmp_path, "mine.py", "import no_such_package"))
+    with pytest.raises(BadInput, match=f"{place}ValueError: no; correct the file$"):
+        oc.load_plugin(write(tmp_path, "mine.py", "raise ValueError('no')"))
+
+
 def test_two_plug_ins_cannot_use_one_name(tmp_path):
     oc.load_plugin(write(tmp_path, "one.py", MODEL))
     with pytest.raises(BadInput, match=r"two\.py: .*'own.model' is already used by the plug-in .*one\.py"):
@@ -301,7 +331,9 @@ def test_a_place_without_a_plug_in_is_refused(place, message, tmp_path, monkeypa
 
 WRONG = {
     "build raises": ('cp.Maximize', "cp.Maximise", "AttributeError", r"line \d+"),
-    "build returns": ("return cp.Problem", "return 3 or cp.Problem", "its build returned int", "own.model"),
+    "build returns": ("return cp.Problem", "return 3 or cp.Problem", r"line 4: .*'own.model': its build returned int"),
+    "not a number": ("<= 2]", "<= float('nan')]", r"line 4: .*row_upper contains NaN at position 0 \(r0\)"),
+    "infinite": ("[cp.sum(x) <= 2]", "[float('inf') * x[3] <= 2]", r"line 4: .*infinity in row r0, column x\[3\]"),
     "unnamed": ('name="x", ', "", "has no name", "own.model"),
     "integer": ('bounds=[0, 1]', "boolean=True", "problem='MILP'", "own.model"),
     "sense": ('cp.Maximize', "cp.Minimize", "its build has 'min'", "own.model"),
@@ -326,6 +358,44 @@ def test_a_hook_that_is_wrong_is_named_in_one_line(case, tmp_path, capfd):
     (line,) = capfd.readouterr().err.strip().splitlines()
     for message in messages:
         assert re.search(message, line), line
+
+
+ENDED = {
+    "exit in build": ("    import cvxpy as cp", "    raise SystemExit(0)", r"line 5: SystemExit: 0; .* must not end"),
+    "exit in residuals": (
+        "max(0.0, float(",
+        "exit(1) if len(values) else (0.0 + (",
+        r"line \d+: SystemExit: 1; .* not end",
+    ),
+    "exit in prepare": ("sense=", "prepare=lambda one, given: exit(0), sense=", r"line \d+: SystemExit: 0; .* not end"),
+    "generator exit": ("    import cvxpy as cp", "    raise GeneratorExit", "line 5: GeneratorExit; correct it there"),
+    "base exception": (
+        "    import cvxpy as cp",
+        "    raise BaseException('a\\nb')",
+        "line 5: BaseException: a b; correct",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDED)
+def test_a_hook_that_ends_the_program_is_refused(case, tmp_path, capfd):
+    old, new, message = ENDED[case]
+    assert old in MODEL
+    path = write(tmp_path, "mine.py", "from sys import exit\n" * ("exit(" in new) + MODEL.replace(old, new))
+    asked = ["solve", "own.model", "ring:4", "--plugin", str(path), "--json", "--store", str(tmp_path / "store")]
+    assert main(asked) == 2
+    out, err = capfd.readouterr()
+    (line,) = err.strip().splitlines()
+    assert out == ""
+    assert re.search(f"plug-in {path}, {message}", line), line
+    assert not list(tmp_path.glob("store/records/*"))
+
+
+def test_ctrl_c_in_a_plug_in_stays_an_interrupt(tmp_path, capfd):
+    for text in (MODEL.replace("    import cvxpy as cp", "    raise KeyboardInterrupt"), "raise KeyboardInterrupt"):
+        path = write(tmp_path, "mine.py", text)
+        assert main(["solve", "own.model", "ring:4", "--plugin", str(path), "--no-store"]) == 130
+        assert capfd.readouterr().err.strip().endswith("interrupted")
 
 
 def test_a_formulation_object_of_a_script_runs_in_workers_too(tmp_path):
@@ -377,8 +447,10 @@ def test_a_formulation_object_cannot_have_the_name_of_another(tmp_path):
 
 
 SOLVERS = """
-from opticoll.solvers.adapters.interface import Adapter, Capabilities
-from opticoll.solvers.methods.method import Method
+import numpy as np
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, set_solution
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Outcome, Termination
 
 class Mine(Adapter):
     name = title = "mine"
@@ -389,6 +461,14 @@ class Mine(Adapter):
     def solve(self, form, request, progress):
         return form.{solve}
 
+class Short(Mine):
+    name = "short"
+
+    def solve(self, form, request, progress):
+        outcome = Outcome(Termination.OPTIMAL)
+        set_solution(outcome, form, np.zeros(3))
+        return outcome
+
 class Missing(Mine):
     name = "missing"
     package = distribution = "no-such-package"
@@ -396,16 +476,29 @@ class Missing(Mine):
 def run(context):
     return context.{run}
 
-ADAPTERS = [Mine(), Missing()]
-METHOD = Method(name="my-method", title="", summary="", applies=lambda formulation: True, run=run)
+ADAPTERS = [Mine(), Short(), Missing()]
+def leave(context):
+    raise SystemExit(0)
+
+def texts(context):
+    return Answer("optimal")
+
+METHODS = [
+    Method(name="texts", title="", summary="", applies=lambda formulation: True, run=texts),
+    Method(name="my-method", title="", summary="", applies=lambda formulation: True, run=run),
+    Method(name="leaving", title="", summary="", applies=lambda formulation: True, run=leave),
+]
 """
 
 
 @pytest.mark.parametrize(
     ("method", "status", "message"),
     [
-        ("mine", 2, "solve returned str; return an Outcome"),
-        ("my-method", 2, "run returned dict; return an Answer"),
+        ("mine", 2, "mine.py, line 13: solver 'mine': solve returned str; return an Outcome"),
+        ("short", 3, "mine.py, line 19: solver 'short' returned x of type float64 and shape (3,), expected"),
+        ("my-method", 2, "mine.py, line 28: method 'my-method': run returned dict; return an Answer"),
+        ("texts", 2, "mine.py, line 35: method 'texts': run returned an Answer with termination 'optimal'; use"),
+        ("leaving", 2, "mine.py, line 33: SystemExit: 0; a plug-in must not end the program"),
         ("missing", 4, "pip install no-such-package"),
     ],
 )
@@ -417,7 +510,7 @@ def test_solvers_and_methods_that_answer_wrongly_are_named(method, status, messa
     assert message in line
 
 
-@pytest.mark.parametrize(("method", "line"), [("mine", 12), ("my-method", 19)])
+@pytest.mark.parametrize(("method", "line"), [("mine", 14), ("my-method", 29)])
 def test_an_exception_in_a_worker_names_the_line_of_the_plug_in(method, line, tmp_path):
     oc.load_plugin(write(tmp_path, "mine.py", SOLVERS.format(solve="nothing", run="nothing")))
     run = oc.solve(oc.Task("alltoall.master", "ring:4", method))
