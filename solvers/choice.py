@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from opticoll.formulations import bounds_of
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology
 from opticoll.solvers import verify
@@ -25,7 +26,7 @@ from opticoll.solvers.task import ModelInfo, Proof, Termination
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.formulations.model import Formulation
+    from opticoll.formulations.model import Bound, Formulation
     from opticoll.instances.readers import Settings
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
@@ -302,6 +303,32 @@ def joined(first: Run, second: Run, method: str) -> Run:
         model=structs.replace(old.model, reason=f"{old.model.reason}, {end} by {method}"),
     )  # fmt: skip
     return replace(kept, task=first.task, record=record, plan=first.plan)
+
+
+def closed(bounds: list[Bound], objective: float | None, sense: str, tol: float) -> bool:
+    """Whether the tightest of the bounds leaves no gap beyond the tolerance."""
+    best = verify.tightest(bounds, sense)
+    gap = None if best is None else verify.relative_gap(objective, best.value, sense)
+    return gap is not None and gap <= tol
+
+
+def compared(run: Run) -> Run:
+    """The run with all analytic bounds that can be shown beside its value; if they contradict it, nothing is proven.
+
+    A run computes the bounds of user-defined formulations always, and ours only where no other bound closes the gap.
+    """
+    plan, record = run.plan, run.record
+    if plan is None or run.bounds is not None or plan.formulation.own or plan.formulation.needs is not None:
+        return run
+    bounds, sense = bounds_of(plan.formulation, plan.data), plan.formulation.sense
+    value = record.objective if run.verified else None
+    wrong = verify.contradiction(verify.apart(bounds, value, sense), value, sense)
+    if wrong is not None:
+        record = structs.replace(
+            record, proof=Proof.NONE, bound=None, bound_source=None, gap=None, verified=False, objective_exact=None,
+            message=f"{record.message or ''} {wrong}; nothing is proven".strip(),
+        )  # fmt: skip
+    return replace(run, record=record, bounds=bounds)
 
 
 def attempt_until(task: Task, deadline: float | None) -> float | None:

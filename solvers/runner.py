@@ -15,7 +15,7 @@ from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram
 from opticoll.solvers import memory, solver_log, verify
-from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
+from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, closed, follower, joined, model_info
 from opticoll.solvers.exact.prove import proven_exactly
 from opticoll.solvers.isolation import (
     BOUNDS_S,
@@ -185,6 +185,7 @@ def _continued(
     )  # fmt: skip
     try:
         work = _Work(other, next_plan, deadline, on_progress, stop, budget)
+        work.analytic = first.bounds
         if old.bound is not None:
             work.bounds.append(Bound(str(old.bound_source), old.bound, "proven for the stated model"))
         work.call_procedure()
@@ -474,12 +475,14 @@ class _Work:
             repaired = formulation.repair(data, self.values)
             if repaired is not None:
                 claimed = verify.objective(formulation, data, self.values)
+                self.repaired = Repaired(violation=max([worst, *on_matrix.values()]), claimed=claimed)
                 self.values = repaired
                 raw, on_matrix = verify.residuals(formulation, data, repaired), self._on_matrix()
-                self.repaired = Repaired(violation=worst, claimed=claimed)
         self.violations = {**raw, **on_matrix}
-        verified = all(v <= verify.FEASIBLE for v in self.violations.values())
-        return verify.objective(formulation, data, self.values), verified
+        missed = verify.violated(self.violations)
+        if missed is not None:
+            self.outcome.message += f" not verified: {missed}"
+        return verify.objective(formulation, data, self.values), missed is None
 
     def _on_matrix(self) -> dict[str, float]:
         """Violations of the compiled matrix by the values; none if there is no matrix or the values do not fit it."""
@@ -487,7 +490,7 @@ class _Work:
         return {} if self.form is None or x is None else verify.matrix_violations(self.form, x)
 
     def _all_bounds(self, objective: float | None) -> list[Bound]:
-        """All recomputed bounds: from duals, and analytic ones if those leave a gap."""
+        """All recomputed bounds: from duals, and analytic ones if those leave a gap or are the user's own."""
         formulation, data = self.plan.formulation, self.plan.data
         result = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:
@@ -505,6 +508,8 @@ class _Work:
                 result.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
         if not self._closed(objective, result):
             result += self._analytic_bounds()
+        elif self.analytic is not None or formulation.own:  # a wrong bound is reported, whatever the solver's duals
+            result += verify.apart(self._analytic_bounds(), objective, formulation.sense)
         adapter = self.plan.adapter
         unproven = self.form is not None and (self.form.is_mip or (adapter and not adapter.capabilities.duals))
         if unproven and out.x is not None and not self._closed(objective, result):
@@ -514,6 +519,8 @@ class _Work:
 
     def _analytic_bounds(self) -> list[Bound]:
         """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
+        if self.analytic is not None:  # computed by the run that this one continues
+            return self.analytic
         stopped = self.stop is not None and self.stop.is_set()
         deadline = time.monotonic() if stopped else self.deadline
         limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)
@@ -525,10 +532,8 @@ class _Work:
         return self.analytic or []
 
     def _closed(self, objective: float | None, bounds: list[Bound]) -> bool:
-        """Whether the tightest of the bounds leaves no gap beyond the tolerance."""
-        best = verify.tightest(bounds, self.plan.formulation.sense)
-        gap = None if best is None else verify.relative_gap(objective, best.value, self.plan.formulation.sense)
-        return gap is not None and gap <= self.task.tol
+        """Whether the bounds leave no gap beyond the tolerance."""
+        return closed(bounds, objective, self.plan.formulation.sense, self.task.tol)
 
     def _kkt(self) -> Kkt | None:
         """Accuracy of a linear program's vectors as the solver returned them, before any repair."""

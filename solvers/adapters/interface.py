@@ -282,11 +282,15 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
         name: None if getattr(outcome, name) is None else one_line(getattr(outcome, name), 200)
         for name in ("algorithm", "version")
     }
+    termination = _word(Termination, outcome.termination)
+    message = outcome.message
+    if termination is Termination.ERROR and not message and outcome.raw:
+        message = f"the solver reports {one_line(outcome.raw, 200)!r}"
     return replace(
-        outcome, termination=_word(Termination, outcome.termination), primal=_word(PrimalStatus, outcome.primal), x=x,
+        outcome, termination=termination, primal=_word(PrimalStatus, outcome.primal), x=x,
         row_duals=duals, incumbents=incumbents, **words, **numbers,
         **counts,
-        raw=one_line(outcome.raw, 200), message=one_line(outcome.message),
+        raw=one_line(outcome.raw, 200), message=one_line(message),
         options={one_line(name, 200): plain(value) for name, value in outcome.options.items()},
     )  # fmt: skip
 
@@ -520,7 +524,11 @@ def set_solution(
     A vector returned with a proof of infeasibility or unboundedness is dropped. A vector returned at a limit
     counts as feasible only if it satisfies the matrix, unless it is an incumbent that the solver ``accepted``.
     """
-    if x is None or outcome.termination in NO_SOLUTION or not np.isfinite(x).all():
+    if x is None or outcome.termination in NO_SOLUTION:
+        return
+    if not np.isfinite(x).all():
+        if outcome.termination == Termination.OPTIMAL:
+            outcome.message += " the solver returned a solution with entries that are not finite"
         return
     x = np.array(x, dtype=float)
     solved = outcome.termination == Termination.OPTIMAL
