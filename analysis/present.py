@@ -207,7 +207,7 @@ def unsolved(record: Record) -> str:
     """Why a run has no verified solution, on one line."""
     reason = record.message
     if not reason and record.infeasible_by:
-        reason = f"there is none: {record.infeasible_by}"
+        reason = f"there is none: proven by {record.infeasible_by}"
     elif not reason and record.objective is None:
         solver = record.solver.name or record.method
         limitless = record.termination == "unbounded"

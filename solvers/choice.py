@@ -21,7 +21,7 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology
 from opticoll.solvers import verify
 from opticoll.solvers.methods import ANY_PROGRAM, method_named
-from opticoll.solvers.task import ModelInfo, Proof, Termination
+from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -275,6 +275,26 @@ def follower(choice: MethodChoice | None, run: Run) -> str | None:
         return choice.proof if ended else choice.beyond
     small = (size.variables or 0) <= OWN_VARIABLES and (size.nonzeros or 0) <= OWN_NONZEROS
     return choice.proof if ended and run.verified and small else None
+
+
+def explained(run: Run) -> Run:
+    """The run, with a message if the solver claims an optimum that our bounds do not prove."""
+    plan, record = run.plan, run.record
+    claimed = run.termination is Termination.OPTIMAL and run.proof in {Proof.CERTIFIED_GAP, Proof.FEASIBLE}
+    own_data = run.needed is None or run.needed.proof in PROVEN  # otherwise the message says what limits the proof
+    if plan is None or plan.adapter is None or not (claimed and own_data and run.verified and record.size.integers):
+        return run
+    largest = largest_of(plan.formulation.name, plan.parameters)
+    known = [] if largest is None else [largest.proof, largest.beyond]
+    usable = {}
+    for name in (*known, PROOF):
+        method = None if name is None else method_named(name)
+        if method is not None and method.applies(plan.formulation) and method.refusal(plan.data) is None:
+            usable[method.name] = method
+    message = f"{record.message or ''} the solver's own bound is not used as a proof"
+    if usable:
+        message += f"; --method {' or '.join(usable)} may close the gap"
+    return replace(run, record=structs.replace(record, message=message.strip()))
 
 
 def joined(first: Run, second: Run, method: str) -> Run:

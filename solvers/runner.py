@@ -14,8 +14,8 @@ from opticoll.formulations import bounds_of, formulation
 from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram
-from opticoll.solvers import memory, solver_log, verify
-from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, closed, follower, joined, model_info
+from opticoll.solvers import choice, memory, solver_log, verify
+from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.exact.prove import proven_exactly
 from opticoll.solvers.isolation import (
     BOUNDS_S,
@@ -155,7 +155,7 @@ def _solve(
     run = work.finish(needed)
     method = follower(plan.choice, run)
     if method is None or (stop is not None and stop.is_set()):
-        return run
+        return choice.explained(run)
     return _continued(run, plan, method, deadline, on_progress, stop, budget)
 
 
@@ -533,7 +533,7 @@ class _Work:
 
     def _closed(self, objective: float | None, bounds: list[Bound]) -> bool:
         """Whether the bounds leave no gap beyond the tolerance."""
-        return closed(bounds, objective, self.plan.formulation.sense, self.task.tol)
+        return choice.closed(bounds, objective, self.plan.formulation.sense, self.task.tol)
 
     def _kkt(self) -> Kkt | None:
         """Accuracy of a linear program's vectors as the solver returned them, before any repair."""
