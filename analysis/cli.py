@@ -43,11 +43,10 @@ from opticoll.analysis.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from opticoll.analysis.describe import BoundRow
     from opticoll.analysis.solution_files import ScheduleRequest
     from opticoll.errors import OpticollError
     from opticoll.instances import Instance
-    from opticoll.solvers.task import Progress, Run
+    from opticoll.solvers.task import Progress
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
 
@@ -155,7 +154,7 @@ def solve(
     """
     from datetime import UTC, datetime
 
-    from opticoll.analysis import present, result_tables, solution_files
+    from opticoll.analysis import describe, present, result_tables, solution_files
     from opticoll.solvers.exact.combinatorial import is_combinatorial
     from opticoll.solvers.task import Task
 
@@ -185,7 +184,7 @@ def solve(
         _spinner(f"{formulation} {instance}", show_log) as on_progress,
         stoppable() as stop,
     ):
-        from opticoll.solvers import runner
+        from opticoll.solvers import choice, runner
 
         run = runner.solve(task, on_progress=on_progress, stop=stop, log=sys.stderr if show_log else None)
     if run.exit_status == 4:
@@ -194,6 +193,8 @@ def solve(
         raise SolverUnavailable(run.record.message or "the solver is not available")
     run = run if scale is None else replace(run, record=result_tables.timed(run, scale))
     finished = datetime.now(UTC)
+    with suppress(KeyboardInterrupt):  # Ctrl-C omits the bounds beside the value, and keeps the run
+        run = run if as_json else choice.compared(run)
     written: dict[str, Any] = {}
     failures: list[OpticollError] = []
     # If one file cannot be written, the answer is still printed, and the other files and the record are written.
@@ -215,7 +216,7 @@ def solve(
     if as_json:
         present.emit_json({**run.record, **written})
     else:
-        present.show_run(run.record, _bounds_of(run))
+        present.show_run(run.record, describe.rows_of(run))
         for kind, facts in written.items():
             present.show_written(kind, facts)
     if not as_json and run.plan is not None and _listed_one_way(run.plan.instance):
@@ -225,8 +226,7 @@ def solve(
     if failures:
         return failures[0].exit_status
     if run.exit_status:
-        message = run.record.message or "no solution passed verification"
-        notify(f"no solution: ended with {run.termination}: {message}")
+        notify(present.unsolved(run.record))
     if certificate is not None and "certificate" not in written:
         notify(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
         return run.exit_status or 3
@@ -474,17 +474,6 @@ for _command in (*commands.COMMANDS, new):
 
 
 # shared by the commands ---------------------------------------------------------------------------------------
-
-
-def _bounds_of(run: Run) -> list[BoundRow]:
-    """The analytic bounds of a run's formulation; empty if they need more than the instance."""
-    from opticoll.analysis.describe import rows
-    from opticoll.formulations import bounds_of
-
-    if run.plan is None or run.plan.formulation.needs is not None:
-        return []
-    model = run.plan.formulation
-    return rows(model, bounds_of(model, run.plan.data) if run.bounds is None else run.bounds)
 
 
 class _spinner:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound, Parameter
     from opticoll.instances import Instance
+    from opticoll.solvers.task import Run
 
 
 class BoundRow(TypedDict):
@@ -138,6 +139,13 @@ def _rows(model: Formulation, instance: Instance, settings: Mapping[str, Any] | 
 def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:
     """Bounds on the optimum of a formulation as rows, tightest first."""
     return sorted((_row(model, one) for one in bounds), key=lambda row: row["value"], reverse=model.sense == "min")
+
+
+def rows_of(run: Run) -> list[BoundRow]:
+    """The analytic bounds of a run as rows; empty if they need more than the instance."""
+    if run.plan is None or run.plan.formulation.needs is not None:
+        return []
+    return rows(run.plan.formulation, run.bounds or ())
 
 
 def _row(model: Formulation, bound: Bound) -> BoundRow:
@@ -331,6 +339,7 @@ def _formulation(name: str) -> Description | None:
 
 def _sizes(model: Formulation, spec: str, settings: Mapping[str, object], *, build: bool = False) -> Sizes:
     """Sizes and bounds; where there is no estimate and ``build`` is true, the model of a small instance is built."""
+    from opticoll.formulations import bounds_of
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
     from opticoll.solvers.choice import choose
@@ -347,7 +356,7 @@ def _sizes(model: Formulation, spec: str, settings: Mapping[str, object], *, bui
     known = {} if model.estimate is None else model.estimate(data)
     if build and model.estimate is None and value.n <= BUILT_VERTICES:
         known = compile_built(model, model.build[model.forms[0]](data)).size
-    rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in model.bounds(data)]
+    rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(model, data)]
     return Sizes(
         instance=value.spec,
         n=value.n,

@@ -174,6 +174,7 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
         "gap": number(record.gap, 3),
         "proof": f"{proof}   (ended: {record.termination})",
         "verified": number(record.verified) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
+        **repair_line(record),
         "model": _model(record),
         "method": str(record.method),
         "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
@@ -187,6 +188,32 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
     show_fields(lines, record.formulation)
     if bounds:
         show_bounds(bounds)
+
+
+def repair_line(record: Record) -> dict[str, str]:
+    """What was reported before a repair made it feasible, as a line; none if the repair removed only round-off."""
+    from opticoll.solvers.verify import FEASIBLE
+
+    old = record.repaired
+    if old is None or old.violation is None:
+        return {}
+    change = abs((old.claimed or 0.0) - (record.objective or 0.0))
+    if old.violation <= FEASIBLE and change <= FEASIBLE * abs(record.objective or 0.0):
+        return {}
+    return {"repaired": f"from {number(old.claimed, 12)}   (worst violation before the repair {old.violation:.2g})"}
+
+
+def unsolved(record: Record) -> str:
+    """Why a run has no verified solution, on one line."""
+    reason = record.message
+    if not reason and record.infeasible_by:
+        reason = f"there is none: proven by {record.infeasible_by}"
+    elif not reason and record.objective is None:
+        solver = record.solver.name or record.method
+        limitless = record.termination == "unbounded"
+        reason = f"{solver} claims that no constraint limits the objective" if limitless else None
+        reason = reason or f"{solver} returned no solution"
+    return f"no solution: ended with {record.termination}: {reason or 'no solution passed verification'}"
 
 
 def show_written(kind: str, written: Mapping[str, object]) -> None:

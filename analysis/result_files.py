@@ -11,6 +11,7 @@ import numpy as np
 from opticoll.analysis.result_tables import Scale
 from opticoll.analysis.workbench import DESCRIPTION, Result
 from opticoll.errors import BadFile, BadInput
+from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Instance, Topology, as_instance, parse
@@ -67,7 +68,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
     verified = worst <= verify.FEASIBLE
     bounds = [
         one
-        for one in ([result.bound] if result.bound else []) + list(model.bounds(result.data))
+        for one in ([result.bound] if result.bound else []) + bounds_of(model, result.data)
         if np.isfinite(one.value)
     ]
     best = (min if model.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.plots import label
-from opticoll.analysis.present import number
+from opticoll.analysis.present import number, repair_line
 from opticoll.analysis.result_tables import Moves, Rounds, Scale, Schedule, cost_model, table, timed
 from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
 from opticoll.errors import BadInput, NoSolution
@@ -223,6 +223,7 @@ class Result(Run):
         if self.values is None:
             state, worst = "not run: there is no solution", None
         lines["checker"] = state if worst is None else f"{state}; worst violation {worst[0]:.2g} ({worst[1]})"
+        lines |= repair_line(record)
         parts = {
             k.removesuffix("_s"): v for k, v in record.time.items() if v is not None and not k.startswith("solver_")
         }

@@ -9,6 +9,7 @@ if __name__ != "opticoll.formulations":
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
 from inspect import getdoc, signature
@@ -98,14 +99,22 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     Raises
     ------
     BadInput
-        If its function returns anything but a list of bounds.
+        If its function returns anything but a list of bounds, or the value of one is not a number.
     """
     result = model.bounds(data)
-    if not isinstance(result, list) or not all(isinstance(bound, Bound) for bound in result):
+    listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
+    wrong = next((bound for bound in result if not _is_number(bound.value)), None) if listed else None
+    if not listed or wrong is not None:
         where = f"{plugins.place_of(model.bounds)}formulation {model.name!r}"
-        msg = f"{where}: bounds returned {str(result)[:60]}; return a list of Bound objects"
+        returned = str(result)[:60] if wrong is None else f"{str(wrong.value)[:60]} for {wrong.name!r}"
+        msg = f"{where}: bounds returned {returned}; return a list of Bound objects whose values are numbers"
         raise BadInput(msg)
-    return result
+    return [replace(one, value=float(one.value)) if isinstance(one.value, Fraction) else one for one in result]
+
+
+def _is_number(value: object) -> bool:
+    """Whether a bound may have this value: an infinite one is valid, and proves nothing."""
+    return isinstance(value, Real) and not math.isnan(value)
 
 
 def check_bounds(bounds: object, names: Iterable[str]) -> None:
@@ -163,14 +172,15 @@ def plugin_bounds(model: Formulation, instance: object, data: object, others: It
             raise BadInput(msg)
         if name != "<lambda>":
             taken[name] = "another bound of a plug-in"
-        if isinstance(value, Bound):
+        if isinstance(value, Bound) and _is_number(value.value):
             results.append(replace(value, paper=value.paper or "own"))
-        elif isinstance(value, Real) and not math.isnan(float(value)):
+        elif isinstance(value, Real) and _is_number(value):
             summary = (getdoc(function) or "a bound from a plug-in").split("\n")[0].rstrip(".")
             results.append(Bound(name, float(value), summary, "own"))
         elif value is not None:
             where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
-            msg = f"{where}: returned {value!r}; return a number, a Bound or None"
+            returned = value.value if isinstance(value, Bound) else value
+            msg = f"{where}: returned {returned!r}; return a number, a Bound or None"
             raise BadInput(msg)
     return results
 

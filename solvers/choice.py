@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from opticoll.formulations import bounds_of
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology
 from opticoll.solvers import verify
 from opticoll.solvers.methods import ANY_PROGRAM, method_named
-from opticoll.solvers.task import ModelInfo, Proof, Termination
+from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.formulations.model import Formulation
+    from opticoll.formulations.model import Bound, Formulation
     from opticoll.instances.readers import Settings
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
@@ -276,6 +277,26 @@ def follower(choice: MethodChoice | None, run: Run) -> str | None:
     return choice.proof if ended and run.verified and small else None
 
 
+def explained(run: Run) -> Run:
+    """The run, with a message if the solver claims an optimum that our bounds do not prove."""
+    plan, record = run.plan, run.record
+    claimed = run.termination is Termination.OPTIMAL and run.proof in {Proof.CERTIFIED_GAP, Proof.FEASIBLE}
+    own_data = run.needed is None or run.needed.proof in PROVEN  # otherwise the message says what limits the proof
+    if plan is None or plan.adapter is None or not (claimed and own_data and run.verified and record.size.integers):
+        return run
+    largest = largest_of(plan.formulation.name, plan.parameters)
+    known = [] if largest is None else [largest.proof, largest.beyond]
+    usable = {}
+    for name in (*known, PROOF):
+        method = None if name is None else method_named(name)
+        if method is not None and method.applies(plan.formulation) and method.refusal(plan.data) is None:
+            usable[method.name] = method
+    message = f"{record.message or ''} the solver's own bound is not used as a proof"
+    if usable:
+        message += f"; --method {' or '.join(usable)} may close the gap"
+    return replace(run, record=structs.replace(record, message=message.strip()))
+
+
 def joined(first: Run, second: Run, method: str) -> Run:
     """Merge the run of the stated model with that of the method which continued it: the better solution of the two.
 
@@ -302,6 +323,32 @@ def joined(first: Run, second: Run, method: str) -> Run:
         model=structs.replace(old.model, reason=f"{old.model.reason}, {end} by {method}"),
     )  # fmt: skip
     return replace(kept, task=first.task, record=record, plan=first.plan)
+
+
+def closed(bounds: list[Bound], objective: float | None, sense: str, tol: float) -> bool:
+    """Whether the tightest of the bounds leaves no gap beyond the tolerance."""
+    best = verify.tightest(bounds, sense)
+    gap = None if best is None else verify.relative_gap(objective, best.value, sense)
+    return gap is not None and gap <= tol
+
+
+def compared(run: Run) -> Run:
+    """The run with all analytic bounds that can be shown beside its value; if they contradict it, nothing is proven.
+
+    A run computes the bounds of user-defined formulations always, and ours only where no other bound closes the gap.
+    """
+    plan, record = run.plan, run.record
+    if plan is None or run.bounds is not None or plan.formulation.own or plan.formulation.needs is not None:
+        return run
+    bounds, sense = bounds_of(plan.formulation, plan.data), plan.formulation.sense
+    value = record.objective if run.verified else None
+    wrong = verify.contradiction(verify.apart(bounds, value, sense), value, sense)
+    if wrong is not None:
+        record = structs.replace(
+            record, proof=Proof.NONE, bound=None, bound_source=None, gap=None, verified=False, objective_exact=None,
+            message=f"{record.message or ''} {wrong}; nothing is proven".strip(),
+        )  # fmt: skip
+    return replace(run, record=record, bounds=bounds)
 
 
 def attempt_until(task: Task, deadline: float | None) -> float | None:

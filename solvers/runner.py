@@ -14,7 +14,7 @@ from opticoll.formulations import bounds_of, formulation
 from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram, plugins
-from opticoll.solvers import memory, solver_log, verify
+from opticoll.solvers import choice, memory, solver_log, verify
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.exact.prove import proven_exactly
 from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
@@ -151,7 +151,7 @@ def _solve(
     run = work.finish(needed)
     method = follower(plan.choice, run)
     if method is None or (stop is not None and stop.is_set()):
-        return run
+        return choice.explained(run)
     return _continued(run, plan, method, deadline, on_progress, stop, budget)
 
 
@@ -181,6 +181,7 @@ def _continued(
     )  # fmt: skip
     try:
         work = _Work(other, next_plan, deadline, on_progress, stop, budget)
+        work.analytic = first.bounds
         if old.bound is not None:
             work.bounds.append(Bound(str(old.bound_source), old.bound, "proven for the stated model"))
         work.call_procedure()
@@ -492,13 +493,16 @@ class _Work:
             repaired = self._ask("repair", formulation.repair, data, self.values)
             if repaired is not None:
                 claimed = self._ask("objective", verify.objective, formulation, data, self.values)
+                self.repaired = Repaired(violation=max([worst, *on_matrix.values()]), claimed=claimed)
                 self.values = repaired
                 raw = self._ask("residuals", verify.residuals, formulation, data, repaired) or {}
-                on_matrix, self.repaired = self._on_matrix(), Repaired(violation=worst, claimed=claimed)
+                on_matrix = self._on_matrix()
         self.violations = {**raw, **on_matrix}
-        verified = all(v <= verify.FEASIBLE for v in self.violations.values())
+        missed = verify.violated(self.violations)
+        if missed is not None:
+            self.outcome.message += f" not verified: {missed}"
         objective = self._ask("objective", verify.objective, formulation, data, self.values)
-        return objective, verified and not self.budget.overdue
+        return objective, missed is None and not self.budget.overdue
 
     def _on_matrix(self) -> dict[str, float]:
         """Violations of the compiled matrix by the values; none if there is no matrix or the values do not fit it."""
@@ -506,7 +510,7 @@ class _Work:
         return {} if self.form is None or x is None else verify.matrix_violations(self.form, x)
 
     def _all_bounds(self, objective: float | None) -> list[Bound]:
-        """All recomputed bounds: from duals, and analytic ones if those leave a gap."""
+        """All recomputed bounds: from duals, and analytic ones if those leave a gap or are the user's own."""
         formulation, data = self.plan.formulation, self.plan.data
         result = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:
@@ -524,6 +528,8 @@ class _Work:
                 result.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
         if not self._closed(objective, result):
             result += self._analytic_bounds()
+        elif self.analytic is not None or formulation.own:  # a wrong bound is reported, whatever the solver's duals
+            result += verify.apart(self._analytic_bounds(), objective, formulation.sense)
         adapter = self.plan.adapter
         unproven = self.form is not None and (self.form.is_mip or (adapter and not adapter.capabilities.duals))
         if unproven and out.x is not None and not self._closed(objective, result):
@@ -533,6 +539,8 @@ class _Work:
 
     def _analytic_bounds(self) -> list[Bound]:
         """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
+        if self.analytic is not None:  # computed by the run that this one continues
+            return self.analytic
         stopped = self.stop is not None and self.stop.is_set()
         deadline = time.monotonic() if stopped else self.deadline
         limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)
@@ -544,10 +552,8 @@ class _Work:
         return self.analytic or []
 
     def _closed(self, objective: float | None, bounds: list[Bound]) -> bool:
-        """Whether the tightest of the bounds leaves no gap beyond the tolerance."""
-        best = verify.tightest(bounds, self.plan.formulation.sense)
-        gap = None if best is None else verify.relative_gap(objective, best.value, self.plan.formulation.sense)
-        return gap is not None and gap <= self.task.tol
+        """Whether the bounds leave no gap beyond the tolerance."""
+        return choice.closed(bounds, objective, self.plan.formulation.sense, self.task.tol)
 
     def _kkt(self) -> Kkt | None:
         """Accuracy of a linear program's vectors as the solver returned them, before any repair."""

@@ -268,11 +268,21 @@ def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
         If the checker does not return a number for each block.
     """
     result = formulation.residuals(data, values)
-    if not isinstance(result, Mapping) or not result or not all(np.ndim(v) == 0 for v in result.values()):
+    if not isinstance(result, Mapping) or not result or not all(map(_is_number, result.values())):
         what = f"{_hook(formulation, 'residuals')} returned {str(result)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
     return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in result.items()}
+
+
+def violated(violations: Mapping[str, float]) -> str | None:
+    """Describe the block of constraints that a solution violates most; None if it satisfies all within tolerance."""
+    if all(worst <= FEASIBLE for worst in violations.values()):
+        return None
+    block, worst = max(violations.items(), key=lambda item: math.inf if math.isnan(item[1]) else item[1])
+    if math.isnan(worst):
+        return f"residuals returned nan for {block!r}"
+    return f"{block} is violated by {worst:.3g} (relative; {FEASIBLE:g} allowed)"
 
 
 def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> float:
@@ -284,10 +294,16 @@ def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
         If it does not return a number.
     """
     result = formulation.objective(data, values)
-    if np.ndim(result) != 0 or not isinstance(result, (Real, np.ndarray)):
+    if not _is_number(result):
         msg = f"{_hook(formulation, 'objective')} returned {str(result)[:60]}; return a number"
         raise BadInput(msg)
     return float(result)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a real number, of Python or of numpy, or an array without axes that holds one."""
+    held = isinstance(value, np.ndarray | np.generic) and value.ndim == 0 and value.dtype.kind in "biuf"
+    return held or isinstance(value, Real)
 
 
 def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *arguments: Any) -> dict[str, Json]:
@@ -545,6 +561,12 @@ def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> s
             f"{best.value:.12g}"
         )
     return None
+
+
+def apart(bounds: list[Bound], objective: float | None, sense: str) -> list[Bound]:
+    """The bounds that differ from a value by more than the violation that it may have."""
+    gaps = (relative_gap(objective, bound.value, sense) for bound in bounds)
+    return [bound for bound, gap in zip(bounds, gaps, strict=True) if gap is not None and abs(gap) > FEASIBLE]
 
 
 def misstated(

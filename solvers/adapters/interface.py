@@ -305,11 +305,15 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
         name: None if getattr(outcome, name) is None else one_line(getattr(outcome, name), 200)
         for name in ("algorithm", "version")
     }
+    termination = _word(Termination, outcome.termination)
+    message = outcome.message
+    if termination is Termination.ERROR and not message and outcome.raw:
+        message = f"the solver reports {one_line(outcome.raw, 200)!r}"
     return replace(
-        outcome, termination=_word(Termination, outcome.termination), primal=_word(PrimalStatus, outcome.primal), x=x,
+        outcome, termination=termination, primal=_word(PrimalStatus, outcome.primal), x=x,
         row_duals=duals, incumbents=incumbents, **words, **numbers,
         **counts,
-        raw=one_line(outcome.raw, 200), message=one_line(outcome.message),
+        raw=one_line(outcome.raw, 200), message=one_line(message),
         options={one_line(name, 200): plain(value) for name, value in outcome.options.items()},
     )  # fmt: skip
 
@@ -549,6 +553,8 @@ def set_solution(
         outcome.x = x  # refused by accepted(), which names the solver
         return
     if not np.isfinite(x).all():
+        if outcome.termination == Termination.OPTIMAL:
+            outcome.message += " the solver returned a solution with entries that are not finite"
         return
     x = np.array(x, dtype=float)
     solved = outcome.termination == Termination.OPTIMAL

@@ -361,8 +361,8 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     stated = verify.objective(model, plan.data, values)
     closed = [] if model.closed_forms is None else model.closed_forms(plan.data)
     wrong = None
-    if max(violations.values(), default=0.0) > verify.FEASIBLE:
-        wrong = f"the checker found a violation of {max(violations.values()):.3g}"
+    if (missed := verify.violated(violations)) is not None:
+        wrong = f"according to the checker {missed}"
     elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
         wrong = f"the formulation evaluates the solution to {stated!r}"
     for bound in closed:

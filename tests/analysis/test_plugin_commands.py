@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.analysis.commands import KINDS, write_example
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.instances import plugins
-from opticoll.solvers.executor import DaskCluster
+from opticoll.solvers.executor import DaskCluster, InProcess
 from opticoll.solvers.isolation import probe
 from opticoll.solvers.worker import ROOT
 
@@ -228,6 +229,166 @@ def test_a_bound_a_claim_and_a_cell_that_end_the_program_have_failed(tmp_path, c
     out = capfd.readouterr().out
     assert json.loads(out)["failed"] == 2
     assert out.count("SystemExit: 0; a plug-in must not end the program") == 2
+
+
+OWN = """
+import numpy as np, opticoll as oc
+def build(t):
+    import cvxpy as cp
+    f, R = cp.Variable(t.arcs, name="f", nonneg=True), cp.Variable(name="R", nonneg=True)
+    return cp.Problem(cp.Maximize(R), [t.incidence()[1:] @ f == R, f <= t.capacity])
+def residuals(t, v):
+    return {"capacity": float((v["f"] - t.capacity).max())}
+def bounds(t):
+    return [oc.Bound("planted", 8.0, "a reason")]
+FORMULATION = oc.Formulation(
+    name="own.m", title="t", sense="max", build={"cvxpy": build}, residuals=residuals, bounds=bounds,
+    objective=lambda t, v: float(v["R"]), prepare=lambda instance, parameters: instance,
+)
+"""
+
+
+def own(tmp_path: Path, old: str = "", new: str = "") -> list[str]:
+    """The options of a plug-in with one line of the formulation changed; its optimum on ring:4 is 2/3."""
+    assert old in OWN
+    path = tmp_path / "mine.py"
+    path.write_text(OWN.replace(old, new))
+    return ["--plugin", str(path)]
+
+
+@pytest.mark.parametrize("method", ["auto", "clarabel", "scip"])
+def test_a_wrong_bound_is_reported_whatever_the_solver_proves(method, tmp_path, capfd):
+    plugin = own(tmp_path, "8.0", "0.001")
+    for shown in ([], ["--json"]):
+        assert main(["solve", "own.m", "ring:4", "--method", method, "--no-store", *shown, *plugin]) == 3
+        (line,) = capfd.readouterr().err.strip().splitlines()
+        assert "value and bound contradict each other" in line
+        assert "planted gives 0.001; nothing is proven" in line
+
+
+def test_a_bound_within_the_checkers_tolerance_is_no_contradiction(tmp_path, capfd):
+    plugin = own(tmp_path, "8.0", "2 / 3 * (1 - 1e-8)")
+    assert main(["solve", "own.m", "ring:4", "--no-store", "--json", *plugin]) == 0
+    assert json.loads(capfd.readouterr().out)["proof"] == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ("None", "bounds returned None; return a list of Bound objects"),
+        ("[3.0]", "bounds returned [3.0]; return a list"),
+        ("[oc.Bound('b', float('nan'), 'r')]", "bounds returned nan for 'b'; return a list"),
+        ("[oc.Bound('b', 'x', 'r')]", "bounds returned x for 'b'; return a list"),
+        ("[oc.Bound('b', 1j, 'r')]", "bounds returned 1j for 'b'; return a list"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_wrong_bounds_are_refused_and_nothing_is_stored(bounds, message, tmp_path, capfd):
+    plugin = own(tmp_path, 'return [oc.Bound("planted", 8.0, "a reason")]', f"return {bounds}")
+    kept = ["--store", str(tmp_path / "store")]
+    for words in (["solve", "own.m", "ring:4", *kept], ["solve", "own.m", "ring:4", "--json", *kept],
+                  ["bounds", "ring:4", "--formulation", "own.m"]):  # fmt: skip
+        assert main([*words, *plugin]) == 2
+        shown = capfd.readouterr()
+        (line,) = shown.err.strip().splitlines()
+        assert message in line
+        assert "mine.py, line " in line
+        assert not shown.out
+    assert not list(Store(tmp_path / "store").names())
+    (tmp_path / "study.toml").write_text(
+        'name = "s"\nplugins = ["mine.py"]\nformulations = ["own.m"]\ninstances = ["ring:4"]\nmethods = ["auto"]\n'
+    )
+    summary = run_study(load(tmp_path / "study.toml"), Store(tmp_path / "of-study"), InProcess())
+    assert (summary.count("failed"), summary.count("done")) == (1, 0)
+
+
+def test_infinite_and_rational_bounds_are_numbers(tmp_path, capfd):
+    two = "8.0, 'r'), oc.Bound('none', np.inf, 'r'), oc.Bound('third', __import__('fractions').Fraction(2, 3)"
+    plugin = own(tmp_path, "8.0", two)
+    assert main(["solve", "own.m", "ring:4", "--no-store", *plugin]) == 0
+    assert "inf" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("worst", ["'fine'", "1j", "[1.0]", "np.array('x')", "[[1.0], [1.0, 2.0]]"])
+def test_residuals_that_are_no_numbers_are_refused(worst, tmp_path, capfd):
+    plugin = own(tmp_path, 'float((v["f"] - t.capacity).max())', worst)
+    assert main(["solve", "own.m", "ring:4", "--store", str(tmp_path / "store"), *plugin]) == 2
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert "mine.py, line 7: formulation 'own.m': residuals returned {'capacity': " in line
+    assert not list(Store(tmp_path / "store").names())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('float((v["f"] - t.capacity).max())', "0.0, 'x': float('nan')", "residuals returned nan for 'x'"),
+        ('float((v["f"] - t.capacity).max())', "0.25", "not verified: capacity is violated by 0.25"),
+        ("f <= t.capacity", "f <= t.capacity, R >= 9", "ended with infeasible: there is none: proven by multipl"),
+        ("t.incidence()[1:] @ f == R, ", "", "ended with unbounded: highs-ipx claims that no constraint limits"),
+    ],
+)
+def test_the_reason_for_no_solution_is_named(old, new, message, tmp_path, capfd):
+    assert main(["solve", "own.m", "ring:4", "--exact", "--no-store", *own(tmp_path, old, new)]) == 3
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+SOLVER = """
+import numpy as np
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, set_solution
+from opticoll.solvers.task import Outcome, Termination
+class Mine(Adapter):
+    name, title, package, distribution, algorithm, install = "mine", "t", "scipy", "scipy", "a", "pip install scipy"
+    capabilities = Capabilities(lp=True, mip=False, duals=False)
+    def solve(self, form, request, progress):
+        outcome = Outcome(Termination.OPTIMAL, algorithm="a")
+        set_solution(outcome, form, np.full(form.A.shape[1], np.nan))
+        return outcome
+ADAPTER = Mine()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("", "", "the solver returned a solution with entries that are not finite"),
+        ("return outcome", "return Outcome(Termination.ERROR, raw='no licence today')", "reports 'no licence today'"),
+        ("return outcome", "return Outcome(Termination.OPTIMAL)", "mine returned no solution"),
+    ],
+)
+def test_what_a_solver_reports_is_named(old, new, message, tmp_path, capfd):
+    path = tmp_path / "mine.py"
+    path.write_text(SOLVER.replace(old, new))
+    asked = ["solve", "alltoall.master", "ring:3", "--method", "mine", "--no-store", "--plugin", str(path)]
+    assert main(asked) == 3
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+LIES = """
+import numpy as np
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+def run(context):
+    t = context.data.topology
+    return Answer(Termination.OPTIMAL, {"g": np.zeros((t.arcs, t.n)), "F": np.array(9.0)})
+METHOD = Method(name="lies", title="t", summary="s", applies=lambda f: f.name == "alltoall.master", run=run)
+"""
+
+
+def test_a_repair_is_shown(tmp_path, capfd):
+    path = tmp_path / "lies.py"
+    path.write_text(LIES)
+    asked = ["solve", "alltoall.master", "ring:4", "--no-store", "--method"]
+    assert main([*asked, "lies", "--plugin", str(path)]) == 0
+    (line,) = [line.strip() for line in capfd.readouterr().out.splitlines() if line.startswith("repaired")]
+    assert line == "repaired     from 9   (worst violation before the repair 1)"
+    assert main([*asked, "lies", "--json", "--plugin", str(path)]) == 0
+    assert json.loads(capfd.readouterr().out)["repaired"] == {"violation": 1.0, "claimed": 9.0}
+    result = oc.solve("alltoall.master", "ring:4", method="lies", plugins=[path])
+    assert result.summary()["repaired"].startswith("from 9 ")
+    assert main([*asked, "highs"]) == 0
+    assert "repaired" not in capfd.readouterr().out
 
 
 def test_a_study_from_outside_runs_in_two_processes_and_resumes(folder, tmp_path):

@@ -316,3 +316,11 @@ def test_slack_is_no_violation():
     result = verify.residuals(slack, oc.parse("ring:4"), {})
     assert (result["apart"], result["sum"]) == (0.0, 0.5)
     assert np.isnan(result["whole"])
+
+
+def test_a_solvers_claim_that_our_bounds_do_not_prove_is_explained() -> None:
+    run = runner.solve(Task("topoopt.topology", "servers:n=5,degree=2,traffic=random,seed=1", "highs"))
+    assert (run.termination, run.proof) == (Termination.OPTIMAL, Proof.CERTIFIED_GAP)
+    assert str(run.record.message) == (
+        "the solver's own bound is not used as a proof; --method design-search or certified-branching may close the gap"
+    )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from opticoll.analysis.cli import main
+from opticoll.analysis.store import Store
 from opticoll.formulations import formulation
+from opticoll.formulations.model import Bound, Formulation
 from opticoll.solvers import plan, runner
-from opticoll.solvers.task import Task
+from opticoll.solvers.task import Proof, Task
 
 CASES = {
     "alltoall.master": "torus:3x3",
@@ -56,6 +59,27 @@ def test_a_command_computes_everything_once(name: str, calls: Counter[str], capf
     assert calls[f"bounds {name}"] <= 1
     assert set(calls.values()) == {1}
     assert (calls["prepare alltoall.child with a solution"] == 1) == (name == "alltoall.child")
+
+
+def test_bounds_shown_beside_a_value_are_compared_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the duals close the gap, and so no bound is computed by the run."""
+    wrong = Bound("planted", 0.1, "wrong")
+    monkeypatch.setattr("opticoll.solvers.choice.bounds_of", lambda model, data: [wrong])
+    assert main(["solve", "alltoall.master", "ring:8", "--method", "highs", "--store", str(tmp_path)]) == 3
+    shown = capfd.readouterr()
+    assert "the value 0.125 is verified, but planted gives 0.1; nothing is proven" in shown.err
+    (name,) = Store(tmp_path).names()
+    assert (Store(tmp_path).read(name).proof, Store(tmp_path).read(name).verified) == (Proof.NONE, False)
+
+
+def test_bounds_of_a_plug_in_are_computed_once(calls: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if another method continues the run; the bounds of user-defined formulations are always computed."""
+    monkeypatch.setattr(Formulation, "own", property(lambda model: True))
+    run = runner.solve(Task("topoopt.topology", "servers:n=4,degree=1,traffic=random,seed=1"))
+    assert run.bounds
+    assert calls["bounds topoopt.topology"] == 1
 
 
 @pytest.mark.parametrize(
