@@ -148,6 +148,8 @@ def test_everything_is_listed_from_outside(folder, capfd):
     assert main(["describe", "own.broadcast", "--json", *options]) == 0
     (described,) = json.loads(capfd.readouterr().out)
     assert "balance[u,v]" in described["text"]
+    assert described["sizes"]["instance"] == "hypercube:3"  # built, as the formulation states no estimate
+    assert described["sizes"]["variables"] > 0
 
 
 def test_bounds_of_plug_ins_prove_nothing(tmp_path, capfd):
