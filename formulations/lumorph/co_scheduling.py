@@ -222,7 +222,7 @@ def bounds(data: CallBatches) -> list[Bound]:
     worst = int(busy.argmax())
     value = float(outward.down(busy[worst], data.time.size + 1))
     return [
-        Bound("busiest-gpu", value, f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns", PAPER)
+        Bound("busiest-gpu", value, f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns", "lumorph")
     ]
 
 
