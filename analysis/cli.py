@@ -216,7 +216,7 @@ def solve(
     if as_json:
         present.emit_json({**run.record, **written})
     else:
-        present.show_run(run.record, describe.rows_of(run))
+        present.show_run(run, describe.rows_of(run))
         for kind, facts in written.items():
             present.show_written(kind, facts)
     if not as_json and run.plan is not None and _listed_one_way(run.plan.instance):

@@ -482,7 +482,8 @@ def new(kind: str, name: str, folder: Path) -> int:
         click.echo(f"wrote {path}", err=True)
     stem = name.replace("-", "_")
     file, test = (quote(str(folder / path)) for path in (f"{stem}.py", f"test_{stem}.py"))
-    click.echo(f"test it: pytest {test}\nuse it:  opticoll {_USES[kind].format(name=name, file=file)}", err=True)
+    use = _USES[kind].format(name=stem.replace("_", "-") if kind == "family" else name, file=file)
+    click.echo(f"test it: pytest {test}\nuse it:  opticoll {use}", err=True)
     return 0
 
 
@@ -502,11 +503,14 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     Raises
     ------
     BadInput
-        If the name cannot be used, or the files cannot be written.
+        If the name cannot be used or is taken, or the files cannot be written.
     """
     from opticoll.errors import BadInput
 
     _refuse_name(name)
+    if _taken(kind, name):
+        msg = f"new: the {kind} name {name!r} is already used by opticoll; choose another name"
+        raise BadInput(msg)
     stem = name.replace("-", "_")
     parts = re.split("[-_]", name)
     words = {"name": name, "stem": stem, "dashed": "-".join(parts), "title": " ".join(parts).capitalize()}
@@ -528,6 +532,25 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     return list(templates)
 
 
+def _taken(kind: str, name: str) -> bool:
+    """Whether opticoll itself uses the name; those of formulations and claims begin with ``own.`` and are free."""
+    dashed = name.replace("_", "-")
+    if kind in {"method", "solver"}:
+        from opticoll.solvers.methods import own_names
+
+        return name in own_names()
+    if kind == "family":
+        from opticoll.instances.spec import FAMILIES, POPULATIONS, load_families
+
+        load_families()
+        return dashed in FAMILIES or dashed in POPULATIONS
+    if kind == "bound":  # the example bounds the all-to-all
+        from opticoll.analysis.describe import bounds
+
+        return dashed in {row["name"] for row in bounds("ring:6")}
+    return False
+
+
 def _refuse_name(name: str) -> None:
     """Refuse a name that is not a valid module name, or would hide another module."""
     from importlib.util import find_spec
@@ -535,8 +558,11 @@ def _refuse_name(name: str) -> None:
     from opticoll.errors import BadInput
 
     stem = name.replace("-", "_")
-    if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name) or keyword.iskeyword(stem):
-        msg = f"new: {name!r} cannot be used; write lower-case letters, digits and '-', such as my-broadcast"
+    if keyword.iskeyword(stem):
+        msg = f"new: {name!r} cannot be used: it is a keyword of Python; choose another name"
+        raise BadInput(msg)
+    if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
+        msg = f"new: {name!r} cannot be used; write lower-case letters, digits, '-' and '_', such as my-broadcast"
         raise BadInput(msg)
     hidden = stem in sys.stdlib_module_names
     with suppress(ImportError, ValueError):

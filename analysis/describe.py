@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -50,12 +52,12 @@ FLOW = "alltoall.master"
 
 def bounds(
     instance: object,
-    name: str | None = None,
+    formulation: str | None = None,
     settings: Mapping[str, object] | None = None,
     *,
     demand: object = None,
 ) -> list[BoundRow]:
-    """Bounds on the optimum of formulation ``name`` under ``settings``, or of every applicable formulation if None.
+    """Bounds on the optimum of a formulation under ``settings``, or of every applicable formulation if None.
 
     Bounds of plug-ins are included.
 
@@ -67,8 +69,8 @@ def bounds(
     instance
         A spec, in which braces give several instances (``genkautz:n={8..64},d=4``), an instance, or an object that
         :func:`opticoll.instances.as_instance` reads.
-    name, settings
-        Formulation, and its parameters.
+    formulation, settings
+        Name of the formulation, and its parameters.
     demand
         The setting ``demand`` of an all-to-all formulation: a string or data
         (:class:`opticoll.instances.demands.DemandSpec`).
@@ -85,14 +87,14 @@ def bounds(
     given: dict[str, object] = dict(settings or {})
     if demand is not None:
         given["demand"] = demand
-    if name is None and given:
-        name = FLOW
+    if formulation is None and given:
+        formulation = FLOW
     if not (isinstance(instance, str) and "{" in instance):
-        return _of_instance(as_instance(instance), name, given)
+        return _of_instance(as_instance(instance), formulation, given)
     result: list[BoundRow] = []
     for spec in expand(instance):
         value = as_instance(spec)
-        result += [{**row, "instance": value.spec} for row in _of_instance(value, name, given)]
+        result += [{**row, "instance": value.spec} for row in _of_instance(value, formulation, given)]
     return result
 
 
@@ -287,7 +289,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
         raise BadInput(msg)
     from opticoll.formulations import formulation
 
-    sizes = _sizes(formulation(name), instance or _example_of(name), settings or {}, build=True)
+    sizes = _sizes(formulation(name), instance or _example_of(name), settings or {})
     return [type(results[0])(**{**dict(results[0].items()), "sizes": sizes}), *results[1:]]
 
 
@@ -337,8 +339,8 @@ def _formulation(name: str) -> Description | None:
     )
 
 
-def _sizes(model: Formulation, spec: str, settings: Mapping[str, object], *, build: bool = False) -> Sizes:
-    """Sizes and bounds; where there is no estimate and ``build`` is true, the model of a small instance is built."""
+def _sizes(model: Formulation, spec: str, settings: Mapping[str, object]) -> Sizes:
+    """Sizes and bounds; where there is no estimate, the model of a small instance is built."""
     from opticoll.formulations import bounds_of
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
@@ -354,7 +356,7 @@ def _sizes(model: Formulation, spec: str, settings: Mapping[str, object], *, bui
     parameters = read_parameters(model.parameters, settings, model.name)
     data = prepared(model, value, parameters)
     known = {} if model.estimate is None else model.estimate(data)
-    if build and model.estimate is None and value.n <= BUILT_VERTICES:
+    if model.estimate is None and value.n <= BUILT_VERTICES:
         known = compile_built(model, model.build[model.forms[0]](data)).size
     rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(model, data)]
     return Sizes(
@@ -469,6 +471,7 @@ def _method(name: str) -> Description | None:
 def _solver(name: str) -> Description | None:
     from opticoll.formulations import formulations
     from opticoll.solvers.adapters import adapters
+    from opticoll.solvers.adapters.command_line import CommandLine, file_of
     from opticoll.solvers.isolation import probe
 
     adapter = adapters().get(name)
@@ -477,12 +480,19 @@ def _solver(name: str) -> Description | None:
     able = adapter.capabilities
     takes = [m for m in formulations().values() if (able.mip if m.problem == "MILP" else able.lp)]
     licence = probe(name)
+    example = _solved_by(takes, name, type(adapter))
+    text = _text(type(adapter))
+    if isinstance(adapter, CommandLine):
+        command = " ".join(adapter.configuration.command)
+        text = f"Runs a command, and reads the solution file that it writes:\n\n    {command}"
+        if example is not None and (file := file_of(name)) is not None:
+            example += f" --solver-config {shlex.quote(os.path.relpath(file))}"
     return Description(
         kind="solver",
         name=name,
         title=adapter.title,
-        text=_text(type(adapter)),
-        example=_solved_by(takes, name, type(adapter)),
+        text=text,
+        example=example,
         formulations=tuple(model.name for model in takes),
         facts={
             "algorithm": adapter.algorithm,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import sys
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.solvers.task import Fields, Record
+from opticoll.solvers.task import Fields, Record, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -155,22 +156,35 @@ def _cell(value: Any) -> str:
     return number(value)
 
 
-def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
-    """Print the result of a solve: value, bound, gap, proof, solver and times."""
-    solver = record.solver
+def meaning(run: Run) -> str:
+    """What the value of a run is, with its unit; empty if the run has no data."""
+    if run.plan is None:
+        return ""
+    stated = run.plan.formulation.meaning
+    return stated if isinstance(stated, str) else stated(run.plan.data)
+
+
+def show_run(run: Run, bounds: Sequence[BoundRow] = ()) -> None:
+    """Print the result of a solve: value and its meaning, bound, gap, proof, solver and times."""
+    record, solver = run.record, run.record.solver
     metrics = {k: v for k, v in (record.metrics or {}).items() if isinstance(v, (int, float, str))}
     proof, condition = str(record.proof), metrics.pop("conditional_on", None)
     if condition and record.objective is not None:
         proof += f" {condition}"
         if (free := metrics.get("unrestricted_bound")) is not None:
             proof += f"; without this restriction, at {'least' if record.sense == 'min' else 'most'} {free:g}"
+    source = record.bound_source
+    alike = [row["value"] for row in bounds if row["name"] == source]
+    if alike and record.bound is not None and not any(math.isclose(one, record.bound) for one in alike):
+        source = f"{source} of the duals"  # not the analytic bound of the same name
     worst = max((v for v in (record.violations or {}).values() if v is not None), default=None)
     memory = record.peak_memory_mb
     lines = {
         "instance": str(record.instance) + _extent(record),
         "value": f"{number(record.objective, 12)}   ({record.sense})",
+        **({"meaning": stated} if (stated := meaning(run)) else {}),
         **({} if record.objective_exact is None else {"exact": record.objective_exact}),
-        "bound": number(record.bound, 12) + (f"   ({record.bound_source})" if record.bound_source else ""),
+        "bound": number(record.bound, 12) + (f"   ({source})" if source else ""),
         "gap": number(record.gap, 3),
         "proof": f"{proof}   (ended: {record.termination})",
         "verified": number(record.verified) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
@@ -182,7 +196,8 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
         "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None),
         "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
-    lines |= {f"metrics.{name}" if name in lines else name: number(value, 12) for name, value in metrics.items()}
+    for name, value in metrics.items():
+        lines[f"{name} (metric)" if name in lines else name.replace(" ", "_")] = number(value, 12)
     if record.message:
         lines["message"] = record.message
     show_fields(lines, record.formulation)
@@ -295,8 +310,9 @@ def _model(record: Record) -> str:
 
 
 def _extent(record: Record) -> str:
-    """Vertices and arcs; empty where the instance is given as a matrix, whose size is listed anyway."""
-    return "" if record.paper == "matrix" else f"   ({record.n} vertices, {number(record.arcs)} arcs)"
+    """Vertices, and arcs if there are any; empty where the instance is a matrix, whose size is listed anyway."""
+    arcs = "" if record.arcs is None else f", {record.arcs} arcs"
+    return "" if record.paper == "matrix" else f"   ({record.n} vertices{arcs})"
 
 
 def show_bounds(rows: Sequence[BoundRow]) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.analysis.workbench import InstanceLike
+    from opticoll.formulations import Formulation
     from opticoll.solvers.task import CheckRecord
 
 
@@ -166,7 +167,7 @@ def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
 
 
 def check(
-    formulation: str,
+    formulation: str | Formulation[Any],
     instance: InstanceLike,
     path: str | Path,
     settings: Mapping[str, object] | None = None,

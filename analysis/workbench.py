@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.plots import label
-from opticoll.analysis.present import number, repair_line
+from opticoll.analysis.present import meaning, number, repair_line
 from opticoll.analysis.result_tables import Moves, Rounds, Scale, Schedule, cost_model, table, timed
 from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
 from opticoll.errors import BadInput, NoSolution
@@ -199,7 +199,7 @@ class Result(Run):
     def summary(self) -> dict[str, str]:
         """Lines of the printed representation, by name."""
         record, metrics = self.record, self.metrics
-        lines = {"value": f"{number(record.objective, 10)}   {_meaning(self)}".rstrip()}
+        lines = {"value": f"{number(record.objective, 10)}   {meaning(self)}".rstrip()}
         if metrics.get("T") is not None and metrics["T"] != record.objective:
             lines["time T"] = f"{number(metrics['T'], 10)}   [{TIME}]"
         if metrics.get("T_s") is not None:
@@ -238,7 +238,7 @@ class Result(Run):
         """Time or value on one line."""
         time, seconds = self.metrics.get("T"), self.metrics.get("T_s")
         if time is None:
-            return f"{number(self.objective, 6)} – {_meaning(self)}"
+            return f"{number(self.objective, 6)} – {meaning(self)}"
         return f"T = {number(time, 6)} [{TIME}]" + ("" if seconds is None else f" = {seconds:.6g} s")
 
     @property
@@ -468,13 +468,6 @@ class Result(Run):
 
 #: Fields of a record that a solution file carries for information only; they prove nothing.
 DESCRIPTION = ("method", "form", "termination", "solver", "time", "size", "message")
-
-
-def _meaning(run: Run) -> str:
-    if run.plan is None:
-        return ""
-    meaning = run.plan.formulation.meaning
-    return meaning if isinstance(meaning, str) else meaning(run.plan.data)
 
 
 def _proof_words(record: Record, tol: float) -> str:

@@ -70,7 +70,7 @@ def formulation(name: str | Formulation) -> Formulation:
         known_names = formulations()
         if name not in known_names:
             hint = nearest(name, known_names)
-            own = "; load your own file with --plugin FILE.py" if hint.startswith("known") else ""
+            own = "; load your own file with --plugin FILE.py or oc.load_plugin" if hint.startswith("known") else ""
             msg = f"unknown formulation {name!r}; {hint}{own}"
             raise BadInput(msg)
         return known_names[name]

@@ -19,7 +19,7 @@ from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import plugins
@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Instance
+    from opticoll.instances.digraph import Instance, Topology
     from opticoll.instances.readers import Json
+
+    #: A generator of instances, a function of a population, and a change of a topology, with their arguments.
+    Build = TypeVar("Build", bound=Callable[..., Instance])
+    Members = TypeVar("Members", bound=Callable[..., list[str]])
+    Apply = TypeVar("Apply", bound=Callable[..., Topology])
 
 
 def modules_of(package: str) -> list[str]:
@@ -109,7 +114,7 @@ def family(
     rest: bool = False,
     automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None,
     closed_form: Callable[..., Fraction | None] | None = None,
-) -> Callable[[Callable[..., Any]], Any]:
+) -> Callable[[Build], Build]:
     """Register a generator under ``name``; the first line of its docstring becomes the summary.
 
     Parameters
@@ -132,7 +137,7 @@ def family(
         ``closed_form`` does not take all arguments.
     """
 
-    def register(build: Callable[..., Any]) -> Callable[..., Any]:
+    def register(build: Build) -> Build:
         _check_definition(f"family {name!r}", name, build, FAMILIES)
         for role, function in (("automorphisms", automorphisms), ("closed_form", closed_form)):
             if function is not None:
@@ -143,22 +148,20 @@ def family(
     return register
 
 
-def population(
-    name: str, *, example: str, source: str
-) -> Callable[[Callable[..., list[str]]], Callable[..., list[str]]]:
+def population(name: str, *, example: str, source: str) -> Callable[[Members], Members]:
     """Register a population under ``name``: a function of the spec's arguments that returns the members' specs."""
 
-    def register(members: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    def register(members: Members) -> Members:
         POPULATIONS[name] = Population(name, members, example, _first_line(members), source)
         return members
 
     return register
 
 
-def modifier(name: str, *, example: str) -> Callable[[Callable[..., Any]], Any]:
+def modifier(name: str, *, example: str) -> Callable[[Apply], Apply]:
     """Register a modifier under ``name``: a function of a topology and the spec's arguments."""
 
-    def register(apply: Callable[..., Any]) -> Callable[..., Any]:
+    def register(apply: Apply) -> Apply:
         _check_definition(f"modifier {name!r}", name, apply, MODIFIERS, skip=1)
         MODIFIERS[name] = Modifier(name, apply, example, _first_line(apply))
         return apply
@@ -409,7 +412,7 @@ def parse(spec: str) -> Any:
     -------
     Instance
         A :class:`~opticoll.instances.digraph.Topology` or a subclass of it; for the family ``servers`` a
-        :class:`~opticoll.instances.servers.ServerPool`, which has no arcs.
+        :class:`~opticoll.instances.servers.ServerPool`, which has no arcs. Type checkers see Any: the spec decides.
 
     Raises
     ------

@@ -321,7 +321,7 @@ class DaskCluster(ClosesOnExit):
         try:
             import distributed
         except ImportError as error:
-            msg = f"the cluster {address} needs the package 'distributed': pip install 'opticoll[cluster]'"
+            msg = f"the cluster {address} needs the package 'distributed': pip install '.[cluster]' in the checkout"
             raise SolverUnavailable(msg) from error
         self.address = address
         place = _scheduler(address)
@@ -483,7 +483,7 @@ def make_executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     """
     if dask is not None:
         if jobs is not None:
-            msg = "--jobs and --dask exclude each other: the cluster has its own number of workers"
+            msg = "--jobs and --dask are mutually exclusive: the cluster has its own number of workers"
             raise BadOption(msg)
         return DaskCluster(dask)
     return InProcess() if jobs is None or jobs == 1 else LocalProcesses(jobs)

@@ -212,7 +212,8 @@ def _refuse_unknown_method(name: str, model: Formulation) -> None:
         options = ", ".join([*fitting, *(a for a in adapters())])
         msg = f"method {name!r} does not apply to {model.name}; it can be solved by {options}"
         raise MethodMismatch(msg)
-    msg = f"no method or solver {name!r}; {nearest(name, [*fitting, *adapters(), 'auto'])}"
+    near = nearest(name, [*fitting, *adapters(), "auto"])
+    msg = f"no method or solver {name!r}; {near} (a command of your own: --solver-config FILE or OPTICOLL_SOLVERS)"
     raise MethodMismatch(msg)
 
 

@@ -101,7 +101,7 @@ def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def check(
-    formulation_name: str, instance_spec: object, path: str | Path, settings: Mapping[str, object] | None = None
+    model: str | Formulation, instance_spec: object, path: str | Path, settings: Mapping[str, object] | None = None
 ) -> CheckRecord:
     """Verify an external solution of a formulation on an instance or its spec.
 
@@ -122,7 +122,7 @@ def check(
     BadInput
         For settings that the formulation does not have.
     """
-    model = formulation(formulation_name)
+    model = formulation(model)
     instance = as_instance(instance_spec)
     path, given = Path(path), settings or {}
     parameters = read_parameters(model.parameters, given, model.name)

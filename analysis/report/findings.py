@@ -262,6 +262,12 @@ _VALUES: tuple[tuple[str, str, Kind], ...] = (
     ("gap", "gap", "gap"),
     ("seconds", "s", "seconds"),
 )
+#: Columns that are shown only if runs of one method on one problem differ in them.
+_DISTINGUISHING = {
+    "form": "form", "requested_settings": "settings", "requested_time_limit_s": "limit [s]", "requested_tol": "tol",
+    "requested_threads": "threads", "requested_seed": "seed", "requested_repetition": "repetition",
+    "solver_version": "version", "opticoll": "opticoll",
+}  # fmt: skip
 
 
 def show(findings: Findings, console: Console | None = None) -> None:
@@ -316,6 +322,7 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     value = {(row["instance"], row["bound"]): row["value"] for row in bounds.to_dict("records")}
     timed = bool(results["T"].notna().any())
     several = bool(results["problem"].duplicated().any())
+    apart = telling(results)
     cut = f" (first {MOST_ROWS} of {len(results)})" if len(results) > MOST_ROWS else ""
     caption = f"{', '.join(names)}: optimum ÷ bound, 1 where the bound is met; the tightest is bold" if names else None
     table = Table(
@@ -326,6 +333,8 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     table.add_column("instance", overflow="fold", min_width=16)
     if several:
         table.add_column("method", no_wrap=True)
+    for heading in apart.values():
+        table.add_column(heading, overflow="fold")
     for field, heading, kind in shown:
         title = "objective" if field == "objective" and not timed else heading
         table.add_column(title, justify="left" if kind == "proof" else "right", no_wrap=True)
@@ -334,10 +343,18 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     for row in results.head(MOST_ROWS).to_dict("records"):
         cells = [Text(str(row["problem"]))]
         cells += [Text(str(row["method"]))] if several else []
+        cells += [Text(written(row[field], "text")) for field in apart]
         cells += [_value(row[field], kind) for field, _, kind in shown]
         cells += _ratios(row, [value.get((row["problem"], bound)) for bound in names])
         table.add_row(*cells)
     return table
+
+
+def telling(results: pd.DataFrame) -> dict[str, str]:
+    """Columns, with their headings, in which runs of one method on one problem differ."""
+    runs = results.groupby(["formulation", "problem", "method"], dropna=False)
+    known = {field: heading for field, heading in _DISTINGUISHING.items() if field in results}
+    return {field: heading for field, heading in known.items() if runs[field].nunique(dropna=False).max() > 1}
 
 
 def _value(value: Any, kind: Kind) -> Any:

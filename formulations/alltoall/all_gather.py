@@ -379,9 +379,9 @@ def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
     time, inside = least_time(reversed_arcs(topology) if data.away else topology, [1] * topology.ranks)
     held = int(np.isin(topology.terminals, list(inside)).sum())
     return [
-        Bound("node-cut", max(outward.quotient_down(data.most, room), 0.0), node, "beyond"),
+        Bound("node-cut", max(outward.quotient_down(data.most, room), 0.0), node),
         Bound("worst-cut", outward.fraction_down(time),
-              f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows", "beyond",
+              f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
               exact=True, detail={"inside": sorted(inside)}),
     ]  # fmt: skip
 

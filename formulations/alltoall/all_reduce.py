@@ -299,15 +299,15 @@ def bounds(data: AllReduction) -> list[Bound]:
     time, inside = max((least_time(one, first) for one in both), key=lambda result: result[0])
     result = [
         Bound("receptions", partition_bound(topology, [{v} for v in data.ranks.tolist()]),
-              "every rank sends N - x_v as sums and receives N - x_v as copies", "beyond"),
+              "every rank sends N - x_v as sums and receives N - x_v as copies"),
         Bound("least-cut", outward.fraction_down(time * N), f"{N} shards over a capacity of {float(1 / time):g}",
-              "beyond", detail={"inside": sorted(inside)}),
+              detail={"inside": sorted(inside)}),
     ]  # fmt: skip
     partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
     if partitions:
         sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
         reason = f"{len(sets)} sets of ranks exchange sums and copies"
-        result.append(Bound("partition", partition_bound(topology, sets), reason, "beyond"))
+        result.append(Bound("partition", partition_bound(topology, sets), reason))
     return result
 
 

@@ -74,10 +74,10 @@ def bounds(data: SharedFlows) -> list[Bound]:
     room = float(outward.up(leaving, int(np.count_nonzero(topology.tail == root))))
     time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
     return [
-        Bound("node-cut", outward.quotient_down(1, room), "what leaves the root", "beyond"),
+        Bound("node-cut", outward.quotient_down(1, room), "what leaves the root"),
         Bound(
             "least-cut", outward.fraction_down(time),
-            f"a cut of capacity {float(1 / time):g} around the root, by max-flows", "beyond", exact=True,
+            f"a cut of capacity {float(1 / time):g} around the root, by max-flows", exact=True,
             detail={"inside": sorted(inside)},
         ),
     ]  # fmt: skip

@@ -13,6 +13,8 @@ min Lambda / kappa  s.t.
     congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0       (30)
     choose[k]       (B x)_k = kappa                            (31)
 
+In the metrics, ``paths_per_pair`` is kappa and ``paths`` is |P|.
+
 Lambda / kappa is the time of an all-to-all whose shards are split into kappa equal parts on different paths. With T
 the optimum of the fluid problem over the same paths, Lambda / kappa >= T, and it is a multiple of some q/(kappa c_a),
 where q is the largest number that divides all demands (1 for the paper's): on unit links, Lambda >= ceil(kappa T). As
@@ -135,7 +137,10 @@ def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
 
 
 def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | bool | None]:
-    """The load, the path set, and whether the load meets an analytic bound that holds for every path set."""
+    """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
+
+    ``paths_per_pair`` is kappa, the paths that a pair takes; ``paths`` is |P|, all that may be taken.
+    """
     over_all = max(
         bound.value for bound in [*(rounded(data, one) for one in data.unrestricted_bounds), *unsplit_bounds(data)]
     )

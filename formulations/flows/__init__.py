@@ -31,6 +31,7 @@ path:n                   T = floor(n/2) ceil(n/2)
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from numbers import Rational
 from typing import TYPE_CHECKING
@@ -140,7 +141,9 @@ def node_cut_bound(data: ConcurrentFlow) -> Bound:
     degree = int(max(topology.out_degree.max(initial=0), topology.in_degree.max(initial=0)))
     ratio = outward.up(ratio, degree + (1 if data.uniform else ends.size + _groups_of_a_source(data)))
     worst = ends[np.argmin(ratio.min(axis=0))]
-    return Bound("node-cut", float(ratio.min()), f"capacity at vertex {topology.labels[worst]}", PAPER)
+    name = topology.labels[worst]
+    shown = repr(name) if re.fullmatch(r"\d+\.\d+", name) else name  # 0.1 is a name, not a number
+    return Bound("node-cut", float(ratio.min()), f"capacity at vertex {shown}", PAPER)
 
 
 def _groups_of_a_source(data: ConcurrentFlow) -> int:

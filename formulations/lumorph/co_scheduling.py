@@ -221,9 +221,8 @@ def bounds(data: CallBatches) -> list[Bound]:
     busy = data.time @ data.member
     worst = int(busy.argmax())
     value = float(outward.down(busy[worst], data.time.size + 1))
-    return [
-        Bound("busiest-gpu", value, f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns", PAPER)
-    ]
+    reason = f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns"
+    return [Bound("busiest-gpu", value, reason, "lumorph")]
 
 
 def metrics(data: CallBatches, value: float | None) -> dict[str, Json]:

@@ -495,7 +495,7 @@ def refute(data: RoundModel) -> Bound | None:
     if data.version != "corrected":
         reason = round_programs.contradiction(data.version, data.collective)
         if reason is not None and (data.use_bounds or data.version == "coded"):
-            return Bound(f"program={data.version}", np.inf, reason, PAPER)
+            return Bound(f"program={data.version}", np.inf, reason, "lumorph")
         if not data.use_bounds:
             return None
     for phase_bounds in data.phase_bounds if data.rmax else []:

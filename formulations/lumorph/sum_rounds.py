@@ -40,7 +40,8 @@ before the round; ``gain`` requires that the new sum adds a contribution to the 
 R_min is the best of :func:`opticoll.formulations.lumorph.round_bounds.sum_bounds`, unless ``bounds=false``. By default
 T = R_1 + R_2 of a reduce-scatter and an all-gather (:func:`~opticoll.formulations.lumorph.round_sets.sufficient_rounds`
 of each phase), which is a solution on the candidate routes. The bounds hold for any routes and any composition; the
-program's optimum is over its routes. The check accepts any schedule over any routes.
+program's optimum is over its routes. The check accepts any schedule over any routes. ``composition_bound`` in the
+metrics bounds only compositions of a reduce-scatter and an all-gather, so the optimum may be less.
 
 Divide and conquer (section 3.2) takes the optimum on a 2x2 square from Algorithm 1 and exchanges whole reduced buffers
 between squares; the method ``squares`` solves this program on the square.
@@ -412,7 +413,7 @@ def refute(data: SumModel) -> Bound | None:
 
 
 def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
-    """Rounds, size of the collective, limits, and the best bounds of a composition of phases."""
+    """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
     return {
         "rounds": None if value is None or not np.isfinite(value) else int(value),
         "collective": data.collective.name,

@@ -427,7 +427,7 @@ FORMULATION = Formulation(
     estimate=estimate,
     refute=refute,
     size="|P| + 1 variables, |P| D more with model=switches",
-    meaning="time of the slowest transfer [s]",
+    meaning="time of the slowest transfer [bytes / circuit bandwidth]",
     index_sets=lambda data, values: pair_sets(data.transfers),
     links=links,
 )  # fmt: skip

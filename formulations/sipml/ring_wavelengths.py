@@ -23,6 +23,9 @@ min (max V / B) t  s.t.
 with v_p = V_p / max V: the chords of t >= v_p / c_p. high_p is the minimum number of circuits with which p meets the
 bounds ``arc-load`` and ``cut`` on T, at most 2 W. Walks and chords: :mod:`opticoll.formulations.sipml`.
 
+T, and ``transfer_s`` of the metrics, is in seconds if ``bandwidth`` is in bytes/s, and in bytes per circuit with the
+default bandwidth of 1.
+
 Bounds. For weights w_p >= 0, sum w_p c_p is at most W times (heaviest set clockwise + anticlockwise), which a dynamic
 program finds. With circuits rounded up to integers this bounds T (``least_times``). Weights: shortest distances
 (``arc-load``), pairs that leave an interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
@@ -590,7 +593,7 @@ FORMULATION = Formulation(
     residuals=residuals, objective=objective, bounds=bounds, arrays=arrays, certify=certify, dual_arrays=dual_arrays,
     repair=repair, metrics=metrics, describe=describe, estimate=estimate, refute=refute,
     size="about n^3/3 variables (sets), 2 |P| W (arcs)",
-    meaning="time of the slowest transfer [s]",
+    meaning="time of the slowest transfer [bytes / circuit bandwidth]",
     index_sets=lambda data, values: pair_sets(data.transfers, data.walks if "f" in values else None),
     links=lambda data, values: ring_links(data.n, decode(data, values), data.wavelengths),
 )  # fmt: skip

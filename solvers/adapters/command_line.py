@@ -126,12 +126,21 @@ class CommandLine(Adapter):
         self.capabilities = Capabilities(
             lp=configuration.lp, mip=configuration.mip, duals=configuration.duals, exact=True
         )
-        self.install = f"install {configuration.command[0]!r} and put it on PATH"
+        self.install = self._remedy()
         self.distribution = configuration.command[0]
+
+    @property
+    def _program(self) -> str:
+        return self.configuration.command[0].replace("{here}", self.configuration.here)
+
+    def _remedy(self) -> str:
+        if os.sep in self._program:
+            return f"create {self._program!r}, or correct its path in the table"
+        return f"install {self._program!r} and put it on PATH, or give its path in the table"
 
     def installed(self) -> bool:
         """Return whether the command's program can be found."""
-        return shutil.which(self.configuration.command[0].format(here=self.configuration.here)) is not None
+        return shutil.which(self._program) is not None
 
     def version(self) -> str | None:
         """Return what the version command prints, and a hash of the configuration; None if it is not installed."""
@@ -143,8 +152,8 @@ class CommandLine(Adapter):
 
     def missing(self) -> str:
         """Return the error message for a missing program."""
-        program = self.configuration.command[0]
-        return f"solver {self.name!r} runs {program!r}, which is not on PATH: install it, or give its path in the table"
+        fault = "is no executable file" if os.sep in self._program else "is not on PATH"
+        return f"solver {self.name!r} runs {self._program!r}, which {fault}: {self._remedy()}"
 
     def load(self, module: str | None = None) -> Any:
         """Check that the program can be found; nothing is imported."""
@@ -398,6 +407,12 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
             msg = f"solver {name!r} of a configuration file has the name of a built-in one; rename its table"
             raise BadFile(msg)
     return result
+
+
+def file_of(name: str) -> Path | None:
+    """The last file of the variable OPTICOLL_SOLVERS that configures a solver; None if none does."""
+    files = [Path(file) for file in os.environ.get(VARIABLE, "").split(os.pathsep) if file]
+    return next((path for path in reversed(files) if name in {one.name for one in read_configuration(path)}), None)
 
 
 def exported(adapter: Adapter | None) -> str:

@@ -51,7 +51,7 @@ class Copt(Adapter):
     distribution = "coptpy"
     algorithm = "simplex / branch and cut"
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
-    install = "pip install coptpy (the extra opticoll[copt]), and a licence for larger problems"
+    install = "pip install coptpy (in a checkout: pip install '.[copt]'), and a licence for larger problems"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""

@@ -46,7 +46,7 @@ class Cplex(Adapter):
     distribution = "cplex"
     algorithm = "simplex / branch and cut"
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
-    install = "pip install cplex (the extra opticoll[cplex]), and the full edition beyond " + _LIMIT
+    install = "pip install cplex (in a checkout: pip install '.[cplex]'), and the full edition beyond " + _LIMIT
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""

@@ -55,7 +55,7 @@ class CuPdlpx(Adapter):
     distribution = "cupdlpx"
     algorithm = "first order (PDLP) on a GPU"
     capabilities = Capabilities(duals=True, warm_start=True, exact=False)
-    install = "pip install 'opticoll[gpu]' on a machine with an NVIDIA GPU, CUDA 12.4 or newer (nvcc) and CMake"
+    install = "pip install '.[gpu]' in a checkout; needs an NVIDIA GPU, CUDA 12.4 or newer (nvcc) and CMake"
 
     def probe_licence(self) -> LicenceState:
         """Check that the package loads and that there is a GPU."""

@@ -57,7 +57,7 @@ class Xpress(Adapter):
     distribution = "xpress"
     algorithm = "simplex / branch and cut"
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
-    install = "pip install xpress (the extra opticoll[xpress]), and a licence for larger problems"
+    install = "pip install xpress (in a checkout: pip install '.[xpress]'), and a licence for larger problems"
 
     def load(self, module: str | None = None) -> Any:
         """Import without the warning about the community licence, which the probe reports."""

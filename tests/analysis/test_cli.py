@@ -115,7 +115,30 @@ def test_a_metric_hides_no_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     printed = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
     assert "model not built: negotiated-rerouting works on the topology" in printed
-    assert "metrics.model arc" in printed
+    assert "model (metric) arc" in printed
+
+
+def printed_lines(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, str]:
+    """The lines of a solve by their first word."""
+    assert main(["solve", *words, "--no-store"]) == 0
+    lines = [line.split(maxsplit=1) for line in capfd.readouterr().out.splitlines()]
+    return {name: " ".join(rest[0].split()) for name, *rest in reversed(lines) if rest}
+
+
+def test_the_value_has_a_meaning_and_a_unit(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = printed_lines(capfd, "alltoall.master", "ring:4")
+    assert lines["meaning"] == "concurrent flow F [link bandwidths / shard]; T = 1/F"
+    lines = printed_lines(capfd, "sipml.ocs-circuits", "servers:n=4,degree=4,traffic=random,seed=1")
+    assert lines["meaning"] == "time of the slowest transfer [bytes / circuit bandwidth]"
+    assert lines["instance"] == "servers:n=4,degree=4,traffic=random,seed=1 (4 vertices)"
+
+
+def test_a_bound_of_the_duals_is_not_called_like_an_analytic_bound_of_another_value(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    lines = printed_lines(capfd, "topoopt.routing", "servers:n=12,degree=4,traffic=dlrm")
+    assert lines["bound"].endswith("(any-lengths of the duals)")
+    assert printed_lines(capfd, "alltoall.master", "torus:3x3")["bound"].endswith("(any-lengths)")
 
 
 @pytest.mark.parametrize("limit", ["1e-9", "600"], ids=["while-building", "while-solving"])

@@ -97,13 +97,27 @@ def test_new_says_how_to_use_what_it_wrote(tmp_path, capfd):
     assert list(record["plugins"]) == ["broadcast.py"]
 
 
+def test_new_names_a_family_as_specs_do(tmp_path, capfd):
+    assert main(["new", "family", "twin_rings", "--dir", str(tmp_path)]) == 0
+    words = capfd.readouterr().err.splitlines()[-1].split()
+    assert words[4:6] == ["alltoall.master", "twin-rings:4"]
+    assert main([*words[3:], "--no-store"]) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["bound", "json"], "would hide the installed module"),
         (["bound", "numpy"], "would hide the installed module"),
         (["bound", "two words"], "cannot be used"),
-        (["bound", "class"], "cannot be used"),
+        (["bound", "class"], "is a keyword of Python"),
+        (["bound", "Mine"], "digits, '-' and '_'"),
+        (["bound", "moore"], "already used by opticoll"),
+        (["bound", "node_cut"], "already used by opticoll"),
+        (["method", "fptas"], "already used by opticoll"),
+        (["solver", "highs"], "already used by opticoll"),
+        (["family", "ring"], "already used by opticoll"),
+        (["family", "all_digraphs"], "already used by opticoll"),
         (["bound", "../up"], "cannot be used"),
         (["bound", "mine", "--dir", "nowhere"], "create it first"),
         (["bound", "there"], "already exists"),
@@ -136,6 +150,8 @@ def test_everything_is_listed_from_outside(folder, capfd):
     assert main(["describe", "own.broadcast", "--json", *options]) == 0
     (described,) = json.loads(capfd.readouterr().out)
     assert "balance[u,v]" in described["text"]
+    assert described["sizes"]["instance"] == "hypercube:3"  # built, as the formulation states no estimate
+    assert described["sizes"]["variables"] > 0
 
 
 def test_bounds_of_plug_ins_prove_nothing(tmp_path, capfd):

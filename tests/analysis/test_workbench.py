@@ -298,7 +298,21 @@ def test_a_saved_topology_of_ones_own_is_rebuilt(tmp_path):
     assert again.instance == result.instance
     assert again.instance.labels == result.instance.labels
     assert again.link_loads().equals(result.link_loads())
-    assert oc.check("alltoall.master", clos(), tmp_path / "s.json")["verified"]
+    for model in ("alltoall.master", formulation("alltoall.master")):
+        assert oc.check(model, clos(), tmp_path / "s.json")["verified"]
+
+
+def test_a_solution_of_an_unknown_formulation_says_how_to_load_it(tmp_path):
+    path = oc.solve("alltoall.master", "ring:4").save(tmp_path / "s.json")
+    path.write_text(path.read_text(encoding="utf-8").replace('"alltoall.master"', '"own.notebook"'), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"--plugin FILE\.py or oc\.load_plugin"):
+        oc.load(path)
+
+
+def test_bounds_of_a_formulation_by_keyword():
+    rows = oc.bounds("lightpath:2x2,lasers=2", formulation="lumorph.rounds", settings={"collective": "all-gather"})
+    assert rows == oc.bounds("lightpath:2x2,lasers=2", "lumorph.rounds", {"collective": "all-gather"})
+    assert {row["formulation"] for row in rows} == {"lumorph.rounds"}
 
 
 def test_a_saved_solution_keeps_the_size_of_its_shards(tmp_path):

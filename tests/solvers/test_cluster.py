@@ -330,4 +330,4 @@ def test_workers_with_another_version_are_refused(both: Machines, monkeypatch: p
 def test_missing_package_is_status_4(study_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(["study", str(study_file), "--dask", "tcp://127.0.0.1:1"]) == SolverUnavailable.exit_status == 4
-    assert "opticoll[cluster]" in capfd.readouterr().err
+    assert "pip install '.[cluster]'" in capfd.readouterr().err

@@ -361,6 +361,21 @@ def test_terminal(store, width):
     assert max(len(line.rstrip()) for line in output.splitlines()) <= width
 
 
+def test_runs_of_one_method_are_told_apart(tmp_path):
+    runs = [record("ring:5", 0.5, form=form) for form in ("cvxpy", "pyomo")]
+    store = fill(Store(tmp_path / "store"), *runs)
+    console = Console(width=200, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115,PTH123
+    with console.file:
+        show(collect(store), console)
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert sorted(line[:3] for line in lines if line[:1] == ["ring:5"]) == [
+        ["ring:5", "highs-simplex", "cvxpy"], ["ring:5", "highs-simplex", "pyomo"],
+    ]  # fmt: skip
+    assert next(line for line in lines if line[:1] == ["instance"])[:4] == ["instance", "method", "form", "ranks"]
+    page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
+    assert {"form", "cvxpy", "pyomo"} <= {word.strip() for word in page.words}
+
+
 def test_terminal_of_an_empty_store(tmp_path, capsys):
     show(collect(Store(tmp_path / "nothing")))
     assert "opticoll study demo" in capsys.readouterr().out

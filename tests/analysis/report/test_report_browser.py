@@ -19,7 +19,7 @@ from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
 
 pytestmark = pytest.mark.skipif(
-    find_spec("PySide6") is None, reason="needs a browser: pip install 'opticoll[browser]' (Qt's Chromium)"
+    find_spec("PySide6") is None, reason="needs a browser: pip install '.[browser]' (Qt's Chromium)"
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shlex
 import sys
 import time
 from contextlib import suppress
@@ -15,7 +16,9 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
+import opticoll as oc
 from opticoll.analysis.cli import main
+from opticoll.analysis.describe import describe
 from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers import runner
 from opticoll.solvers.adapters import adapter, adapters
@@ -199,6 +202,35 @@ def test_a_program_that_is_not_there_is_unavailable(capsys):
         solve_isolated(form(), "absent", SolveRequest())
     assert main(["solve", "matrix.program", f"mps:{example()}", "--method", "absent", "--no-store"]) == 4
     assert "no-such-program-anywhere" in capsys.readouterr().err
+
+
+def test_a_path_that_is_no_program_is_not_looked_for_on_path(solvers):
+    solvers.write_text('[absent]\ncommand = "bin/absent {mps} {sol}"\n', encoding="utf-8")
+    program = solvers.parent / "bin" / "absent"
+    assert adapter("absent").install == f"create '{program}', or correct its path in the table"
+    with pytest.raises(SolverUnavailable, match="is no executable file: create"):
+        solve_isolated(form(), "absent", SolveRequest())
+
+
+def test_the_example_of_describe_names_the_configuration_file(solvers, monkeypatch):
+    monkeypatch.chdir(solvers.parent.parent)
+    (one,) = describe("milp")
+    assert "{mps} {sol} --time {time_limit_s}" in one.text
+    assert one.example is not None
+    assert one.example.endswith("--method milp --solver-config 'my solvers/solvers.toml'")
+    monkeypatch.delenv(VARIABLE)
+    assert main([*shlex.split(one.example)[1:], "--no-store"]) == 0
+
+
+def test_an_unknown_solver_hints_at_configuration_files(monkeypatch):
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(MethodMismatch, match=r"did you mean .*--solver-config FILE or OPTICOLL_SOLVERS"):
+        runner.solve(Task("alltoall.master", "ring:4", "highs-command"))
+
+
+def test_solve_from_python_finds_the_files_of_the_variable(monkeypatch, solvers):
+    monkeypatch.setenv(VARIABLE, str(solvers))
+    assert oc.solve("alltoall.master", "ring:4", method="milp").proof is Proof.OPTIMAL
 
 
 def test_capabilities_are_those_of_the_table(solvers):

@@ -158,7 +158,7 @@ def test_missing_gpu_is_reported(stand_in: types.ModuleType, monkeypatch: pytest
 def test_missing_package_is_status_4_with_install_instructions(capfd: Any) -> None:
     assert main(["solve", "alltoall.master", "ring:4", "--method", "cupdlpx", "--no-store"]) == 4
     (line,) = capfd.readouterr().err.strip().splitlines()
-    assert "opticoll[gpu]" in line
+    assert "pip install '.[gpu]'" in line
     assert "CUDA" in line
     assert not probe("cupdlpx").usable
 
