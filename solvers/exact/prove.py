@@ -26,7 +26,7 @@ from opticoll.solvers.choice import fastest_form
 from opticoll.solvers.exact import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.integer import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
-from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits, call_isolated
 from opticoll.solvers.standard_form import compile_built, import_layer
 from opticoll.solvers.task import Proof, Termination
 
@@ -303,7 +303,15 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )  # fmt: skip
     run = replace(run, record=record)
-    return run if answer is None or form is None else _with_answer(run, form, answer)
+    if answer is None or form is None:
+        return run
+    least_s = max(CHECK_S, limit or 0.0)
+    try:
+        with OwnLimits(None if limit is None else end, None, None, least_s):
+            return _with_answer(run, form, answer)
+    except LimitReached:
+        message = f"{record.message} exact: the checks of the formulation did not return within {least_s:g} s of work"
+    return replace(run, record=msgspec.structs.replace(record, message=message.strip()))
 
 
 def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:

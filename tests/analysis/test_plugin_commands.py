@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.instances import plugins
 from opticoll.solvers.executor import DaskCluster, InProcess
-from opticoll.solvers.isolation import probe
+from opticoll.solvers.isolation import Budget, OwnLimits, probe
 from opticoll.solvers.worker import ROOT
 
 NAMES = {
@@ -529,3 +530,43 @@ FORMULATION = oc.Formulation(
         assert main([*command, str(tmp_path / "largest.py")]) == 0
         (described,) = json.loads(capfd.readouterr().out)
         assert described["sizes"]["variables"] == variables
+
+
+HANGING = '''
+"""Largest flow into a vertex."""
+import time
+import cvxpy as cp
+import opticoll as oc
+def build(t):
+    BUILD
+    f, R = cp.Variable(t.arcs, name="f", nonneg=True), cp.Variable(name="R", nonneg=True)
+    return cp.Problem(cp.Maximize(R), [t.incidence()[1:] @ f == R, f <= t.capacity])
+def residuals(t, v):
+    RESIDUALS
+    return {"capacity": float((v["f"] - t.capacity).max())}
+FORMULATION = oc.Formulation(
+    name="own.hanging", title="hanging", sense="max", prepare=lambda instance, parameters: instance,
+    build={"cvxpy": build}, residuals=residuals, objective=lambda t, v: float(v["R"]), bounds=lambda t: [],
+)
+'''
+
+
+def test_a_plug_in_that_sleeps_in_its_build_is_ended(tmp_path, capfd):
+    (tmp_path / "hanging.py").write_text(HANGING.replace("BUILD", "time.sleep(600)").replace("RESIDUALS", "pass"))
+    asked = ["solve", "own.hanging", "ring:4", "--no-store", "--time-limit", "1"]
+    assert main([*asked, "--plugin", str(tmp_path / "hanging.py")]) == 3
+    assert "the time limit was reached while the model was built" in capfd.readouterr().err
+
+
+def test_a_plug_in_whose_check_does_not_return_is_a_failed_row(tmp_path, monkeypatch, capfd):
+    (tmp_path / "hanging.py").write_text(HANGING.replace("BUILD", "pass").replace("RESIDUALS", "while True: pass"))
+    over = lambda self: (OwnLimits(time.monotonic(), None, None, 2.0), 20.0)  # noqa: E731
+    monkeypatch.setattr(Budget, "checking", over)  # as if the limit were over after the solve, on any machine
+    asked = ["own.hanging", "ring:4", "--time-limit", "3600", "--store", str(tmp_path / "store")]
+    assert main(["solve", *asked, "--plugin", str(tmp_path / "hanging.py")]) == 3
+    message = "line 10: formulation 'own.hanging': residuals did not return within 20 s of work"
+    assert message in capfd.readouterr().err.splitlines()[-1]
+    store = Store(tmp_path / "store")
+    (record,) = map(store.read, store.names())
+    assert (record["termination"], record["verified"]) == ("time-limit", False)
+    assert message in record["message"]

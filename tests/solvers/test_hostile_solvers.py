@@ -21,9 +21,10 @@ import scipy.sparse as sp
 from opticoll.analysis.store import Store
 from opticoll.errors import BadOption, LimitSpent
 from opticoll.formulations import formulation
-from opticoll.solvers import isolation, runner
+from opticoll.solvers import isolation, runner, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
+from opticoll.solvers.exact import prove
 from opticoll.solvers.isolation import Budget, LimitReached, OwnLimits
 from opticoll.solvers.methods import certified_branching, method_named
 from opticoll.solvers.methods.method import Answer, Context
@@ -398,6 +399,17 @@ def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, mo
     if hook == "restriction":
         assert run.record.metrics is not None
         assert run.record.metrics["conditional_on"] == "unknown"
+
+
+def test_an_exact_step_keeps_the_run_if_its_check_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=3600.0)
+    run = runner.solve(task)
+    monkeypatch.setattr(prove, "OwnLimits", lambda *given: OwnLimits(time.monotonic(), None, None, 0.1))
+    monkeypatch.setattr(verify, "objective", lambda *given: busy())
+    kept = prove.proven_exactly(run)
+    assert kept.verified
+    assert kept.proof is run.proof
+    assert "the checks of the formulation did not return" in str(kept.record.message)
 
 
 def test_only_a_time_limit_limits_the_check() -> None:
