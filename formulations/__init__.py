@@ -98,9 +98,11 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     Raises
     ------
     BadInput
-        If its function returns anything but a list of bounds, or the value of one is not a number.
+        If the function of a user-defined formulation returns anything but a list of bounds, or the value of one is not a number.
     """
     result = model.bounds(data)
+    if not model.own:  # ours are NaN only where rounding overflows, which bounds nothing
+        return [bound for bound in result if not math.isnan(bound.value)]
     listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
     wrong = next((bound for bound in result if not _is_number(bound.value)), None) if listed else None
     if not listed or wrong is not None:
