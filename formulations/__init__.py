@@ -98,7 +98,7 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     Raises
     ------
     BadInput
-        If the function of a user-defined formulation returns anything but a list of bounds, or the value of one is not a number.
+        If a user-defined formulation's function returns anything but a list of bounds whose values are numbers.
     """
     result = model.bounds(data)
     if not model.own:  # ours are NaN only where rounding overflows, which bounds nothing
