@@ -99,9 +99,11 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     Raises
     ------
     BadInput
-        If its function returns anything but a list of bounds, or the value of one is not a number.
+        If a user-defined formulation's function returns anything but a list of bounds whose values are numbers.
     """
     result = model.bounds(data)
+    if not model.own:  # ours are NaN only where rounding overflows, which bounds nothing
+        return [bound for bound in result if not math.isnan(bound.value)]
     listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
     wrong = next((bound for bound in result if not _is_number(bound.value)), None) if listed else None
     if not listed or wrong is not None:
