@@ -561,7 +561,7 @@ def test_a_solution_for_a_demand_in_memory_is_checked_with_it(tmp_path):
     demand = {("0", "1"): 2.0, ("1", "2"): 1.0}
     file = oc.solve("alltoall.link-mcf", "ring:3", demand=demand).save(tmp_path / "flows.json")
     assert oc.check("alltoall.link-mcf", "ring:3", file, demand=demand)["verified"]
-    with pytest.raises(BadInput, match="give the same demand"):
+    with pytest.raises(BadInput, match="use the same demand"):
         oc.check("alltoall.link-mcf", "ring:3", file)
-    with pytest.raises(BadInput, match="give the same demand"):
+    with pytest.raises(BadInput, match="use the same demand"):
         oc.check("alltoall.link-mcf", "ring:3", file, demand={("0", "1"): 2.0})
