@@ -374,8 +374,9 @@ def _quantity(model: Formulation, on: str, sense: Sense | None, *, named: bool) 
 
 
 def _check_metric(quantity: _Quantity, records: Sequence[Record]) -> None:
-    known = {name for record in records for name, value in (record.metrics or {}).items()
-             if isinstance(value, (int, float))}  # fmt: skip
+    known = {
+        name for record in records for name, value in (record.metrics or {}).items() if isinstance(value, (int, float))
+    }
     if quantity.metric and records and quantity.name not in known:
         msg = f"--on {quantity.name}: no such metric; {nearest(quantity.name, ['objective', *sorted(known)])}"
         raise BadInput(msg)

@@ -38,7 +38,7 @@ from opticoll.analysis.options import (
     store_at,
     writable_store,
     write_json,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

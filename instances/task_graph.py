@@ -214,8 +214,9 @@ def _transformer(blocks: int, width: int, attention: str) -> list[tuple[str, int
 
 
 def _uno(width: int, depth: int) -> list[tuple[str, int]]:
-    stacks = [[f"Dense_{inputs}_{width}"] + [f"Dense_{width}_{width}"] * depth
-              for inputs in (942, 5270, 2048, 5270, 2048)]  # fmt: skip
+    stacks = [
+        [f"Dense_{inputs}_{width}"] + [f"Dense_{width}_{width}"] * depth for inputs in (942, 5270, 2048, 5270, 2048)
+    ]
     joined = 5 * width + 2
     ends = ["Dense_1_1", "Concat_1", f"Dense_{joined}_{width}", *[f"Dense_{width}_{width}"] * 7, f"Dense_{width}_1"]
     return _dense(*(name for stack in stacks for name in stack), *ends)
@@ -228,8 +229,9 @@ def _dlrm(bottom: int, top: int, joint: int) -> tuple[list[tuple[str, int]], int
 
 
 def _ncf() -> tuple[list[tuple[str, int]], int]:
-    return _dense("ElementBinary_32", "Dense_2048_1", "Concat_1", "Dense_8192_4096", *["Dense_4096_4096"] * 7,
-                  "Dense_4097_1"), 0  # fmt: skip
+    return _dense(
+        "ElementBinary_32", "Dense_2048_1", "Concat_1", "Dense_8192_4096", *["Dense_4096_4096"] * 7, "Dense_4097_1"
+    ), 0
 
 
 #: Operators of a model in the order of the forward pass with their weights (0: given by the name of a dense layer),

@@ -101,9 +101,7 @@ def knapsack_optimum(size: int) -> float:
 
 def fractional_rows() -> StandardForm:
     """Integer variables with fractional coefficients."""
-    return make(
-        [[0.1, 0.2, 0.25]], [-INF], [0.5], [0, 0, -2], [3, 3, 3], [2, 3, 4], "max", 0.5, [True] * 3
-    )  # fmt: skip
+    return make([[0.1, 0.2, 0.25]], [-INF], [0.5], [0, 0, -2], [3, 3, 3], [2, 3, 4], "max", 0.5, [True] * 3)
 
 
 def fractional_optimum() -> float:
@@ -170,7 +168,7 @@ PROBLEMS: dict[str, tuple[StandardForm, float | set[str]]] = {
         make([[2, 2]], [3], [3], [0, 0], [5, 5], [1, 1], "min", 0.0, [True, True]),
         {"infeasible", "infeasible-or-unbounded"},
     ),
-}  # fmt: skip
+}
 SOLVED = [name for name, (_, known) in PROBLEMS.items() if isinstance(known, float)]
 UNSOLVED = [name for name in PROBLEMS if name not in SOLVED]
 

@@ -105,9 +105,10 @@ def unit_rows(form: StandardForm) -> Reformulation | None:
     rows, columns = (
         np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0)
         for bounds in (
-            np.concatenate([form.row_lower, form.row_upper]), np.concatenate([form.col_lower, form.col_upper])
+            np.concatenate([form.row_lower, form.row_upper]),
+            np.concatenate([form.col_lower, form.col_upper]),
         )
-    )  # fmt: skip
+    )
     size = float(rows or columns)
     if form.is_mip or size in (0.0, 1.0) or (columns > 0 and TINY <= size <= LARGE):
         return None

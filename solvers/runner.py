@@ -54,7 +54,7 @@ from opticoll.solvers.task import (
     Times,
     one_line,
     texts,
-)  # fmt: skip
+)
 from opticoll.solvers.worker import start_ahead
 
 if TYPE_CHECKING:

@@ -193,8 +193,9 @@ class Task(msgspec.Struct, frozen=True):
                 msg = f"{name}: must be {'a number' if kind is Real else 'a whole number'}, not {number!r}"
                 raise BadOption(msg)
         for name, value, most in (
-            ("time limit", self.time_limit_s, MOST_S), ("memory limit", self.memory_limit_gib, MOST_GIB),
-        ):  # fmt: skip
+            ("time limit", self.time_limit_s, MOST_S),
+            ("memory limit", self.memory_limit_gib, MOST_GIB),
+        ):
             if value is not None and not 0 < value < float("inf"):
                 msg = f"{name}: must be a positive number, not {value}"
                 raise BadOption(msg)

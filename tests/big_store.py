@@ -23,7 +23,7 @@ from opticoll.solvers.task import (
     Termination,
     Times,
     digest,
-)  # fmt: skip
+)
 
 SOLVERS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp", "glop", "clarabel", "scip")
 

@@ -331,8 +331,9 @@ def _show(rows: pd.DataFrame, accuracy: float, out: Path | None, title: str) -> 
 
 
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
-_GRADE = click.option("--grade", "grades", multiple=True, type=click.Choice(benchmark_set.GRADES),
-                      help="Problems of this grade.")  # fmt: skip
+_GRADE = click.option(
+    "--grade", "grades", multiple=True, type=click.Choice(benchmark_set.GRADES), help="Problems of this grade."
+)
 _ACCURACY = click.option("--accuracy", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
                          show_default=True, metavar="X",
                          help="Largest residual of a solved linear program.")  # fmt: skip

@@ -351,7 +351,7 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
                 "mean_solved_s": shifted_geometric_mean(mine["seconds"], shift),
                 "median_integral_s": float(group["integral"].median()) if group["integral"].notna().any() else np.nan,
             }
-        )  # fmt: skip
+        )
     order = ["solved", "mean_penalised_s", "solver"]
     frame = pd.DataFrame(rows)
     return frame if frame.empty else frame.sort_values(order, ascending=[False, True, True], ignore_index=True)

@@ -82,14 +82,12 @@ class StudyComparison:
             "missing": self.missing,
             "clock": self.clock,
             "accuracy": made.accuracy_asked,
-            "classes": [
-                {"class": name, "contestants": _records(frame)} for name, frame in self.summaries.items()
-            ],
+            "classes": [{"class": name, "contestants": _records(frame)} for name, frame in self.summaries.items()],
             "problems": _records(made.problems),
             "runs": _records(made.each.rename(columns={"solver": "contestant"})),
             "gaps": _records(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
             "wrong": _records(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
-        }  # fmt: skip
+        }
 
 
 def _spread(rows: pd.DataFrame) -> float:

@@ -238,9 +238,7 @@ def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | 
     """Measure a claim; ``crash`` is the error of a process that died while measuring it."""
     started = time.monotonic()
     tried = claim if crash is None else replace(claim, measure=partial(_raise, crash))
-    row = msgspec.structs.replace(
-        tried.examine(Laboratory(store, seed=seed)), plugins=dict(plugins.involved([claim]))
-    )  # fmt: skip
+    row = msgspec.structs.replace(tried.examine(Laboratory(store, seed=seed)), plugins=dict(plugins.involved([claim])))
     return row if store is None or seed else keep(store, row, time.monotonic() - started)
 
 

@@ -230,7 +230,8 @@ HEURISTICS: dict[str, tuple[Heuristics, ...]] = {
         Heuristics("lumorph.min-overlap", ("random-shortest", "xy-routes", "sssp", "lp-rounding")),
         Heuristics(
             "lumorph.rounds",
-            ("recursive", "ring", "tree", "double-binary-tree", "divide-and-conquer", "layer-to-layer"), ("radix",),
+            ("recursive", "ring", "tree", "double-binary-tree", "divide-and-conquer", "layer-to-layer"),
+            ("radix",),
         ),
     ),
     "sipml": (
@@ -242,7 +243,7 @@ HEURISTICS: dict[str, tuple[Heuristics, ...]] = {
         Heuristics("topoopt.topology", ("topology-finder", "ocs-reconfig"), ("objective",)),
         Heuristics("topoopt.strategy", ("alternating",), metric="iteration_time"),
     ),
-}  # fmt: skip
+}
 
 
 def _figure(

@@ -77,7 +77,7 @@ _SETTINGS: Any = {
     "svg.hashsalt": "opticoll",
     "figure.constrained_layout.h_pad": 0.06,
     "figure.constrained_layout.w_pad": 0.06,
-}  # fmt: skip
+}
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -168,8 +168,9 @@ def legend_mark(name: str, colour: str, marker: str, *, size: float = 6, filled:
     from matplotlib.lines import Line2D
 
     face = colour if filled else "none"
-    return Line2D([], [], linestyle="none", marker=marker, color=colour, markerfacecolor=face, markersize=size,
-                  label=name)  # fmt: skip
+    return Line2D(
+        [], [], linestyle="none", marker=marker, color=colour, markerfacecolor=face, markersize=size, label=name
+    )
 
 
 def png(figure: Figure, dpi: int = 160) -> bytes:

@@ -200,9 +200,7 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
             stopped = _thinned(sizes, seconds, mine & (kinds == "limit"))
             if stopped.any():
                 above = offset_copy(axes.transData, figure, y=6.5, units="points")
-                axes.plot(
-                    sizes[stopped], seconds[stopped], linestyle="none", marker="_", color=colour, transform=above
-                )  # fmt: skip
+                axes.plot(sizes[stopped], seconds[stopped], linestyle="none", marker="_", color=colour, transform=above)
             handles.append(legend_mark(label(name, 24), colour, marker))
         axes.margins(0.08)
         log_axes(axes)
@@ -358,8 +356,9 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
         limit = 2.0 * float(times.max()) if times.notna().any() else 1.0
     names = [name for name in solvers if (ran["solver"] == name).any()]
     lane = np.linspace(-0.3, 0.3, len(names)) if len(names) > 1 else np.zeros(1)
-    with one_panel(7.2, 1.8 + 0.25 * max(len(order), 1), x="solver time [s]; right of the limit: no time",
-                   y="problem") as (figure, axes, handles):  # fmt: skip
+    with one_panel(
+        7.2, 1.8 + 0.25 * max(len(order), 1), x="solver time [s]; right of the limit: no time", y="problem"
+    ) as (figure, axes, handles):
         for row in range(0, len(order), 2):
             axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
         seen: set[str] = set()

@@ -84,11 +84,12 @@ def bounds_by_formulation(findings: Findings) -> dict[str, ReportFigure]:
         if rows["ratio"].notna().any():
             counts = f"{counted(rows['instance'].nunique(), 'instance')}, {counted(rows['bound'].nunique(), 'bound')}"
             made[str(name)] = ReportFigure.of(
-                f"bounds-{slug(str(name))}", f"Optimum over bounds, {name}",
+                f"bounds-{slug(str(name))}",
+                f"Optimum over bounds, {name}",
                 f"Horizontal axis: optimum divided by each bound ({counts}). Further right is tighter; the table below "
                 "has the numbers.",
                 store_plots.throughput_over_bounds(rows),
-            )  # fmt: skip
+            )
     return made
 
 

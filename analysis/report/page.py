@@ -197,50 +197,55 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         if name in comparison.profiles:
             made.append(
                 ReportFigure.of(
-                    f"solvers-profile-{name}", f"Performance profiles, {words}",
+                    f"solvers-profile-{name}",
+                    f"Performance profiles, {words}",
                     "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the "
                     f"right. Vertical axis: share of all {count} problems solved within that factor. Higher is better; "
                     f"a curve ends at the share solved.{note}",
                     store_plots.profiles(comparison.profiles[name], comparison.solvers),
                 )
-            )  # fmt: skip
+            )
         if f"{name}-shared" in comparison.profiles:
             shared = solver_metrics.run_by_all(part)["problem"].nunique()
             made.append(
                 ReportFigure.of(
-                    f"solvers-profile-{name}-shared", f"Performance profiles where all solvers ran, {words}",
+                    f"solvers-profile-{name}-shared",
+                    f"Performance profiles where all solvers ran, {words}",
                     f"The same axes, over the {shared} problems that every solver could try.",
                     store_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
                 )
-            )  # fmt: skip
+            )
         made.append(
             ReportFigure.of(
-                f"solvers-times-{name}", f"Time of every solver on every problem, {words}",
+                f"solvers-times-{name}",
+                f"Time of every solver on every problem, {words}",
                 f"Horizontal axis: solver time in seconds. One row for each of {count} problems, fastest solved "
                 "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
                 store_plots.times_by_problem(part, comparison.solvers),
             )
-        )  # fmt: skip
+        )
     if len(comparison.gaps_over_time):
         made.append(
             ReportFigure.of(
-                "solvers-gap-over-time", "Gap over time, integer programs",
+                "solvers-gap-over-time",
+                "Gap over time, integer programs",
                 "Mean gap of the incumbent to the best known value over the runs of every solver, by its time in "
                 "seconds; 1 before the first incumbent. Lower left is better.",
                 store_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
                 comparison.gaps_over_time,
             )
-        )  # fmt: skip
+        )
     linear = comparison.runs[comparison.runs["linear"].astype(bool)]
     if linear["residual"].notna().any():
         made.append(
             ReportFigure.of(
-                "solvers-accuracy", "Accuracy by time, linear programs",
+                "solvers-accuracy",
+                "Accuracy by time, linear programs",
                 f"Worst recomputed KKT residual by solver time in seconds, {int(linear['residual'].notna().sum())} "
                 "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",
                 store_plots.accuracy_over_time(linear, comparison.solvers),
             )
-        )  # fmt: skip
+        )
     return made
 
 

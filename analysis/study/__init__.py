@@ -121,10 +121,11 @@ def _with_cell_key(cell: Cell, run: Run) -> Run:
         own = cell.planned or unplanned_key(cell.task, str(run.record.instance_hash)) != cell.key
         if own and solved != cell.key:
             run = failed_run(
-                cell, Termination.ERROR,
+                cell,
+                Termination.ERROR,
                 "a file that a setting names has changed since the study was read, or opticoll or a solver has another "
                 "version where the cell ran; start the study again",
-            )  # fmt: skip
+            )
     return replace(run, record=structs.replace(run.record, key=cell.key))
 
 

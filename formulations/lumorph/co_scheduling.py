@@ -151,8 +151,9 @@ def build_cvxpy(data: CallBatches) -> CvxpyModel:
     cost[own] = data.time
     return CvxpyModel(
         cp.Problem(cp.Minimize(cost @ x), [named.item for named in constraints.values()]),
-        variables={"x": Named(x, (j.size,))}, constraints=constraints,
-    )  # fmt: skip
+        variables={"x": Named(x, (j.size,))},
+        constraints=constraints,
+    )
 
 
 def estimate(data: CallBatches) -> dict[str, int]:

@@ -580,4 +580,4 @@ FORMULATION = Formulation(
     meaning="overlap Lambda: circuits on the busiest arc",
     index_sets=index_sets,
     links=links,
-)  # fmt: skip
+)

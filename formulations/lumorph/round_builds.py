@@ -330,9 +330,10 @@ def build_sums_pyomo(data: SumModel) -> PyomoModel:
         "R": list(rounds),
     }
     return PyomoModel(
-        model, {name: (keys,) for name, keys in sets.items()},
+        model,
+        {name: (keys,) for name, keys in sets.items()},
         {name: (list(keys),) for name, (keys, _) in rules.items() if len(keys)},
-    )  # fmt: skip
+    )
 
 
 def build_sums_cvxpy(data: SumModel) -> CvxpyModel:

@@ -194,9 +194,9 @@ class SumModel:
         columns, ends = self.program.columns, self.program.ends
         s, d, c = (ends[name] for name in ("source", "target", "chunk"))
         kept = np.flatnonzero(self.member[c, s] & self.member[c, d])
-        order = np.lexsort(tuple(
-            key[kept] for key in (columns["wavelength"], columns["path"], c, d, s, columns["round"])
-        ))  # fmt: skip
+        order = np.lexsort(
+            tuple(key[kept] for key in (columns["wavelength"], columns["path"], c, d, s, columns["round"]))
+        )
         kept = kept[order]
         return {
             "r": columns["round"][kept], "s": s[kept], "d": d[kept], "c": c[kept], "w": columns["wavelength"][kept],

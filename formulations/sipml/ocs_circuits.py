@@ -430,4 +430,4 @@ FORMULATION = Formulation(
     meaning="time of the slowest transfer [bytes / circuit bandwidth]",
     index_sets=lambda data, values: pair_sets(data.transfers),
     links=links,
-)  # fmt: skip
+)

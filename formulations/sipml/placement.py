@@ -229,11 +229,12 @@ def build_pyomo(data: Placement) -> PyomoModel:
     named: dict[str, tuple[Any, ...]] = {"assign": (n,), "finish": (n,)}
     if E:
         model.precede = pyo.Constraint(
-            E, G if data.bandwidth else [0],
+            E,
+            G if data.bandwidth else [0],
             rule=lambda b, u, v, g: (
                 b.S[v] >= b.S[u] + p[u] + (wait[u, v] * (b.a[u, g] - b.a[v, g]) if data.bandwidth else 0)
             ),
-        )  # fmt: skip
+        )
         named["precede"] = (E, k)
     if U:
         model.y = pyo.Var(U, domain=pyo.Binary)
@@ -260,11 +261,10 @@ def build_pyomo(data: Placement) -> PyomoModel:
         named |= {"link": (E, k, k), "sends": (k,), "receives": (k,)}
     elif E and not data.free:
         model.reach = pyo.Constraint(
-            E, G,
-            rule=lambda b, u, v, g: (
-                b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1
-            ),
-        )  # fmt: skip
+            E,
+            G,
+            rule=lambda b, u, v, g: b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1,
+        )
         named["reach"] = (E, k)
     return PyomoModel(model, variables, named)
 
@@ -572,8 +572,9 @@ FORMULATION = Formulation(
         Parameter("k", int, default=4, help="GPUs per group (model parallel)"),
         Parameter("degree", int, default=3, help="circuits per GPU, D"),
         Parameter("replicas", int, default=2, help="groups (data parallel); with more than one, Delta = D - 1"),
-        Parameter("rule", str, default="distance", help="the paper's distance on a circle, or the degree alone",
-                  choices=RULES),
+        Parameter(
+            "rule", str, default="distance", help="the paper's distance on a circle, or the degree alone", choices=RULES
+        ),
         Parameter("bandwidth", float, default=0.0, help="bytes/s between two GPUs; 0: communication takes no time"),
         Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit"),
         Parameter("states", float, default=2.0, help="copies of the parameters, including gradients and optimizer"),
@@ -592,4 +593,4 @@ FORMULATION = Formulation(
     size="(n + k) k + |U| binaries",
     meaning="makespan of a step [us]",
     index_sets=index_sets,
-)  # fmt: skip
+)

@@ -265,8 +265,9 @@ def build_cvxpy(data: RingTraffic) -> CvxpyModel:
         sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
         whole = {
             name: cp.Variable(size, name=name, nonneg=True, integer=name != "idle")
-            for name, size in sizes.items() if size
-        }  # fmt: skip
+            for name, size in sizes.items()
+            if size
+        }
         variables |= {name: Named(item, (sizes[name],)) for name, item in whole.items()}
 
         def by_row(rows: int, **row_of: I64) -> Any:

@@ -154,9 +154,10 @@ class Capacities:
             self.unit = OTHER_NAMES[other[0].lower()]
             return other[0]
         numbers = [
-            key for key in present
+            key
+            for key in present
             if key.lower() not in NEUTRAL and all(_numeric(one[key]) for one in edges if one.get(key) is not None)
-        ]  # fmt: skip
+        ]
         if numbers:
             msg = (
                 f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, but no capacity; "

@@ -209,8 +209,9 @@ class _Rows:
         except BadFile:  # the next attempt, line by line, reports it
             return False
         ends, names = pd.factorize(table[:, self.ends].ravel())
-        if not self.draft.add_links(ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers,
-                                    directed=self.directed):  # fmt: skip
+        if not self.draft.add_links(
+            ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers, directed=self.directed
+        ):
             return False
         self.count += len(rows)
         return True

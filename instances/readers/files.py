@@ -137,8 +137,9 @@ def read_topology(
     topology = _READERS[format or _recognised(path, data, what)](data, what, options)
     chosen = "".join(
         f",{name}={str(value).lower() if isinstance(value, bool) else value}"
-        for name in OPTIONS if (value := getattr(options, name)) is not None
-    )  # fmt: skip
+        for name in OPTIONS
+        if (value := getattr(options, name)) is not None
+    )
     object.__setattr__(topology, "spec", f"file:{path}{chosen}")
     object.__setattr__(topology, "parameters", (("path", f"{path}{chosen}"),))
     return topology

@@ -528,8 +528,9 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
     options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
     rows = [
         (line, [cell.strip() for cell in (next(csv.reader([words])) if "," in words else words.split())])
-        for line, raw in enumerate(io.StringIO(text, newline=None), start=1) if (words := raw.partition("#")[0].strip())
-    ]  # fmt: skip
+        for line, raw in enumerate(io.StringIO(text, newline=None), start=1)
+        if (words := raw.partition("#")[0].strip())
+    ]
     labels: list[str] | None = None
     if len(rows) > 1 and len(rows[0][1]) == len(rows) and not parses_as_float(rows[0][1][0]):
         labels = rows.pop(0)[1][1:]

@@ -168,8 +168,9 @@ def steps_problem(data: Any) -> dict[str, Json]:
     ends = [(s, t) for s in range(topology.n) for t in range(topology.n) if s != t]
     return {
         "arcs": pairs_of(topology.tail, topology.head.tolist(), numbers(topology.capacity)),
-        "pairs": [[s, t, data.chunks] for s, t in ends], "steps": data.flow.steps,
-    }  # fmt: skip
+        "pairs": [[s, t, data.chunks] for s, t in ends],
+        "steps": data.flow.steps,
+    }
 
 
 def stepping(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
@@ -248,8 +249,9 @@ def in_worker(
     except Refused:  # there are too many wirings
         return {"solution": solution, "arguments": [alone]}, {}
     return {
-        "solution": solution, "arguments": [{"load": word(load), "order": order, "lengths": result[::-1]}, alone]
-    }, {}  # fmt: skip
+        "solution": solution,
+        "arguments": [{"load": word(load), "order": order, "lengths": result[::-1]}, alone],
+    }, {}
 
 
 def _least_load(

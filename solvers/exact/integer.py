@@ -364,8 +364,9 @@ def nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int,
 LIFTED_COLUMNS = 1000
 
 
-def answer_of(formulation: Formulation, data: Any, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-              ) -> tuple[ExactAnswer, dict[str, Json]]:  # fmt: skip
+def answer_of(
+    formulation: Formulation, data: Any, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
+) -> tuple[ExactAnswer, dict[str, Json]]:
     """The exact answer to a formulation's program, lifted from a smaller one if possible, and metrics of the solve.
 
     Raises
@@ -501,9 +502,7 @@ def _divided(
 def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> Leaf:
     """Leaf with arc lengths and shortest distances as multipliers, scaled so that the demand has price 1."""
     reach = _distances(data, lengths)
-    scale = sum(
-        (demand * reach[k][u] for k in range(data.groups) for u, demand in _demands(data, k)), Fraction(0)
-    )  # fmt: skip
+    scale = sum((demand * reach[k][u] for k in range(data.groups) for u, demand in _demands(data, k)), Fraction(0))
     y: dict[int, Fraction] = {}
     balance = form.rows["balance"].index.reshape(form.rows["balance"].shape)
     for k in range(data.groups):

@@ -89,8 +89,9 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
     return read
 
 
-def exact_problem(formulation: Formulation, data: Any, layer: str | None = None, needed: Arrays | None = None
-                  ) -> ExactForm:  # fmt: skip
+def exact_problem(
+    formulation: Formulation, data: Any, layer: str | None = None, needed: Arrays | None = None
+) -> ExactForm:
     """The program of a formulation on its data in rational numbers, built in ``layer`` or the fastest modelling layer.
 
     ``needed`` is the solution from which the data are taken, if any.
@@ -140,8 +141,9 @@ def needed_arrays(run: Run) -> Arrays | None:
         if np.abs(whole - array).max(initial=0.0) <= verify.FEASIBLE:
             places = np.flatnonzero(whole)
             result[name] = (
-                np.shape(array), dict(zip(places.tolist(), map(Fraction, whole.ravel()[places].tolist()), strict=True))
-            )  # fmt: skip
+                np.shape(array),
+                dict(zip(places.tolist(), map(Fraction, whole.ravel()[places].tolist()), strict=True)),
+            )
     return result
 
 

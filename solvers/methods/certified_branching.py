@@ -229,9 +229,10 @@ class BranchingTree:
         fraction = np.clip(x[candidates] - np.floor(x[candidates] + WHOLE), 0.0, 1.0)
         typical = self._gain.sum(axis=1) / np.maximum(self._seen.sum(axis=1), 1.0)
         rate = np.where(
-            self._seen[:, candidates] > 0, self._gain[:, candidates] / np.maximum(self._seen[:, candidates], 1.0),
+            self._seen[:, candidates] > 0,
+            self._gain[:, candidates] / np.maximum(self._seen[:, candidates], 1.0),
             typical[:, None],
-        )  # fmt: skip
+        )
         score = np.maximum(rate[0] * fraction, LEAST_GAIN) * np.maximum(rate[1] * (1 - fraction), LEAST_GAIN)
         order = np.argsort(-(score + 1e-9 * np.minimum(fraction, 1 - fraction)), kind="stable")
         unsure = [k for k in order.tolist() if self._seen[:, candidates[k]].min() < RELIABLE][:TRIED]

@@ -47,9 +47,10 @@ def test_another_problem_and_a_changed_proof_are_no_certificate_of_this_one(solv
     other = tmp_path / "other.vipr"
     other.write_text(text.replace("OBJ max", "OBJ min"))
     cases = [
-        (["alltoall.master", "ring:4"], solved, "states another problem"), (RING, other, "states another problem"),
+        (["alltoall.master", "ring:4"], solved, "states another problem"),
+        (RING, other, "states another problem"),
         (RING, changed, "the combination does not imply the constraint"),
-    ]  # fmt: skip
+    ]
     for problem, path, reason in cases:
         assert main(["check", *problem, str(path)]) == 3
         err = capfd.readouterr().err

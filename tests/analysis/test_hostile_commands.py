@@ -81,10 +81,11 @@ def test_studies_that_cannot_be_read(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = " + "[" * 100_000, "is not TOML"), ('repetitions = 100_000_000_000\n', "more than"),
+        ("a = " + "[" * 100_000, "is not TOML"),
+        ("repetitions = 100_000_000_000\n", "more than"),
         ('instances = ["ring:{1..1000000}", "ring:{1..1000000}"]\n', "not a valid range"),
     ],
-)  # fmt: skip
+)
 def test_endless_studies_are_refused_at_once(text: str, message: str, tmp_path: Path) -> None:
     head = 'name = "s"\ntitle = "t"\nformulations = ["alltoall.master"]\nmethods = ["highs"]\n'
     given = text if "instances" in text else text + 'instances = ["ring:3"]\n'

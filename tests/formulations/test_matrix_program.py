@@ -130,9 +130,8 @@ def read_by_scip(arguments, arrays, report):
     model.readProblem(arguments["file"])
     infinity = model.infinity()
     columns = {
-        v.name: [v.getLbOriginal(), v.getUbOriginal(), v.getObj(), v.vtype() != "CONTINUOUS"]
-        for v in model.getVars()
-    }  # fmt: skip
+        v.name: [v.getLbOriginal(), v.getUbOriginal(), v.getObj(), v.vtype() != "CONTINUOUS"] for v in model.getVars()
+    }
     rows = {c.name: [model.getLhs(c), model.getRhs(c), dict(model.getValsLinear(c))] for c in model.getConss()}
     return {
         "columns": columns, "rows": rows, "infinity": infinity, "offset": model.getObjoffset(),
@@ -401,6 +400,7 @@ def test_a_solution_written_by_solve_is_checked(tmp_path, mixed, capsys):
 
 
 def test_lines_of_data_need_not_be_indented(tmp_path):
-    assert parse(write(tmp_path, edited(" y obj 2 c1 1", "y obj 2 c1 1"), "a.mps")).hash == parse(
-        write(tmp_path, MIXED, "b.mps")
-    ).hash  # fmt: skip
+    assert (
+        parse(write(tmp_path, edited(" y obj 2 c1 1", "y obj 2 c1 1"), "a.mps")).hash
+        == parse(write(tmp_path, MIXED, "b.mps")).hash
+    )

@@ -459,9 +459,10 @@ def test_the_time_of_every_record_is_solved_again(part):
 
 def test_a_sample_of_the_records_that_are_counted_is_solved_again():
     counted = [
-        key for key, row in topology_design.records().items()
+        key
+        for key, row in topology_design.records().items()
         if key[0] <= 24 and (row.best_possible or (key[2] and row.genkautz is not None and row.time < row.genkautz))
-    ]  # fmt: skip
+    ]
     assert len(counted) >= 50
     for place in np.random.default_rng(0).choice(len(counted), 4, replace=False).tolist():
         row = topology_design.records()[counted[place]]

@@ -129,10 +129,7 @@ def test_the_classes_of_digraphs_make_up_all_labelled_ones(n, d, labelled):
 
 def test_no_two_members_are_isomorphic():
     results = [parse(spec) for spec in expand("all-digraphs:n=5,d=2")]
-    images = [
-        {g.relabelled(np.array(p)).hash for p in permutations(range(5))}
-        for g in results
-    ]  # fmt: skip
+    images = [{g.relabelled(np.array(p)).hash for p in permutations(range(5))} for g in results]
     assert len(results) == 5
     assert all(not (a & b) for i, a in enumerate(images) for b in images[:i])
 

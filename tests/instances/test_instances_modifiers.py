@@ -122,10 +122,11 @@ def test_symmetries_of_a_digraph_carry_over_to_its_line_digraph():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("ring:4+line=0", "at least 1"), ("ring:4+host=2.0+line=1", "relay vertices"),
+        ("ring:4+line=0", "at least 1"),
+        ("ring:4+host=2.0+line=1", "relay vertices"),
         ("torus:3x3+line=30", "too|large|exceed|more than"),
     ],
-)  # fmt: skip
+)
 def test_line_digraphs_that_are_refused(spec, message):
     with pytest.raises(BadInput, match=message):
         parse(spec)

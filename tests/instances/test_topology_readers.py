@@ -440,8 +440,9 @@ def test_mutated_files_are_refused_in_one_line_or_read_completely(tmp_path, data
 NUMBERED = {
     "xml": (SNDLIB_XML, r"(?<=<capacity>)[\d.]+(?=</capacity><cost>0)"),
     "txt": (SNDLIB, r"(?<=[AB] [BC] \) )[\d.]+(?= \S+ \S+ \S+ \()"),
-    "gml": (GML, r"(?<=LinkSpeedRaw )[\d.]+"), "max": (DIMACS, r"(?<=a \d \d )\d"),
-}  # fmt: skip
+    "gml": (GML, r"(?<=LinkSpeedRaw )[\d.]+"),
+    "max": (DIMACS, r"(?<=a \d \d )\d"),
+}
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -186,9 +186,10 @@ def test_formulations_and_parameters_without_one_are_refused(tmp_path, capfd):
         combinatorial.kind_of(model, prepared(model, as_instance("lightpath:2x2"), parameters))
     model = formulation("topoopt.topology")
     for instance, given in (
-        ("servers:n=4,degree=2", {"objective": "bandwidth-tax"}), ("servers:n=4,degree=2", {"parallel": 1}),
+        ("servers:n=4,degree=2", {"objective": "bandwidth-tax"}),
+        ("servers:n=4,degree=2", {"parallel": 1}),
         ("servers:n=4,degree=2,traffic=dlrm", {}),
-    ):  # fmt: skip
+    ):
         parameters = read_parameters(model.parameters, given, model.name)
         with pytest.raises(BadInput, match="with these parameters"):
             combinatorial.kind_of(model, prepared(model, as_instance(instance), parameters))

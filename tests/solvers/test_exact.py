@@ -387,8 +387,9 @@ def test_chords_are_exact(name):
             result.add((column, row[column] / row[t], (form.row_lower[i] or form.row_upper[i]) / row[t]))
     expected = {
         (int(c[p]), v / max(volume) / (h * (h + 1)), v / max(volume) * (2 * h + 1) / (h * (h + 1)))
-        for p, v in enumerate(volume) for h in range(1, max(int(data.high[p]), 2))
-    }  # fmt: skip
+        for p, v in enumerate(volume)
+        for h in range(1, max(int(data.high[p]), 2))
+    }
     assert result == expected
 
 
@@ -542,9 +543,10 @@ def test_the_time_limit_covers_the_exact_step():
     assert 40.0 < Budget(task, None).deadline - time.monotonic() <= 50.0
     usual = runner.solve(msgspec.structs.replace(task, exact=False))
     late = replace(
-        usual, task=task,
+        usual,
+        task=task,
         record=msgspec.structs.replace(usual.record, time=msgspec.structs.replace(usual.record.time, solve_s=100.0)),
-    )  # fmt: skip
+    )
     run = proven_exactly(late)
     assert run.record.message.endswith(f"{TIMED_OUT} (this step was given 0 of the 100 seconds)")
     kept = (usual.record.objective, usual.record.bound, usual.record.proof, usual.record.termination)

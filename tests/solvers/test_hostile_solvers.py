@@ -120,7 +120,7 @@ WRITING = {
     "scip": ["visual/vbcfilename", "visual/bakfilename"],
     "gurobi": ["LogFile", "ResultFile", "SolFiles", "NodefileDir"],
     "mosek": ["MSK_SPAR_DATA_FILE_NAME", "MSK_SPAR_SOL_FILTER_READ_FILE"],
-}  # fmt: skip
+}
 OURS = {
     "highs": ["threads", "time_limit"], "scip": ["limits/time", "parallel/maxnthreads"],
     "gurobi": ["Threads", "TimeLimit"], "cp-sat": ["num_workers", "max_time_in_seconds"],
@@ -131,7 +131,7 @@ FINE = {
     "scip": ["presolving/maxrounds", "limits/nodes", "limits/gap", "display/verblevel", "heuristics/emphasis"],
     "gurobi": ["MIPGap", "Method", "Presolve", "Crossover"],
     "cp-sat": ["log_search_progress", "symmetry_level", "linearization_level"],
-}  # fmt: skip
+}
 
 
 REFUSED = [(solver, name) for group in (WRITING, OURS) for solver, names in group.items() for name in names]

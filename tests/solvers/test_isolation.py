@@ -303,9 +303,7 @@ def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
         f"import runpy, sys; sys.path.insert(0, {str(worker_module.ROOT)!r}); "
         f"runpy.run_path({str(script)!r}, {{}}, '__main__')"
     )
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )  # fmt: skip
+    return subprocess.Popen([sys.executable, "-P", "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
 
 
 def test_script_without_main_guard_from_any_directory(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ EXAMPLES = {
         DER 1 bound L 4 OBJ { lin 1 3 1 } -1""",
         (Fraction(7, 2), 4),
     ),
-}  # fmt: skip
+}
 #: Combinations that leave bounds out, which the stand-alone checker refuses.
 WEAK = """VER 1.1 VAR 2 x y INT 2 0 1 OBJ min 2 0 1 1 2 CON 3 2
     lx G 1 1 0 1  ly G 0 1 1 1  r G 5 2 0 2 1 2

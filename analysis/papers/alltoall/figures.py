@@ -188,8 +188,9 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _load(table: pd.DataFrame) -> Figure:
     instances = list(dict.fromkeys(table["instance"]))
-    with one_panel(6.6, 1.7 + 0.34 * max(len(instances), 1), x="maximum link load ÷ optimal T [–]", y="instance",
-                   columns=2) as (figure, axes, handles):  # fmt: skip
+    with one_panel(
+        6.6, 1.7 + 0.34 * max(len(instances), 1), x="maximum link load ÷ optimal T [–]", y="instance", columns=2
+    ) as (figure, axes, handles):
         axes.axvspan(1.6, 1.8, color=MUTED, alpha=0.18, linewidth=0)
         axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         for number, (scheme, _, _) in enumerate(_SCHEMES):
@@ -367,8 +368,9 @@ def _expanders(table: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             if len(selected):
                 place = [EXPANDER_SIZES.index(n) + 0.22 * (number - 1) for n in selected["n"]]
-                handles += axes.plot(place, selected["ratio"], linestyle="none", marker=marker, color=colour,
-                                     markersize=5, label=name)  # fmt: skip
+                handles += axes.plot(
+                    place, selected["ratio"], linestyle="none", marker=marker, color=colour, markersize=5, label=name
+                )
         low, high = min(1.0, float(table["ratio"].min())), max(1.0, float(table["ratio"].max()))
         axes.set_ylim(low - 0.03, high + 0.05)
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))

@@ -50,7 +50,7 @@ DISABLED = [
     "torus:3x3x3+fail=3,seed=1",
     *(f"genkautz:n=16,d=4+fail={k},seed=0" for k in (1, 2, 3)),
     *(f"random-regular:n=16,d=4,seed=1+fail={k},seed=0" for k in (1, 2)),
-]  # fmt: skip
+]
 
 
 def even_load(data: PathFlow) -> float:
@@ -144,12 +144,13 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
         for name, by_count in loads.items()
     )  # fmt: skip
     return Measurement(
-        {"T": round(fluid, 4), **{choice.tried: choice.measured for choice in choices}}, decide(choices),
+        {"T": round(fluid, 4), **{choice.tried: choice.measured for choice in choices}},
+        decide(choices),
         (scope["network"],),
         "The smallest maximum load, proven optimal. Neighbours have one short path and opposite pairs four, so the "
         "same number of distinct paths forces detours; if paths may coincide, two per pair suffice where one does not.",
         choices=choices,
-    )  # fmt: skip
+    )
 
 
 def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool) -> float:
@@ -164,11 +165,12 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
     cost = np.zeros(last + 1)
     cost[last] = 1.0
     result = milp(
-        cost, integrality=np.append(np.ones(last), 0),
+        cost,
+        integrality=np.append(np.ones(last), 0),
         bounds=Bounds(np.zeros(last + 1), np.append(np.full(last, k if repeated else 1), np.inf)),
         constraints=[LinearConstraint(sp.csr_array(load), -np.inf, 0), LinearConstraint(sp.csr_array(serve), k, k)],
         options={"time_limit": 60.0},
-    )  # fmt: skip
+    )
     if result.status != 0:
         msg = f"{k} paths of equal weight on {topology.spec}: {result.message}"
         raise ArithmeticError(msg)
@@ -184,10 +186,11 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
     stepped = laboratory.proven("alltoall.timestep-mcf", spec, steps=steps, aggregate="source")["objective"]
     return Measurement(
         {"link-based": round(link, 6), "path-based": round(path, 6), f"time-stepped, {steps} steps": round(stepped, 6)},
-        verdict_if(max(path, stepped) <= link * (1 + SAME)), (spec,),
+        verdict_if(max(path, stepped) <= link * (1 + SAME)),
+        (spec,),
         "T in shards over link bandwidth. The testbed adds the latency and software of each runtime, which no model "
         "here contains.",
-    )  # fmt: skip
+    )
 
 
 def _forwarding(laboratory: Laboratory) -> Measurement:

@@ -84,10 +84,11 @@ def _near_bound(laboratory: Laboratory) -> Measurement:
     last = {n: ratio for n, ratio in measured.items() if n >= large}
     wrong = [n for n, ratio in last.items() if ratio > near]
     choices = (
-        reading("sizes", f"from N={large} on", not wrong, f"{len(wrong)} of {len(last)} are further away",
-                natural=for_large),
+        reading(
+            "sizes", f"from N={large} on", not wrong, f"{len(wrong)} of {len(last)} are further away", natural=for_large
+        ),
         reading("sizes", "all", max(measured.values()) <= near, round(max(measured.values()), 3)),
-    )  # fmt: skip
+    )
     below = [n for n, ratio in measured.items() if ratio < 1 - SAME]
     if below:
         msg = f"GenKautz graphs of {below} nodes are faster than the bound"
@@ -163,12 +164,13 @@ def _over_expanders_8(laboratory: Laboratory) -> Measurement:
             measured[name] = [round(ratio - error, 3), round(ratio + error, 3)]
             choices.append(reading("family and size", name, ratio - error > 1, measured[name]))
     return Measurement(
-        measured, decide(choices), tuple(f"{family}:n={scope['N'][-1]},d={scope['d']},seed=1..8"
-                                                for family in scope["families"]),
+        measured,
+        decide(choices),
+        tuple(f"{family}:n={scope['N'][-1]},d={scope['d']},seed=1..8" for family in scope["families"]),
         f"Throughput over the mean of {len(seeds)} random graphs, with its 95 % interval. The factor of the paper is "
         "lost, so only the order is tested; the sizes are lost, too. At 128 nodes GenKautz is far from the bound.",
         choices=tuple(choices),
-    )  # fmt: skip
+    )
 
 
 def _alike(laboratory: Laboratory) -> Measurement:

@@ -151,8 +151,9 @@ def _smaller(laboratory: Laboratory) -> Measurement:
     shapes = [(r, c) for r in range(1, 4) for c in range(max(r, 2), most + 1) if least <= r * c <= most]
     needs, takes = {}, {}
     for shape in shapes:
-        record = laboratory.solve("lumorph.rounds", spec.format(*shape), method="certified-rounds",
-                                  collective="all-to-all")  # fmt: skip
+        record = laboratory.solve(
+            "lumorph.rounds", spec.format(*shape), method="certified-rounds", collective="all-to-all"
+        )
         needs[shape], takes[shape] = record["bound"], record["objective"]
     nested, anyhow = Sweep(), Sweep()
     for small, large in permutations(shapes, 2):

@@ -303,8 +303,9 @@ def _route_times(laboratory: Laboratory) -> Measurement:
     spec = f"lightpath:{GRIDS[most]},waveguides=16"
     for words, method, seconds in (("the integer program by HiGHS", "highs", 30.0),
                                    ("heuristic routes and a cut as proof", "negotiated-rerouting", 120.0)):  # fmt: skip
-        record = laboratory.solve("lumorph.min-overlap", spec, method=method, time_limit_s=seconds,
-                                  circuits="recursive-quadrupling:2")  # fmt: skip
+        record = laboratory.solve(
+            "lumorph.min-overlap", spec, method=method, time_limit_s=seconds, circuits="recursive-quadrupling:2"
+        )
         took = sum(record["time"][part] or 0.0 for part in ("build_s", "compile_s", "solve_s", "verify_s"))
         proven = record["proof"] in PROVEN
         choices.append(reading("solved here", words, proven and took < limit,

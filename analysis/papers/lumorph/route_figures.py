@@ -237,8 +237,9 @@ def _waveguides_finding(table: pd.DataFrame) -> str:
     short = sorted((str(shape) for shape in least.index[least > _ENOUGH]), key=_aspect)
     verdict = (
         f"{_ENOUGH} waveguides do not suffice on {', '.join(short)}: the claim holds for the square mesh only"
-        if len(short) else f"{_ENOUGH} waveguides suffice on every shape tried"
-    )  # fmt: skip
+        if len(short)
+        else f"{_ENOUGH} waveguides suffice on every shape tried"
+    )
     return (
         f"Waveguides needed to avoid a second round at {_GPUS} GPUs: {'; '.join(parts)}. {verdict} (one wavelength "
         "per circuit)."
@@ -378,8 +379,9 @@ def _gain_finding(rows: pd.DataFrame) -> str:
 
 
 def _one(number: str, numbers: tuple[str, ...], title: str, says: str, finding: Any = _finding) -> PaperFigure:
-    return PaperFigure(f"lumorph-{number}-drawn", "lumorph", f"figure {number}", title, says, None, _rows(*numbers),
-                       _draw, finding)  # fmt: skip
+    return PaperFigure(
+        f"lumorph-{number}-drawn", "lumorph", f"figure {number}", title, says, None, _rows(*numbers), _draw, finding
+    )
 
 
 FIGURES: tuple[PaperFigure, ...] = (

@@ -64,8 +64,9 @@ def _eighty(laboratory: Laboratory) -> Measurement:
         faster = {rival: round(100 * (curves[rival][size] / curves[name][size] - 1), 1) for rival in rivals}
         for words, values in (("time saved", saved), ("gain in speed", faster)):
             holds = all(number.holds(value) for value in values.values())
-            choices.append(reading(f"{name}, {size:g} MB in figure 7", words, holds, values,
-                                   otherwise=Verdict.SELF_CONTRADICTED))  # fmt: skip
+            choices.append(
+                reading(f"{name}, {size:g} MB in figure 7", words, holds, values, otherwise=Verdict.SELF_CONTRADICTED)
+            )
         at_any = [x for x in curves[name] if all(number.holds(_less(curves[name][x], curves[r][x])) for r in rivals)]
         choices.append(reading(f"{name}, buffer", "any size of figure 7", bool(at_any), at_any,
                                otherwise=Verdict.SELF_CONTRADICTED))  # fmt: skip
@@ -99,13 +100,14 @@ def _seventy_four(laboratory: Laboratory) -> Measurement:
                 choices.append(reading("at some size of figure 7", what, bool(some), some))
     met = [choice.tried for choice in choices if choice.verdict is Verdict.REPRODUCED]
     return Measurement(
-        f"{len(met)} of {len(choices)} readings agree: {'; '.join(met)}", decide(choices),
+        f"{len(met)} of {len(choices)} readings agree: {'; '.join(met)}",
+        decide(choices),
         instances=(f"figure 7, {n} GPUs",),
         reason="The paper gives neither the baseline, nor the buffer, nor the meaning of faster. The largest gain in "
-               "speed of LUMORPH-2 over the tree in figure 7 is 74 % (64 MB); the largest time saved over the ring is "
-               "90 %. Section 5 gives nearly 80 % for what may be the same comparison, see lumorph.eighty-percent.",
+        "speed of LUMORPH-2 over the tree in figure 7 is 74 % (64 MB); the largest time saved over the ring is "
+        "90 %. Section 5 gives nearly 80 % for what may be the same comparison, see lumorph.eighty-percent.",
         choices=tuple(choices),
-    )  # fmt: skip
+    )
 
 
 def _against_80(laboratory: Laboratory) -> Measurement:
@@ -136,8 +138,9 @@ def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
 def _four_times(laboratory: Laboratory) -> Measurement:
     number, delay = PrintedNumber(laboratory.scope["times"]), laboratory.scope["delay [us]"]
     ratios = {name: round(values[1e3 * delay], 2) for name, values in _delays(laboratory).items()}
-    choices = [reading("variant, buffer of figure 8a", name, number.holds(value), value)
-               for name, value in ratios.items()]  # fmt: skip
+    choices = [
+        reading("variant, buffer of figure 8a", name, number.holds(value), value) for name, value in ratios.items()
+    ]
     for name, factor in (("Lumorph-2", 1.0), ("Lumorph-4", 4 / 3)):
         sizes = np.linspace(0.01, 100, 10_000)
         good = [x for x in sizes if number.holds(closed_form(RING, 256, x) / closed_form(name, 256, x, delay, factor))]

@@ -128,8 +128,9 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
                 ends = (low, *(s for s in sizes if low < s <= high))
                 near = [sum(s <= end for s in sizes) / len(sizes) for end in ends]
                 worst = max(worst, min(abs(y - share) for share in near))
-        choices.append(reading("all-reduces of one GPU", words, worst < 1e-3, f"largest deviation {worst:.2g}",
-                               natural=least > 1))  # fmt: skip
+        choices.append(
+            reading("all-reduces of one GPU", words, worst < 1e-3, f"largest deviation {worst:.2g}", natural=least > 1)
+        )
     counts = {model: len(_sizes(model)) for model in laboratory.scope["models"]}
     return Measurement(
         counts, decide(choices), instances=("figure 10",),
@@ -176,10 +177,11 @@ def _many_small(laboratory: Laboratory) -> Measurement:
     choices = (
         reading("small", "mean below every other model's", all(means[model] < means[name] for name in others), means),
         reading("small", "mean below NCF's", means[model] < means["ncf"], means),
-        reading("many", "more calls than every other model", all(counts[model] > counts[name] for name in others),
-                counts),
+        reading(
+            "many", "more calls than every other model", all(counts[model] > counts[name] for name in others), counts
+        ),
         reading("many", "more calls than NCF", counts[model] > counts["ncf"], counts),
-    )  # fmt: skip
+    )
     return Measurement(
         {"calls": counts, "mean size": {name: f"{value / 1e6:.3g} MB" for name, value in means.items()}},
         decide(choices), instances=("published logs, 256 GPUs",),
@@ -210,10 +212,11 @@ def _lane_rates(laboratory: Laboratory) -> Measurement:
     shown = laboratory.scope["section 7 [Gb/s]"]
     bits = [2 * width for width in laboratory.scope["spectral widths of PAM-4 [GHz]"]]
     choices = (
-        reading("range", "contains the rates shown", bits == shown and all(low <= rate <= high for rate in shown),
-                shown),
+        reading(
+            "range", "contains the rates shown", bits == shown and all(low <= rate <= high for rate in shown), shown
+        ),
         reading("range", "ends at the highest rate shown", [low, high] == shown, f"{high} and {shown[-1]}"),
-    )  # fmt: skip
+    )
     return Measurement(
         bits, decide(choices), choices=choices,
         reason="PAM-4 carries two bits per symbol: 56 and 112 GHz give 112 and 224 Gb/s. Section 1 says up to 224; "
@@ -250,10 +253,11 @@ def _losses(laboratory: Laboratory) -> Measurement:
         fibres = sum(hop // size for hop, size in zip(hops, tiles, strict=True))
         length = edge * sum(hop / size for hop, size in zip(hops, tiles, strict=True))
         measured[name] = {
-            "tiles down and across": hops, "fibres between wafers, at least": fibres,
+            "tiles down and across": hops,
+            "fibres between wafers, at least": fibres,
             "crossings [dB], at most": round((sum(hops) - fibres) * crossing, 2),
             "waveguides [dB], at most": round(length * per_cm, 2),
-        }  # fmt: skip
+        }
     return Measurement(
         measured, Verdict.NOT_TESTABLE, instances=(f"lightpath:{grid}",),
         reason="A test needs the optical power budget (laser power, sensitivity of the detectors, losses of switches "

@@ -93,8 +93,9 @@ def _lemma_1(laboratory: Laboratory, *, ring: bool) -> Measurement:
         "Only the lemma's numbers for 4 and 16 nodes remain in the text; there all three formulas agree and are exact. "
         "The minimum for every N is ceil(floor(N^2/4)/2). For odd N, ceil(N^2/8) is too large by one: mirrored "
         "assignments share the odd wavelength."
-        if ring else "An assignment attains it for every N, and the middle arc carries this many paths."
-    )  # fmt: skip
+        if ring
+        else "An assignment attains it for every N, and the middle arc carries this many paths."
+    )
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices),
         instances=(f"wdm-{kind}:n={sizes[0]}..{sizes[-1]}",), reason=reason, count=len(sizes),
@@ -136,7 +137,7 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
     choices = tuple(
         reading("steps", name, not failures, f"{cases[name] - len(failures)} of {cases[name]} trees take S(k) steps")
         for name, failures in wrong.items()
-    )  # fmt: skip
+    )
     n, m, k, w, steps, formula = min(wrong["whole steps, fewest wavelengths"])
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices),
@@ -230,8 +231,9 @@ def _optimal(laboratory: Laboratory) -> Measurement:
     trees = {count: {n: best_tree(Fabric(n, w, count=count)) for n in sizes} for count in ("lemma", "exact")}
     below: dict[tuple[str, str], list[int]] = {
         (count, rule): [n for n in sizes if trees[count][n].steps < STEPS[rule](theory.optree_steps(n, w)) - 1e-9]
-        for count in trees for rule in STEPS
-    }  # fmt: skip
+        for count in trees
+        for rule in STEPS
+    }
     names = {"lemma": "Lemma 1 as restored", "exact": "the fewest possible"}
     choices = tuple(
         reading("integer radices, one per stage", f"wavelengths by {names[count]}; the theorem's steps {rule}",

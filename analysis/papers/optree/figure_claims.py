@@ -44,11 +44,12 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
         )
         details = ", ".join(f"{value:.2f}" for value in saved)
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
         instances=specs([(n, w) for n in sizes]),
         reason=f"Steps are whole numbers, as in Table I; by size {details}. All times share the factor d/B + a.",
         choices=tuple(choices),
-    )  # fmt: skip
+    )
 
 
 def _shapes(laboratory: Laboratory) -> Measurement:
@@ -58,11 +59,12 @@ def _shapes(laboratory: Laboratory) -> Measurement:
     near = {n: abs(steps[n][b] / steps[n][a] - 1) for n, a, b in ((512, 5, 6), (1024, 6, 7))}
     holds = {
         "512 flat, then up": near[512] < flat and steps[512][9] > steps[512][6],
-        "1024 down, flat, up": steps[1024][6] < steps[1024][5] and near[1024] < flat
+        "1024 down, flat, up": steps[1024][6] < steps[1024][5]
+        and near[1024] < flat
         and steps[1024][9] > steps[1024][7],
         "2048 lowest at 7": min(steps[2048], key=lambda k: steps[2048][k]) == 7,
         "4096 lowest at 8": min(steps[4096], key=lambda k: steps[4096][k]) == 8,
-    }  # fmt: skip
+    }
     rise = steps[512][9] / steps[512][6] - 1
     return Measurement(
         holds, verdict_if(all(holds.values())), instances=specs([(n, 64) for n in steps]),
@@ -130,9 +132,7 @@ def _abstract(laboratory: Laboratory) -> Measurement:
     totals = {
         name: [sum(rivals[name].steps(n, w) for n, w in cases) for cases in (_FIGURE_5, _FIGURE_6)] for name in rivals
     }
-    pooled = {
-        name: 100 * (1 - np.dot(left[name], totals[name]) / sum(totals[name])) for name in rivals
-    }  # fmt: skip
+    pooled = {name: 100 * (1 - np.dot(left[name], totals[name]) / sum(totals[name])) for name in rivals}
     choices = (
         reading("weight of the two figures", "equal", equal, {name: round(value, 3) for name, value in means.items()},
                 otherwise=Verdict.SELF_CONTRADICTED),

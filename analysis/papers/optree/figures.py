@@ -69,11 +69,13 @@ def _depth(rows: pd.DataFrame) -> Figure:
 def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
     """Draw steps by depth for one number of nodes."""
     least, depths = theory.optree_steps(nodes, 64), np.linspace(1, 10, 200)
-    handles: list[Any] = axes.plot(depths, [theory.theorem_1(nodes, 64, k) / least for k in depths], color=MUTED,
-                                   linewidth=1.3, label="Theorem 1")  # fmt: skip
+    handles: list[Any] = axes.plot(
+        depths, [theory.theorem_1(nodes, 64, k) / least for k in depths], color=MUTED, linewidth=1.3, label="Theorem 1"
+    )
     whole = [math.ceil(theory.theorem_1(nodes, 64, k) - 1e-9) / math.ceil(least - 1e-9) for k in range(1, 11)]
-    handles += axes.plot(range(1, 11), whole, color=MUTED, linestyle="none", marker="_", markersize=9,
-                         label="Theorem 1, rounded up")  # fmt: skip
+    handles += axes.plot(
+        range(1, 11), whole, color=MUTED, linestyle="none", marker="_", markersize=9, label="Theorem 1, rounded up"
+    )
     handles += axes.plot(BEST_DEPTHS[nodes], theory.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least, marker="*",
                          markersize=13, color=INK, linestyle="none", label="best depth in the paper")  # fmt: skip
     for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
@@ -261,14 +263,16 @@ def _lemma(rows: pd.DataFrame) -> Figure:
 def _lemma_finding(rows: pd.DataFrame) -> str:
     from opticoll.formulations.rounds import lemma_1
 
-    excess = [lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"],
-                                                                   strict=True)]  # fmt: skip
+    excess = [
+        lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"], strict=True)
+    ]
     wrong = sorted({int(n) for n, over, r in zip(rows["n"], excess, rows["ring"], strict=True) if over and r})
     return (
         f"{len(rows)} proven optima: Lemma 1 is exact on every line and every ring of even size, and too large by one "
         f"on the rings of {', '.join(map(str, wrong))} nodes."
-        if wrong and max(excess) == 1 and all(n % 2 for n in wrong) else f"{len(rows)} proven optima, excess {excess}."
-    )  # fmt: skip
+        if wrong and max(excess) == 1 and all(n % 2 for n in wrong)
+        else f"{len(rows)} proven optima, excess {excess}."
+    )
 
 
 _FIVE = ((1024, 64), (2048, 64))

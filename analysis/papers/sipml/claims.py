@@ -137,10 +137,11 @@ def _switches(laboratory: Laboratory) -> Measurement:
         verdict_if(not sweep.wrong),
         instances=(f"2 to {most} GPUs, random traffic",),
         reason="One port per GPU and switch allows at most Q circuits. Conversely, every assignment of at most D "
-               "circuits per GPU splits into D matchings (Koenig's edge colouring), one per switch. "
-               f"In {full} cases a GPU uses all D circuits, so fewer switches cannot carry them. Ratio: most "
-               "circuits of a GPU over D.", **sweep.row,
-    )  # fmt: skip
+        "circuits per GPU splits into D matchings (Koenig's edge colouring), one per switch. "
+        f"In {full} cases a GPU uses all D circuits, so fewer switches cannot carry them. Ratio: most "
+        "circuits of a GPU over D.",
+        **sweep.row,
+    )
 
 
 def _ilp(laboratory: Laboratory) -> Measurement:
@@ -151,8 +152,9 @@ def _ilp(laboratory: Laboratory) -> Measurement:
 
     specs = tuple(
         f"servers:n={n},degree={degree},traffic=random,seed={seed}"
-        for n, degree in laboratory.scope["(GPUs, degree)"] for seed in laboratory.seeds(laboratory.scope["seeds"], 1)
-    )  # fmt: skip
+        for n, degree in laboratory.scope["(GPUs, degree)"]
+        for seed in laboratory.seeds(laboratory.scope["seeds"], 1)
+    )
     differ, ratios = [], []
     for spec in specs:
         least, _ = bisect(ocs_circuits.prepare(parse(spec)))
@@ -181,8 +183,9 @@ def _example(laboratory: Laboratory) -> Measurement:
         f"{rule}, Delta = {limit}": laboratory.proven(
             "sipml.placement", spec, method="placement-enumeration", k=k, degree=limit + 1, rule=rule
         )["objective"]
-        for rule in ("distance", "degree") for limit in (delta, k - 1)
-    }  # fmt: skip
+        for rule in ("distance", "degree")
+        for limit in (delta, k - 1)
+    }
     side_by_side = 1.0 + -(-parts // k)
     choices = tuple(
         reading("limit on communication", rule,

@@ -52,8 +52,9 @@ def _ocs(rows: pd.DataFrame) -> Figure:
             axes.plot(
                 group["degree"], group["ratio"], linestyle="none", marker=marker, color=colour, markersize=4, alpha=0.5
             )
-            handles += axes.plot(mean.index, mean, color=colour, marker=marker, markersize=6, linewidth=1,
-                                 label=f"{traffic} (mean)")  # fmt: skip
+            handles += axes.plot(
+                mean.index, mean, color=colour, marker=marker, markersize=6, linewidth=1, label=f"{traffic} (mean)"
+            )
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "x")
     return figure

@@ -424,7 +424,7 @@ def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> I
     first, second, third, last = (
         [frozenset(chosen) for chosen in itertools.combinations(range(k), count)]
         for count in (parts[0], parts[1], k - 1, parts[3])
-    )  # fmt: skip
+    )
     for stages in itertools.product(first, second[:1], third, last):
         pairs = np.zeros((k, k), dtype=bool)
         for before, after in itertools.pairwise(stages):
@@ -468,8 +468,9 @@ def _search(laboratory: Laboratory) -> Measurement:
         times = {one.k: one.time for one in tried}
         best = min(times, key=lambda k: times[k]) if times else None
         measured[model] = {
-            "best k": best, "iteration by k [us]": {f"k = {k}": round(time, 1) for k, time in times.items()},
-        }  # fmt: skip
+            "best k": best,
+            "iteration by k [us]": {f"k = {k}": round(time, 1) for k, time in times.items()},
+        }
         gain = ""
         if best is not None and {1, gpus} <= set(times):
             gain = f"; {times[1] / times[best]:.3g} and {times[gpus] / times[best]:.3g} times as fast as k = 1 and N"

@@ -246,11 +246,12 @@ def _dlrm_size(laboratory: Laboratory) -> Measurement:
         for name, value in size.items()
     ]  # fmt: skip
     return decided(
-        choices, ("section 2.1's DLRM",),
+        choices,
+        ("section 2.1's DLRM",),
         f"The tables have {numbers / 1e9:.2f} billion entries. Section 2.1 does not say how many bytes an entry has; "
         "with one byte they fit the 20 GB of tables in appendix D and leave less than 2 GB for the rest of the model. "
         "Appendix D counts 8 bytes; its example does not repeat the dimensions.",
-    )  # fmt: skip
+    )
 
 
 def ring_bytes(size: float, servers: int) -> dict[str, float]:
@@ -267,11 +268,12 @@ def _reduce(laboratory: Laboratory) -> Measurement:
         for name, value in ring_bytes(sizes, servers).items()
     ]
     return decided(
-        choices, (f"{servers} servers, {sizes} GB",),
+        choices,
+        (f"{servers} servers, {sizes} GB",),
         "Section 2.1 does not state how it counts. Its two numbers, 44 GB for 22 GB and 4 GB for the 2 GB left besides "
         "20 GB of tables, are twice the data. Appendix D counts what a server sends, 37.5 GB for 20 GB; the same rule "
         "gives 41.25 GB for 22 GB.",
-    )  # fmt: skip
+    )
 
 
 def _hybrid(laboratory: Laboratory) -> Measurement:
@@ -284,10 +286,11 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
         for name in before
     ]  # fmt: skip
     return decided(
-        choices, (f"{servers} servers, {model} GB, of which {tables} GB are tables",),
+        choices,
+        (f"{servers} servers, {model} GB, of which {tables} GB are tables",),
         "The size of the part that stays replicated is not stated; it is what appendix D's tables leave. "
         "Transfers of rows are 32 MB, so the largest transfer is an all-reduce.",
-    )  # fmt: skip
+    )
 
 
 def _reduce_size(laboratory: Laboratory) -> Measurement:
@@ -322,8 +325,9 @@ def dlrm_weights(servers_section: str) -> dict[str, float]:
     """
     job = training_job("dlrm", servers_section)
     layers, width, features, feature_width = {
-        "5.4": (8, 2048, 16, 4096), "6": (4, 1024, 8, 2048),
-    }[servers_section]  # fmt: skip
+        "5.4": (8, 2048, 16, 4096),
+        "6": (4, 1024, 8, 2048),
+    }[servers_section]
     columns, count = job.tables[0].columns, job.tables[0].count
     stacks = layers * (width + 1) * width + features * (feature_width + 1) * feature_width
     bare = float(stacks + ((count + 1) * columns + 1) * width + width + 1)
@@ -354,10 +358,10 @@ def _share(section: str, note: str) -> Callable[[Laboratory], Measurement]:
                                 " ".join(f"{value:.4g}" for value in share.values()))
                     )  # fmt: skip
         return decided(
-            choices, (f"servers:n={servers},degree=4,traffic=dlrm,section={section}",),
-            "Point-to-point bytes in both directions over the bytes of all-reduce, summed over all servers. "
-            + note,
-        )  # fmt: skip
+            choices,
+            (f"servers:n={servers},degree=4,traffic=dlrm,section={section}",),
+            "Point-to-point bytes in both directions over the bytes of all-reduce, summed over all servers. " + note,
+        )
 
     return measure
 

@@ -87,18 +87,19 @@ def _explodes(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {f"{model}, log10 of designs": value for model, value in designs.items()},
         verdict_if(2 * len(beyond) > len(designs)),
-        instances=(*joint, *WIRED), count=len(over_bound),
+        instances=(*joint, *WIRED),
+        count=len(over_bound),
         reason=f"Wirings of n servers with {DEGREE} circuits each "
-               f"({', '.join(f'{count:,}' for count in circuits.values())} at n = 3 .. 6) times the ways to lay out "
-               "the parts of the model, counted exactly without routes. A day at 10,000 designs per second covers "
-               f"10^{ENUMERABLE:.1f}. {len(beyond)} of {len(designs)} models have more; for the others the count, a "
-               "lower bound, is inconclusive. A large space need not be hard to search, though: bounds valid for every "
-               f"topology prove the joint optimum for {closed} of {len(over_bound)} models of six servers (for the "
-               f"others the best design is up to {max(over_bound.values()):.3g} times the bound), and the best "
-               f"circuits for given traffic are proven on {len(proven)} of {len(records)} ({counts}). Ratio: best "
-               "joint design over the bound.",
+        f"({', '.join(f'{count:,}' for count in circuits.values())} at n = 3 .. 6) times the ways to lay out "
+        "the parts of the model, counted exactly without routes. A day at 10,000 designs per second covers "
+        f"10^{ENUMERABLE:.1f}. {len(beyond)} of {len(designs)} models have more; for the others the count, a "
+        "lower bound, is inconclusive. A large space need not be hard to search, though: bounds valid for every "
+        f"topology prove the joint optimum for {closed} of {len(over_bound)} models of six servers (for the "
+        f"others the best design is up to {max(over_bound.values()):.3g} times the bound), and the best "
+        f"circuits for given traffic are proven on {len(proven)} of {len(records)} ({counts}). Ratio: best "
+        "joint design over the bound.",
         tightness=spread(list(over_bound.values())),
-    )  # fmt: skip
+    )
 
 
 def _alternating(laboratory: Laboratory) -> Measurement:

@@ -92,12 +92,13 @@ def _cost_finding(rows: pd.DataFrame) -> str:
     slower = [
         f"{cost.equal_cost_bandwidth(degree, bandwidth, cost.NIC_RULES[0], 2):.0f} Gb/s (d = {degree}, B = {bandwidth})"
         for degree, bandwidth in ((4, 100), (8, 200))
-    ]  # fmt: skip
+    ]
     return (
-        "Cost relative to TopoOpt with patch panels, from the components of appendix G: " + ", ".join(parts)
+        "Cost relative to TopoOpt with patch panels, from the components of appendix G: "
+        + ", ".join(parts)
         + f". The fat-tree costs the same by the choice of B', which is {' and '.join(slower)} with one NIC per "
         "interface. SiP-ML has no prices in Table 2."
-    )  # fmt: skip
+    )
 
 
 # figure 12 ------------------------------------------------------------------------------------------------------
@@ -213,8 +214,9 @@ def _paths(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.0, x="path length [hops]", y="share of server pairs") as (figure, axes, handles):
         for number, ((degree, group), printed) in enumerate(zip(rows.groupby("degree"), (5.7, 3.0), strict=True)):
             colour, _ = series(number)
-            handles += axes.step(group["hops"], group["cdf"], where="post", color=colour, linewidth=1.6,
-                                 label=f"d = {degree}")  # fmt: skip
+            handles += axes.step(
+                group["hops"], group["cdf"], where="post", color=colour, linewidth=1.6, label=f"d = {degree}"
+            )
             axes.axvline(printed, color=colour, linewidth=1, linestyle=(0, (2, 3)))
             axes.annotate(f"paper's mean,\nd = {degree}", (printed, 0.03), (4, 0), textcoords="offset points",
                           fontsize=8, color=MUTED)  # fmt: skip

@@ -187,10 +187,11 @@ def _path_length(laboratory: Laboratory) -> Measurement:
                         {f"d={degree}": round(mean, 3) for degree, mean in means.items()})
             )  # fmt: skip
     return decided(
-        choices, tuple(job(degree, batch) for degree in numbers for batch in (128, 2048)),
+        choices,
+        tuple(job(degree, batch) for degree in numbers for batch in (128, 2048)),
         "Four rings in one direction have shorter paths than printed. Two rings passed both ways have the printed "
         "lengths on average over the two shortest paths of a pair. The batch size of the figure is not stated.",
-    )  # fmt: skip
+    )
 
 
 def _tax(laboratory: Laboratory) -> Measurement:
@@ -199,8 +200,9 @@ def _tax(laboratory: Laboratory) -> Measurement:
     choices = []
     hops = {
         (name, k): {degree: mean_of_paths(n, circulants(n, degree)[name], k) for degree, _ in numbers}
-        for name in circulants(n, 4) for k in (1, 2)
-    }  # fmt: skip
+        for name in circulants(n, 4)
+        for k in (1, 2)
+    }
     weights = dlrm_weights("5.4")
     for structure in tuple(weights)[:2]:
         for convention, factor in (("gradients", 1.0), ("what rings send", 2 * (n - 1) / n)):
@@ -221,11 +223,12 @@ def _tax(laboratory: Laboratory) -> Measurement:
         for way in ("coin-change", "shortest")
     }
     return decided(
-        choices, tuple(job(degree, batch) for degree, batch in numbers),
+        choices,
+        tuple(job(degree, batch) for degree, batch in numbers),
         "Rings over all interfaces at every batch size, all-reduce without forwarding. TopologyFinder gives one of "
         f"four interfaces to a matching at batch 2048; with its circuits the taxes are {finder['coin-change']} by "
         f"CoinChangeMod and {finder['shortest']} by shortest paths, over the bytes that rings send.",
-    )  # fmt: skip
+    )
 
 
 def circulant_loads(n: int, steps: Sequence[int], order: Sequence[int] | None) -> dict[int, float]:
@@ -291,10 +294,11 @@ def _imbalance(laboratory: Laboratory) -> Measurement:
         choices.append(reading("circuits; routing", f"circuits in one direction; {k} shortest paths, ties by number",
                                number.holds(value), round(value, 1)))  # fmt: skip
     return decided(
-        choices, (job(degree, batch),),
+        choices,
+        (job(degree, batch),),
         "All routes tried are shortest or nearly so. Which of several shortest paths carries the traffic decides, and "
         "the paper states no rule for ties.",
-    )  # fmt: skip
+    )
 
 
 def _optimal_alpha(laboratory: Laboratory) -> Measurement:
@@ -340,7 +344,7 @@ def _parallel_links(laboratory: Laboratory) -> Measurement:
         (pool.spec,),
         f"Mean hops {hops[0]:.2f} with TopologyFinder and {hops[1]:.2f} by demand alone, where {parallel} of 512 "
         "circuits are parallel.",
-    )  # fmt: skip
+    )
 
 
 # cost -----------------------------------------------------------------------------------------------------------
@@ -390,12 +394,13 @@ def _equal_cost(laboratory: Laboratory) -> Measurement:
                                f"{link} Gb/s; {nics}; {fibres}", min(slower) > 1,
                                " and ".join(f"{ratio:.2f}" for ratio in slower)))  # fmt: skip
     return decided(
-        choices, ("figures 10 and 11",),
+        choices,
+        ("figures 10 and 11",),
         f"Measured: B/B' at d = {' and '.join(map(str, degrees))}. The ports of a patch panel cost the same at any "
         "bandwidth, those of a switch do not; with slow links a fat-tree of equal cost has as much bandwidth or more: "
         + ", ".join(f"{min(group):.2f} to {max(group):.2f} at {link} Gb/s" for link, group in ratios.items())
         + ". The paper does not state B'.",
-    )  # fmt: skip
+    )
 
 
 def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
@@ -410,11 +415,12 @@ def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
             choices.append(reading("NICs; fibres of an interface with two patch panels", f"{nics}; {fibres}",
                                    number.holds(mean), round(mean, 3)))  # fmt: skip
         return decided(
-            choices, ("figure 10",),
+            choices,
+            ("figure 10",),
             "Mean of both panels of the figure, from Table 2 and appendix G, with fibres of mean length. The ratio "
             "depends on the price per interface of a NIC with two ports, and on whether the look-ahead port has its "
             "own fibre.",
-        )  # fmt: skip
+        )
 
     return measure
 
@@ -436,11 +442,12 @@ def _fat_tree(laboratory: Laboratory) -> Measurement:
     agree = switches * ports == total
     return Measurement(
         {"switches": needed, "ports of a switch": in_all // needed, "ports in total": in_all},
-        verdict_if(agree and (needed, in_all) == (switches, total), Verdict.SELF_CONTRADICTED), (f"k = {radix}",),
+        verdict_if(agree and (needed, in_all) == (switches, total), Verdict.SELF_CONTRADICTED),
+        (f"k = {radix}",),
         f"A k = {radix} fat-tree has {servers} servers and {needed} switches of {radix} ports, {in_all} in total: the "
         "number of switches and the total are right. 64 ports per switch are a slip without effect on the costs.",
         witness=None if agree else f"{switches} switches of {ports} ports have {switches * ports} ports, not {total}",
-    )  # fmt: skip
+    )
 
 
 _MOSTLY = "We build the circuits, route the traffic in each way that the paper leaves open, and "

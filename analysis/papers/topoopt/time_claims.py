@@ -135,12 +135,13 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
                 tried = convention, name, tree, _FINDER
                 choices.append(_read(_OVER_TREE, tried, number.holds(ratio), round(ratio, 3)))
         return decided(
-            choices, (job(degree, batch),),
+            choices,
+            (job(degree, batch),),
             f"Eq. (1) with {1000 * compute_time('dlrm-128-tables', batch):.1f} ms of computation, measured by the "
             "authors; and simulated flows. The bandwidth of a fat-tree of similar "
-            "cost is not stated; section 5.5 implies 5.7/1.4. " + _FLOWS
-            + ".", Verdict.NOT_TESTABLE,
-        )  # fmt: skip
+            "cost is not stated; section 5.5 implies 5.7/1.4. " + _FLOWS + ".",
+            Verdict.NOT_TESTABLE,
+        )
 
     return measure
 
@@ -172,11 +173,12 @@ def _like_ideal(laboratory: Laboratory) -> Measurement:
         ratio = ours / ideal
         choices.append(_read(_OVER_IDEAL, (convention, name, _FINDER), similar(ratio), round(ratio, 3)))
     return decided(
-        choices, (job(degree, batch),),
+        choices,
+        (job(degree, batch),),
         "Eq. (1) with computing times measured by the authors, where an ideal switch has alpha = 1; and simulated "
         "flows. " + _FLOWS + ".",
         Verdict.NOT_TESTABLE,
-    )  # fmt: skip
+    )
 
 
 def _speedups(laboratory: Laboratory) -> Measurement:
@@ -214,12 +216,13 @@ def _speedups(laboratory: Laboratory) -> Measurement:
         choices.append(_all_read(_OVER_TREE, tried, printed, means))
     within = [model for model, text in printed.items() if min(values[model]) <= float(text) <= max(values[model])]
     return decided(
-        choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
+        choices,
+        tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "No reading of Eq. (1) and no simulation of flows gives all five numbers; the readings bracket those of "
         f"{', '.join(within)}. Both are models; the strategies that the authors' search chose are not data parallel "
-        "throughout. " + _FLOWS
-        + ".", Verdict.NOT_TESTABLE,
-    )  # fmt: skip
+        "throughout. " + _FLOWS + ".",
+        Verdict.NOT_TESTABLE,
+    )
 
 
 _BATCH = {"candle": 256, "vgg": 64, "bert": 16, "dlrm": 128, "ncf": 128}
@@ -254,8 +257,9 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
     for model in printed:
         ratios = [
             tabulated(11, model, "TopoOpt", degree=degree, link_gbps=link)
-            / tabulated(11, model, "Ideal Switch", degree=degree, link_gbps=link) for link in links
-        ]  # fmt: skip
+            / tabulated(11, model, "Ideal Switch", degree=degree, link_gbps=link)
+            for link in links
+        ]
         means[model] = sum(ratios) / len(ratios)
     tried = ("what rings send", "simulated, overlap with the backward pass", _FINDER)
     choices.append(_all_read(_OVER_IDEAL, tried, printed, means))
@@ -291,11 +295,12 @@ def _reconfiguration(laboratory: Laboratory) -> Measurement:
             tried = row["model"], f"{row['interval_ms']} ms"
             choices.append(_read("model; interval", tried, similar(ratio), round(ratio, 3)))
     return decided(
-        choices, tuple(f"{model}, 128 servers, d = {degree}" for model in ("dlrm", "bert")),
+        choices,
+        tuple(f"{model}, 128 servers, d = {degree}" for model in ("dlrm", "bert")),
         "Simulated time without forwarding over TopoOpt's. How often circuits are chosen at small latencies is not "
         "stated; in every interval a server reaches at most d others, but DLRM's tables send to all.",
         Verdict.NOT_TESTABLE,
-    )  # fmt: skip
+    )
 
 
 _JOBS = (5, 10, 15, 20, 27)
@@ -391,8 +396,9 @@ def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> 
             faster = times[0] / times[1]
             tried = ("what rings send", "simulated, overlap with the backward pass", f"{link} Gb/s")
             choices.append(_read(what, tried, holds(faster, many / few), round(faster, 3)))
-        return decided(choices, (f"{model}, 128 servers, d = {few} and {many}",), f"{reason} {_FLOWS}.",
-                       Verdict.NOT_TESTABLE)  # fmt: skip
+        return decided(
+            choices, (f"{model}, 128 servers, d = {few} and {many}",), f"{reason} {_FLOWS}.", Verdict.NOT_TESTABLE
+        )
 
     return measure
 

@@ -145,8 +145,9 @@ def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
     def finding(rows: pd.DataFrame) -> str:
         parts = [
             f"{panel}: {len(group)} pairs, at most {group['bytes'].max() / 1e9:.3g} GB, at least "
-            f"{group['bytes'].min() / 1e6:.3g} MB" for panel, group in rows.groupby("panel", sort=False)
-        ]  # fmt: skip
+            f"{group['bytes'].min() / 1e6:.3g} MB"
+            for panel, group in rows.groupby("panel", sort=False)
+        ]
         return "; ".join(parts) + f". {printed}"
 
     return finding

@@ -234,8 +234,9 @@ def _advance(
                 for i in range(busy):
                     rate[active[i]] = 0.0
             else:
-                fair_rates(active[:busy], start, arc, share, capacity, rate, scratch_left, scratch_weight,
-                           scratch_count)  # fmt: skip
+                fair_rates(
+                    active[:busy], start, arc, share, capacity, rate, scratch_left, scratch_weight, scratch_count
+                )
             stale = False
         soonest = np.inf
         for i in range(busy):
@@ -308,7 +309,7 @@ class _Engine:
 
     def __init__(
         self, graph: TaskGraph, flows: Flows, latency: float, resolution: float, precision: float, record: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         count, waits = graph.tasks, graph.waits
         sort = np.argsort(waits[:, 0], kind="stable")
         succ_start = np.searchsorted(waits[sort, 0], np.arange(count + 1))

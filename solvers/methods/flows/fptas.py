@@ -243,11 +243,9 @@ def run(context: Context) -> Answer:
             "algorithm": "Karakostas, by source",
             "options": {"epsilon": epsilon},
         },
-        metrics={
-            "phases": phases, "averaged": phases - since, "trees": grown, "epsilon": epsilon, "own_gap": gap
-        },
+        metrics={"phases": phases, "averaged": phases - since, "trees": grown, "epsilon": epsilon, "own_gap": gap},
         message="an approximation scheme: it stops at the first gap of at most epsilon",
-    )  # fmt: skip
+    )
 
 
 METHODS = (

@@ -190,10 +190,8 @@ def factors(p: int, radix: int) -> tuple[int, ...] | None:
     def split(m: int) -> tuple[int, ...] | None:
         if m not in best:
             splits = [
-                (d, *rest)
-                for d in range(2, min(radix, m) + 1)
-                if m % d == 0 and (rest := split(m // d)) is not None
-            ]  # fmt: skip
+                (d, *rest) for d in range(2, min(radix, m) + 1) if m % d == 0 and (rest := split(m // d)) is not None
+            ]
             best[m] = min(splits, key=lambda f: (len(f), sum(f), f)) if splits else None
         return best[m]
 

@@ -150,9 +150,7 @@ class _State:
 
     def _price(self, k: int, until: float) -> None:
         phase = self.phases[k]
-        bound = tight_bound(
-            phase.topology, phase.collective, phase.limits, phase.rounds, lambda: self._left(until)
-        )  # fmt: skip
+        bound = tight_bound(phase.topology, phase.collective, phase.limits, phase.rounds, lambda: self._left(until))
         if bound.value > self.least[k]:
             self.least[k] = phase.least = int(bound.value)
             self.priced = True
@@ -325,9 +323,7 @@ def _constructed(context: Context) -> list[RoundSchedule]:
     schedules = []
     for k, phase in enumerate(data.phases):
         tied = tied_routes(data, k)
-        search = PhaseSearch(
-            data.arena(phase), phase.copying, data.limits, data.least[k], tied, context.task.seed
-        )  # fmt: skip
+        search = PhaseSearch(data.arena(phase), phase.copying, data.limits, data.least[k], tied, context.task.seed)
         search.construct()
         if not search.done:
             end = time.monotonic() + float(context.parameters["search_s"])

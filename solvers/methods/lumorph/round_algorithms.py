@@ -50,8 +50,9 @@ _SHARED = (
     Parameter("compact", bool, True, "start transfers as soon as their senders have the chunk, not step by step"),
     Parameter("search_s", float, 0.0, "seconds of search per step if first fit misses the step's bound"),
 )  # fmt: skip
-_LIMIT = Parameter("limit", str, "both", "whose lasers limit the greedy rounds; receivers is as printed",
-                   ("both", "receivers"))  # fmt: skip
+_LIMIT = Parameter(
+    "limit", str, "both", "whose lasers limit the greedy rounds; receivers is as printed", ("both", "receivers")
+)
 #: Remarks on algorithms that are not designed for one chunk per circuit.
 _STRICT = {
     "ring": "a ring has one peer, so with one piece per shard all lasers but one are idle",
@@ -249,11 +250,12 @@ def _run_squares(context: Context) -> Answer:
         values=schedule.values(),
         solver={"name": "squares", "version": None, "algorithm": context.parameters["square"], "options": {}},
         metrics={
-            "square_rounds": inside, "exchange_rounds": schedule.rounds - inside,
+            "square_rounds": inside,
+            "exchange_rounds": schedule.rounds - inside,
             "fixed_square_rounds": None if fixed is None else fixed.rounds,
         },
         message="a construction without an optimality proof",
-    )  # fmt: skip
+    )
 
 
 def _fixed_square(spec: str, limits: Limits, chunks: int) -> RoundSchedule | None:

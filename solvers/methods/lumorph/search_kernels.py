@@ -523,8 +523,9 @@ def weigh(
 
 
 @njit(cache=True, nogil=True)
-def routes_by_trees(first_out: I64, head: I64, tail: I64, sources: I64, targets: I64, load: F64, aversion: float,
-                    mean: float, seed: int) -> tuple[I64, I64]:  # fmt: skip
+def routes_by_trees(
+    first_out: I64, head: I64, tail: I64, sources: I64, targets: I64, load: F64, aversion: float, mean: float, seed: int
+) -> tuple[I64, I64]:
     """One route per pair (pairs sorted by source), as paths of shortest-path trees in random order of the sources.
 
     An arc weighs ``1 + aversion (load + routes so far / mean)`` plus a little noise.

@@ -509,9 +509,10 @@ def answer(search: Enumeration, ending: Termination, *, complete: bool = False) 
     """The best placement so far."""
     if complete and not search.device.size:
         return Answer(
-            Termination.INFEASIBLE, infeasible_by="exhaustive search",
+            Termination.INFEASIBLE,
+            infeasible_by="exhaustive search",
             message="no placement fits the memory within reach; raise memory, degree or k",
-        )  # fmt: skip
+        )
     return Answer(
         ending,
         values={"device": search.device.astype(float), "start": search.start} if search.device.size else None,

@@ -194,7 +194,7 @@ def cayley_candidates(
 
     After a ``deadline`` (on the clock of ``time.monotonic``) no group but the first is started. With a deadline, groups
     are sorted by the order of r modulo m, largest first: those far from commutative have the smallest distances.
-    """  # fmt: skip
+    """
     nodes, rng, listed = np.arange(n), np.random.default_rng(seed), groups(n)
     if deadline is not None:
         listed.sort(key=lambda group: -len({pow(group[2], b, group[0]) for b in range(group[1])}))
@@ -240,9 +240,7 @@ def candidates(
     ways = (True, False) if data.directed else (False,)  # a two-way topology is also one of one-way links
     results = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
     for way in ways:
-        results += cayley_candidates(
-            data.n, data.degree, way, seed=seed, starts=starts, fails=fails, deadline=deadline
-        )  # fmt: skip
+        results += cayley_candidates(data.n, data.degree, way, seed=seed, starts=starts, fails=fails, deadline=deadline)
     if deadline is None or time.monotonic() < deadline:
         results += exchange_candidates(data, seed=seed, starts=starts, steps=steps)
     return sorted(results, key=lambda candidate: candidate.least)
@@ -275,7 +273,7 @@ def search(
 
     ``context`` gives seed, tolerance and time limit. At most half of the time is used to list candidates. If time runs
     out before any flow problem is solved, the first candidate is returned without flows.
-    """  # fmt: skip
+    """
     from opticoll.formulations.alltoall import master
     from opticoll.formulations.flows import flow_orbits
     from opticoll.solvers.methods.flows.orbit_lp import solve_reduced

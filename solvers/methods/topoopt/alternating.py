@@ -91,9 +91,10 @@ def run_strategy_front(context: Context) -> Answer:
     time, _, strategies = front(context.data)
     if not time.size:
         return Answer(
-            Termination.INFEASIBLE, infeasible_by="dynamic program over time and memory",
+            Termination.INFEASIBLE,
+            infeasible_by="dynamic program over time and memory",
             message="no combination of ways fits the memory",
-        )  # fmt: skip
+        )
     return Answer(
         Termination.OPTIMAL,
         values={"x": strategies[0].astype(np.float64)},

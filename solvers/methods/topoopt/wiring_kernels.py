@@ -202,9 +202,7 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
 
 
 @njit(cache=True)
-def beyond(
-    reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, most: float, least: F64
-) -> bool:  # fmt: skip
+def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, most: float, least: F64) -> bool:
     """Raise ``least`` to lower bounds on the bytes that go beyond h hops in any completion of a partial wiring.
 
     Layers from every source contain the servers that decided circuits reach, and as many others as the previous layer

@@ -346,8 +346,9 @@ def test_gap_at_the_limit():
     table = table_of(
         run(termination="time-limit", objective=12.0, gap=0.5),
         run(solver="b", termination="time-limit", objective=None, verified=False),
-        run(solver="c"), best=best,
-    )  # fmt: skip
+        run(solver="c"),
+        best=best,
+    )
     result = solver_metrics.gaps_at_limit(table).set_index("solver")
     assert set(result.index) == {"a", "b"}
     assert result.loc["a", "best_gap"] == pytest.approx(0.2)

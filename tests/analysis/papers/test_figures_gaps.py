@@ -53,8 +53,9 @@ def test_gaps_over_another_formulation_and_of_a_metric():
 def test_the_closed_forms_of_table_1_stand_over_the_best_tree():
     run = {
         **heuristic_run("wdm-ring:n=1024,wavelengths=64", "tree-search", 70.0, 70.0, "optimal"),
-        "formulation": "optree.tree", "problem": "wdm-ring:n=1024,wavelengths=64 [count=exact]",
-    }  # fmt: skip
+        "formulation": "optree.tree",
+        "problem": "wdm-ring:n=1024,wavelengths=64 [count=exact]",
+    }
     (one,) = [figure for figure in gaps.FIGURES if figure.name == "gap-optree"]
     rows = one.select(pd.DataFrame([run]))
     table = rows.set_index("heuristic")["ratio"]

@@ -86,9 +86,10 @@ def store(tmp_path_factory):
         record("dgx1", None),
         record("mesh:4x4", None, termination="time-limit", proof="bound-only", bound=0.1, requested=limits),
         record(EVIL, None, message="no <b>such</b> file </script><script>alert(3)</script>"),
-        record("hypercube:3", 0.25, formulation="alltoall.link-mcf",
-               requested={**limits, "settings": {"printed": "true"}}),
-    )  # fmt: skip
+        record(
+            "hypercube:3", 0.25, formulation="alltoall.link-mcf", requested={**limits, "settings": {"printed": "true"}}
+        ),
+    )
 
 
 class Page(HTMLParser):
@@ -310,8 +311,9 @@ def test_runs_that_never_started_stop_no_figure(tmp_path):
     spec = {"lumorph": "lightpath:2x2", "sipml": "servers:n=4,degree=2", "topoopt": "servers:n=4,degree=2"}
     lost = [
         record(spec.get(name.partition(".")[0], "ring:8"), None, formulation=name, method=method, **never)
-        for name in formulations() for method in ("highs", "mosek")
-    ]  # fmt: skip
+        for name in formulations()
+        for method in ("highs", "mosek")
+    ]
     results = collect(fill(Store(tmp_path / "store"), record("ring:8", 0.125), *lost)).results
     assert len(results) == 1 + len(lost)
     for one in figures():
@@ -369,8 +371,9 @@ def test_runs_of_one_method_are_told_apart(tmp_path):
         show(collect(store), console)
     lines = [line.split() for line in console.export_text().splitlines()]
     assert sorted(line[:3] for line in lines if line[:1] == ["ring:5"]) == [
-        ["ring:5", "highs-simplex", "cvxpy"], ["ring:5", "highs-simplex", "pyomo"],
-    ]  # fmt: skip
+        ["ring:5", "highs-simplex", "cvxpy"],
+        ["ring:5", "highs-simplex", "pyomo"],
+    ]
     assert next(line for line in lines if line[:1] == ["instance"])[:4] == ["instance", "method", "form", "ranks"]
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
     assert {"form", "cvxpy", "pyomo"} <= {word.strip() for word in page.words}

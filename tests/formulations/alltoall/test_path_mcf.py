@@ -213,8 +213,9 @@ def test_column_generation_over_a_set_gives_its_optimum(settings):
 @pytest.mark.parametrize("algorithm", ["simplex", "ipx"])
 def test_both_algorithms_of_the_master_prove_it(algorithm):
     topology = Topology(4, [0, 1, 2, 3, 0, 2, 0], [1, 2, 3, 0, 2, 0, 1], [1.0, 3.0, 0.5, 2.0, 1e-3, 40.0, 0.25])
-    best = optimum(compile_model(formulation("alltoall.master").build["matrix"](
-        formulation("alltoall.master").prepare(topology))))[0]  # fmt: skip
+    best = optimum(
+        compile_model(formulation("alltoall.master").build["matrix"](formulation("alltoall.master").prepare(topology)))
+    )[0]
     run = runner.solve(Task("alltoall.master", topology, method="column-generation", settings={"algorithm": algorithm}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(best, rel=1e-6)

@@ -423,8 +423,9 @@ def test_the_longest_matching_is_the_longest(spec):
     n = topology.ranks
     best = max(
         sum(hops[s, image[s]] for s in range(n))
-        for image in permutations(range(n)) if all(image[s] != s for s in range(n))
-    )  # fmt: skip
+        for image in permutations(range(n))
+        if all(image[s] != s for s in range(n))
+    )
     assert (read_demand("longest-matching", topology, "test") * hops).sum() == pytest.approx(best * (n - 1))
 
 

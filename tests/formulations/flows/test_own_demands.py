@@ -281,9 +281,10 @@ def test_a_shift_on_a_ring_in_time_steps_and_on_single_paths():
     assert solved("alltoall.timestep-mcf", ring, demand)[1] == pytest.approx(4.5)
     assert solved("alltoall.min-congestion", ring, demand)[1] == pytest.approx(4.5)
     bound = next(
-        b for b in formulation("alltoall.min-congestion").bounds(solved("alltoall.min-congestion", ring, demand)[0])
+        b
+        for b in formulation("alltoall.min-congestion").bounds(solved("alltoall.min-congestion", ring, demand)[0])
         if b.name == "widest-path"
-    )  # fmt: skip
+    )
     assert bound.value == pytest.approx(1.5)
 
 
@@ -543,8 +544,9 @@ def test_schedules_of_weighted_demands_deliver(tmp_path_factory, case, name):
     chunked = shard_routes.cut(topology, shard_routes.without_steps(routes))
     traffic = None if data_is_uniform(demand) else demand
     for document, time in (
-        (links_document(schedule), schedule.time()), (routes_document(topology, chunked), chunked.time)
-    ):  # fmt: skip
+        (links_document(schedule), schedule.time()),
+        (routes_document(topology, chunked), chunked.time),
+    ):
         document = json.loads(json.dumps(document))
         verdict = verify_document(document, path, topology, traffic=traffic)
         assert verdict.valid, verdict.message

@@ -443,8 +443,9 @@ def test_routes_of_algorithm_2_are_an_optimum_of_algorithm_2(spec, collective, o
 def test_with_routes_of_algorithm_2_a_schedule_may_need_more_rounds():
     """One route per pair is a restriction of two: never fewer rounds, and the value is proven by the program."""
     for collective in ("scatter", "all-to-all"):
-        both = [proven("lightpath:2x2,lasers=2", collective=collective, routes=kind)
-                for kind in ("straight", "algorithm-2")]  # fmt: skip
+        both = [
+            proven("lightpath:2x2,lasers=2", collective=collective, routes=kind) for kind in ("straight", "algorithm-2")
+        ]
         assert both[0] <= both[1] <= both[0] + 1
 
 

@@ -406,9 +406,9 @@ def test_corrupted_schedules_are_refused():
     assert broken(transfer_chunk=chunk) & {"causality", "post"}
     target[0] = (target[0] + 1) % 12
     assert "payload" in broken(transfer_target=target)
-    assert "causality" in broken(**{
-        name: arrays[name].max() - arrays[name] for name in ("circuit_round", "transfer_round")
-    })  # fmt: skip
+    assert "causality" in broken(
+        **{name: arrays[name].max() - arrays[name] for name in ("circuit_round", "transfer_round")}
+    )
     assert "paths" in broken(circuit_arcs=arrays["circuit_arcs"][::-1].copy())
     rest = np.arange(1, good.transfers)
     assert "post" in {k for k, v in violations(instance, good.taken(np.arange(good.circuits), rest)).items() if v}

@@ -27,8 +27,9 @@ STAR = oc.topology([(g, 0, 1.0) for g in (1, 2, 3)] + [(0, g, 1.0) for g in (1, 
 RING = parse("ring:4")
 GATHER = [
     f"Chunk 0 from {s} traveled over {s}->{1 + (s - 1 + k) % 3} in epoch {k - 1} via switches 0"
-    for k in (1, 2) for s in (1, 2, 3)
-]  # fmt: skip
+    for k in (1, 2)
+    for s in (1, 2, 3)
+]
 
 
 def _halves():

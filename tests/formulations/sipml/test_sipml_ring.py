@@ -61,9 +61,10 @@ def brute_force(pool):
         mine = [(p, segments) for p, d, segments in arcs if d == way]
         sets = {
             tuple(sorted(p for p, _ in some))
-            for r in range(len(mine) + 1) for some in itertools.combinations(mine, r)
+            for r in range(len(mine) + 1)
+            for some in itertools.combinations(mine, r)
             if sum(len(s) for _, s in some) == len(set().union(*(s for _, s in some)))
-        }  # fmt: skip
+        }
         choices.append(list(itertools.combinations_with_replacement(sorted(sets), data.wavelengths)))
     result = np.inf
     for both in itertools.product(*choices):
@@ -219,9 +220,10 @@ def test_corrupted_assignments_are_refused():
         return max(ring.residuals(data, {"circuits": wrong}).values())
 
     same = next(
-        (i, j) for i, j in itertools.combinations(range(circuits.shape[0]), 2)
+        (i, j)
+        for i, j in itertools.combinations(range(circuits.shape[0]), 2)
         if circuits[i, 0] == circuits[j, 0] or circuits[i, 1] == circuits[j, 1]
-    )  # fmt: skip
+    )
     assert worst(lambda c: c.__setitem__(same[0], c[same[1]])) > 0, "two equal circuits share their segments"
     assert worst(lambda c: c.__setitem__((0, 2), 12.0)) > 0
     assert worst(lambda c: c.__setitem__((0, 2), -1.0)) == np.inf

@@ -126,9 +126,10 @@ def test_measured_operators_add_their_times_to_eq_1(model, section, n):
     batch = training_job(model, section).batch
     with SPLIT_TABLE.open() as file:
         rows = [
-            row for row in csv.DictReader(file)
+            row
+            for row in csv.DictReader(file)
             if (row["model"], row["servers"], row["samples_per_gpu"]) == (model, str(n), str(batch))
-        ]  # fmt: skip
+        ]
     least, alone = {}, 0.0
     for row in rows:
         seconds = (float(row["forward_ms"]) + float(row["backward_ms"])) / 1e3
@@ -262,7 +263,8 @@ def test_methods_end_to_end(method):
 @pytest.mark.parametrize(
     ("spec", "given", "message"),
     [
-        ("servers:n=4,degree=2,traffic=random", {}, "not a training job"), ("ring:5", {}, "server pool"),
+        ("servers:n=4,degree=2,traffic=random", {}, "not a training job"),
+        ("ring:5", {}, "server pool"),
         ("servers:n=4,degree=2,traffic=bert", {"bandwidth": 0}, "bandwidth"),
         ("servers:n=4,degree=2,traffic=bert", {"alpha": -1}, "alpha"),
         ("servers:n=4,degree=2,traffic=bert", {"memory": float("nan")}, "memory"),
@@ -270,7 +272,7 @@ def test_methods_end_to_end(method):
         ("servers:n=4,degree=2,traffic=dlrm", {"operators": "measured"}, "none of dlrm at 128 .* on 4 servers"),
         ("servers:n=128,degree=2,traffic=resnet50", {"operators": "measured"}, "none of resnet50"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused_in_one_line(spec, given, message):
     with pytest.raises(BadInput, match=message) as refused:
         strategy.prepare(parse(spec), given)

@@ -128,9 +128,7 @@ def test_the_search_finds_and_proves_what_brute_force_finds(n, degree, given):
 
 
 @pytest.mark.parametrize("flows", ["source", "pair"])
-@pytest.mark.parametrize(
-    ("objective", "parallel"), [("max-load", 0), ("max-load", 1), ("bandwidth-tax", 0)]
-)  # fmt: skip
+@pytest.mark.parametrize(("objective", "parallel"), [("max-load", 0), ("max-load", 1), ("bandwidth-tax", 0)])
 def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
     pool = pool_of(4, 4, 2, sparse=0.3)
     data = topology.prepare(pool, {"objective": objective, "parallel": parallel, "flows": flows})

@@ -82,8 +82,9 @@ def scipy(asked):
     rows = [LinearConstraint(A, lp.row_lower_, lp.row_upper_)] if lp.num_row_ else []
     whole = np.array([int(kind) for kind in lp.integrality_] or np.zeros(lp.num_col_))
     options = {"time_limit": min(asked.time, 1e7)} | ({} if asked.gap is None else {"mip_rel_gap": asked.gap})
-    result = milp(lp.col_cost_, integrality=whole, bounds=Bounds(lp.col_lower_, lp.col_upper_), constraints=rows,
-                 options=options)  # fmt: skip
+    result = milp(
+        lp.col_cost_, integrality=whole, bounds=Bounds(lp.col_lower_, lp.col_upper_), constraints=rows, options=options
+    )
     print(result.message)
     if result.x is None:
         return {2: 2, 3: 3}.get(result.status, 1)

@@ -42,8 +42,9 @@ def fields(arguments: Any, arrays: dict[str, Any], report: Any) -> tuple[dict[st
 
     by_array, by_list = model_pb2.ModelProto(), model_pb2.ModelProto()
     for model, put in (
-        (by_array, extend), (by_list, lambda message, field, values: getattr(message, field).extend(values.tolist())),
-    ):  # fmt: skip
+        (by_array, extend),
+        (by_list, lambda message, field, values: getattr(message, field).extend(values.tolist())),
+    ):
         for _ in range(2):  # appended, not replaced
             put(model.variables, "ids", arrays["ids"])
             put(model.variables, "lower_bounds", arrays["bounds"])

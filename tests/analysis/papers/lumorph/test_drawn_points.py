@@ -119,8 +119,9 @@ def test_all_communication_has_the_times_of_the_readme(model):
     names = ("Ideal switch+Ring", "Lumorph-2", "Lumorph-4")
     apart = [communication(model, 256, name) - layers(model, 256) for name in names]
     assert apart == pytest.approx([1e3 * t for t in TOTALS[model]], abs=0.6)
-    assert apart == pytest.approx([sum(written_out(name, 256, size / 2**20) for size in logged(model, 256))
-                                   for name in names], rel=1e-12)  # fmt: skip
+    assert apart == pytest.approx(
+        [sum(written_out(name, 256, size / 2**20) for size in logged(model, 256)) for name in names], rel=1e-12
+    )
     assert layers(model, 256) == pytest.approx(2522.933 if model == "ncf" else 0.0, abs=1e-3)
 
 

@@ -44,8 +44,9 @@ VERDICTS = verdicts_of(PAPER, {
     UNTESTABLE: "path-loss bit-errors power",
 })  # fmt: skip
 #: Claims that take more than a few seconds.
-SLOW = {f"{PAPER}.{name}" for name in ("eight-gpus", "algorithm-1", "r-min", "random-worse", "route-times",
-                              "one-round")}  # fmt: skip
+SLOW = {
+    f"{PAPER}.{name}" for name in ("eight-gpus", "algorithm-1", "r-min", "random-worse", "route-times", "one-round")
+}
 measurements = Measurements()
 
 
@@ -309,8 +310,9 @@ def conflicts(row):
     calls = parse(spec).calls
     graph = nx.Graph()
     graph.add_nodes_from(range(len(calls)))
-    graph.add_edges_from((a, b) for a, b in itertools.combinations(range(len(calls)), 2)
-                         if set(calls[a].ranks) & set(calls[b].ranks))  # fmt: skip
+    graph.add_edges_from(
+        (a, b) for a, b in itertools.combinations(range(len(calls)), 2) if set(calls[a].ranks) & set(calls[b].ranks)
+    )
 
     def time(call):
         return (

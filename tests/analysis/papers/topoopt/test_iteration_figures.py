@@ -24,10 +24,11 @@ def test_the_table_has_a_row_for_every_cell():
 
 
 CHEAP = [
-    cell for cell in CELLS
+    cell
+    for cell in CELLS
     if cell["figure"] == 16
     or (cell["figure"] == 11 and cell["model"] in {"vgg", "resnet50"} and cell["link"] in {10, 200})
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("cell", CHEAP[::4], ids=lambda cell: "-".join(map(str, cell.values())))

@@ -211,10 +211,7 @@ def lengths(row):
     mean = nx.average_shortest_path_length(graph)
     values = {choice.tried: choice.measured for choice in row.choices}
     assert values["links in both directions; 1 shortest"]["d=4"] == pytest.approx(mean, abs=1e-3)
-    two = [
-        len(path) - 1
-        for t in range(1, 128) for path in itertools.islice(nx.shortest_simple_paths(graph, 0, t), 2)
-    ]  # fmt: skip
+    two = [len(path) - 1 for t in range(1, 128) for path in itertools.islice(nx.shortest_simple_paths(graph, 0, t), 2)]
     assert values["links in both directions; 2 shortest"]["d=4"] == pytest.approx(np.mean(two), abs=1e-3)
     assert 5.65 <= np.mean(two) <= 5.75
     one_way = nx.average_shortest_path_length(graph_of(128, nearest_rings(128, 4, 128**0.25)))
@@ -233,9 +230,10 @@ def taxes(row):
         share = 2 * 127 * (4 * batch * 128) / weights
         values.append((1 + hops[degree] * share) / (1 + share))
     (choice,) = [
-        c for c in row.choices
+        c
+        for c in row.choices
         if c.tried.startswith("links in both directions, ratio rounded up; 1 shortest; gradients; dense layers")
-    ]  # fmt: skip
+    ]
     assert choice.verdict is REPRODUCED
     assert [float(text) for text in choice.measured.split()] == pytest.approx(values, rel=1e-3)
     assert [round(value, 2) for value in values] == [1.11, 1.05, 3.03]
@@ -249,10 +247,7 @@ def least_alpha(row):
     takes a times +1 and b times +3 with a + 3b = m modulo 16; the LP mixes all such pairs.
     """
     n, steps = 16, nearest_rings(16, 2, 4.0)
-    pairs = [
-        (m, a, b) for a, b in itertools.product(range(n), repeat=2)
-        if (m := (a * steps[0] + b * steps[1]) % n)
-    ]  # fmt: skip
+    pairs = [(m, a, b) for a, b in itertools.product(range(n), repeat=2) if (m := (a * steps[0] + b * steps[1]) % n)]
     cost = np.zeros(len(pairs) + 1)
     cost[-1] = 1.0
     above = np.zeros((2, cost.size))

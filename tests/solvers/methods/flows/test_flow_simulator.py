@@ -36,10 +36,7 @@ def progressive_filling(users: list[dict[int, float]], capacity: np.ndarray) -> 
     rates, free = [0.0] * len(users), set(range(len(users)))
     while free:
         room = capacity - sum_of_loads(users, rates, capacity.size)
-        rise = min(
-            room[a] / sum(users[g].get(a, 0.0) for g in free)
-            for a in {a for f in free for a in users[f]}
-        )  # fmt: skip
+        rise = min(room[a] / sum(users[g].get(a, 0.0) for g in free) for a in {a for f in free for a in users[f]})
         for f in free:
             rates[f] += rise
         room = capacity - sum_of_loads(users, rates, capacity.size)
