@@ -226,7 +226,7 @@ def unsolved(record: Record) -> str:
     elif not reason and record.objective is None:
         solver = record.solver.name or record.method
         limitless = record.termination == "unbounded"
-        reason = f"{solver} claims that no constraint limits the objective" if limitless else None
+        reason = f"{solver} reports that the objective is unbounded" if limitless else None
         reason = reason or f"{solver} returned no solution"
     return f"no solution: ended with {record.termination}: {reason or 'no solution passed verification'}"
 

@@ -59,12 +59,12 @@ def formulation(name: str | Formulation) -> Formulation:
         has the name of another one.
     """
     if isinstance(name, Formulation):
-        known = _found(name.name)
+        known = _lookup(name.name)
         if known is not None and known is not name:
             msg = f"formulation {name.name!r}: opticoll or a plug-in already uses this name; choose another name"
             raise BadInput(msg)
         return name
-    result = _found(name)
+    result = _lookup(name)
     if result is None:
         plugins.load_installed()
         known_names = formulations()
@@ -77,7 +77,7 @@ def formulation(name: str | Formulation) -> Formulation:
     return result
 
 
-def _found(name: str) -> Formulation | None:
+def _lookup(name: str) -> Formulation | None:
     """Look up a formulation, ours by importing only its module; None if there is none."""
     paper, _, module = name.replace("-", "_").partition(".")
     path = f"{__name__}.{_MODULES.get(name, f'{paper}.{module}')}"
@@ -90,7 +90,7 @@ def _found(name: str) -> Formulation | None:
 
 def named(model: Formulation) -> bool:
     """Whether a formulation can be looked up by name, including in another process."""
-    return _found(model.name) is model
+    return _lookup(model.name) is model
 
 
 def bounds_of(model: Formulation, data: object) -> list[Bound]:
@@ -116,7 +116,7 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
 
 def _is_number(value: object) -> bool:
     """Whether a bound may have this value: an infinite one is valid, and proves nothing."""
-    return isinstance(value, Real) and not math.isnan(value)
+    return isinstance(value, Real) and bool(value == value)
 
 
 def check_bounds(bounds: object, names: Iterable[str]) -> None:
@@ -165,14 +165,16 @@ def plugin_bounds(model: Formulation, instance: object, data: object, others: It
     results: list[Bound] = []
     taken = {bound.name: "opticoll" if not model.own else "the formulation" for bound in others}
     for function in plugins.own_bounds(model.name):
-        name = getattr(function, "__name__", "bound")
+        own = getattr(function, "__name__", "<lambda>")
+        name = "bound" if own == "<lambda>" else own
         value = function(instance, data) if len(signature(function).parameters) > 1 else function(instance)
         name = value.name if isinstance(value, Bound) else name
-        if name in taken:
+        named = isinstance(value, Bound) or own != "<lambda>"
+        if named and name in taken:
             where = f"{plugins.place_of(function)}the bound name {name!r} of {model.name}"
             msg = f"{where} is already used by {taken[name]}; choose another name"
             raise BadInput(msg)
-        if name != "<lambda>":
+        if named:
             taken[name] = "another bound of a plug-in"
         if isinstance(value, Bound) and _is_number(value.value):
             results.append(replace(value, paper=value.paper or "own"))

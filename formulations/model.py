@@ -358,7 +358,8 @@ class Formulation(Generic[Data]):
             raise BadInput(msg)
         for word in ("title", "paper", "where", "size"):
             if not isinstance(getattr(self, word), str) or (word == "title" and not self.title.strip()):
-                msg = f"{where}: {word} must be a string, not {getattr(self, word)!r}"
+                kind = "a string that is not empty" if word == "title" else "a string"
+                msg = f"{where}: {word} must be {kind}, not {getattr(self, word)!r}"
                 raise BadInput(msg)
         for hook, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
             if getattr(self, hook) not in choices:

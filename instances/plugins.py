@@ -179,10 +179,10 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
         module = import_module(plugin.module)
         _check(plugin, module, contributes)
     except BaseException as error:
-        if _passes(error):
-            raise
-        message = _failure(plugin, error)
+        message = None if _passes(error) else _failure(plugin, error)
         _drop(plugin)
+        if message is None:
+            raise
         raise BadInput(message) from error
     finally:
         _loading.discard(plugin.place)
@@ -268,7 +268,7 @@ def blaming(function: object) -> Iterator[None]:
             if not str(error).startswith("plug-in ") and frame.f_code.co_filename != _file_of(plugin):
                 error.args = (f"{where}: {error}",)
             raise
-        raise BadInput(_said(where, error)) from error
+        raise BadInput(_message(where, error)) from error
 
 
 @contextmanager
@@ -278,7 +278,7 @@ def exits_refused() -> Iterator[None]:
     Raises
     ------
     BadInput
-        Instead of any exception that is no :class:`Exception` and left a plug-in.
+        Instead of any exception that is not an :class:`Exception` and left a plug-in.
     """
     try:
         yield
@@ -292,7 +292,7 @@ def exits_refused() -> Iterator[None]:
 def fault(error: BaseException) -> str | None:
     """Message about an exception that left a plug-in; None for others, Ctrl-C and our own limits."""
     where = None if _passes(error) else blame(error)
-    return None if where is None else _said(where, error)
+    return None if where is None else _message(where, error)
 
 
 def _passes(error: BaseException) -> bool:
@@ -301,10 +301,10 @@ def _passes(error: BaseException) -> bool:
     return ours or isinstance(error, KeyboardInterrupt)
 
 
-def _said(where: str, error: BaseException) -> str:
+def _message(where: str, error: BaseException) -> str:
     text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
     if isinstance(error, SystemExit):
-        return f"{where}: {text}; a plug-in must not end the program, raise an exception there"
+        return f"{where}: {text}; a plug-in must not end the program; raise an exception instead"
     return f"{where}: {text}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)"
 
 

@@ -20,6 +20,7 @@ from opticoll.formulations import bounds_of
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology
 from opticoll.solvers import verify
+from opticoll.solvers.isolation import BOUNDS_S, LimitReached, OwnLimits
 from opticoll.solvers.methods import ANY_PROGRAM, method_named
 from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination
 
@@ -284,6 +285,8 @@ def explained(run: Run) -> Run:
     own_data = run.needed is None or run.needed.proof in PROVEN  # otherwise the message says what limits the proof
     if plan is None or plan.adapter is None or not (claimed and own_data and run.verified and record.size.integers):
         return run
+    if run.task.exact:  # the exact step says what is proven
+        return run
     largest = largest_of(plan.formulation.name, plan.parameters)
     known = [] if largest is None else [largest.proof, largest.beyond]
     usable = {}
@@ -340,15 +343,20 @@ def compared(run: Run) -> Run:
     plan, record = run.plan, run.record
     if plan is None or run.bounds is not None or plan.formulation.own or plan.formulation.needs is not None:
         return run
-    bounds, sense = bounds_of(plan.formulation, plan.data), plan.formulation.sense
+    limits = OwnLimits(None if run.task.time_limit_s is None else time.monotonic(), None, None, BOUNDS_S)
+    try:
+        with limits:
+            bounds, sense = bounds_of(plan.formulation, plan.data), plan.formulation.sense
+    except (LimitReached, MemoryError):  # the run is complete without them
+        return run
     value = record.objective if run.verified else None
-    wrong = verify.contradiction(verify.apart(bounds, value, sense), value, sense)
+    wrong = verify.contradiction(verify.differing_from(bounds, value, sense), value, sense)
     if wrong is not None:
         record = structs.replace(
             record, proof=Proof.NONE, bound=None, bound_source=None, gap=None, verified=False, objective_exact=None,
             message=f"{record.message or ''} {wrong}; nothing is proven".strip(),
         )  # fmt: skip
-    return replace(run, record=record, bounds=bounds)
+    return replace(run, record=record, bounds=bounds, exact=run.exact if wrong is None else None)
 
 
 def attempt_until(task: Task, deadline: float | None) -> float | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
-from opticoll.solvers import solver_log
+from opticoll.solvers import solver_log, worker
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
 from opticoll.solvers.shared_files import (
@@ -33,7 +33,7 @@ from opticoll.solvers.shared_files import (
 )
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
-from opticoll.solvers.worker import idle, importable_places, note_nested_peak, own_memory_mb, raise_in, start_job, wakes
+from opticoll.solvers.worker import importable_places, note_nested_peak, own_memory_mb, start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -177,16 +177,17 @@ class OwnLimits:
 
     def __enter__(self) -> Self:
         if self._limits != (None, None, None):
-            caller = (threading.get_ident(), threading.get_native_id(), wakes())
+            caller = (threading.get_ident(), threading.get_native_id(), worker.wakeable())
             self._thread = threading.Thread(target=self._watch, args=caller, daemon=True)
             self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._thread is not None:
-            with self._lock:
-                self._done.set()
-            raise_in(threading.get_ident(), None)  # one may be pending
+            while not self._done.is_set():
+                with suppress(LimitReached), self._lock:  # raised here instead of in the block
+                    self._done.set()
+            worker.raise_in(threading.get_ident(), None)  # one may be pending
 
     def _watch(self, thread: int, native: int, wake: bool) -> None:
         deadline, most_mb, stop = self._limits
@@ -194,7 +195,7 @@ class OwnLimits:
         while not self._done.wait(_POLL_S):
             used = 0.0 if most_mb is None else own_memory_mb()
             (before, then), (earlier, worked) = (then, time.monotonic()), (worked, time.process_time())
-            if self._least_s and worked - earlier < 0.1 * (then - before) and idle(native):
+            if self._least_s and worked - earlier < 0.1 * (then - before) and worker.idle(native):
                 slept += then - before
             late = 0.0 if deadline is None else then - deadline
             minimum_over = worked - self._begun_s + slept >= self._least_s or late > 10 * self._least_s
@@ -210,7 +211,7 @@ class OwnLimits:
                 while True:
                     with self._lock:
                         if not self._done.is_set():
-                            raise_in(thread, LimitReached, wake=wake)
+                            worker.raise_in(thread, LimitReached, wake=wake)
                     # Raise again: Python ignores the exception in destructors and in callbacks of weak references.
                     if self._done.wait(_AGAIN_S):
                         return

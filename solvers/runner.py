@@ -465,10 +465,12 @@ class _Work:
             with limits:
                 return function(*given)
         except LimitReached:
+            if limits.ending is None:  # the limit of a solve whose hook calls this one
+                raise
             self.budget.overdue = True
         where = f"{plugins.place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
         limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
-        self.outcome.message += f" {where}: {hook} did not return within {least_s:g} s of work, and {limit} is over"
+        self.outcome.message += f" {where}: {hook} did not return within {least_s:g} s of work, and {limit} has passed"
         return None
 
     def _verify(self) -> tuple[float | None, bool]:
@@ -499,7 +501,7 @@ class _Work:
                 on_matrix = self._on_matrix()
         self.violations = {**raw, **on_matrix}
         missed = verify.violated(self.violations)
-        if missed is not None:
+        if missed is not None and not self.budget.overdue:
             self.outcome.message += f" not verified: {missed}"
         objective = self._ask("objective", verify.objective, formulation, data, self.values)
         return objective, missed is None and not self.budget.overdue
@@ -529,7 +531,7 @@ class _Work:
         if not self._closed(objective, result):
             result += self._analytic_bounds()
         elif self.analytic is not None or formulation.own:  # a wrong bound is reported, whatever the solver's duals
-            result += verify.apart(self._analytic_bounds(), objective, formulation.sense)
+            result += verify.differing_from(self._analytic_bounds(), objective, formulation.sense)
         adapter = self.plan.adapter
         unproven = self.form is not None and (self.form.is_mip or (adapter and not adapter.capabilities.duals))
         if unproven and out.x is not None and not self._closed(objective, result):

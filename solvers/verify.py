@@ -563,7 +563,7 @@ def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> s
     return None
 
 
-def apart(bounds: list[Bound], objective: float | None, sense: str) -> list[Bound]:
+def differing_from(bounds: list[Bound], objective: float | None, sense: str) -> list[Bound]:
     """The bounds that differ from a value by more than the violation that it may have."""
     gaps = (relative_gap(objective, bound.value, sense) for bound in bounds)
     return [bound for bound, gap in zip(bounds, gaps, strict=True) if gap is not None and abs(gap) > FEASIBLE]

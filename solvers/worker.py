@@ -520,7 +520,7 @@ def idle(thread: int) -> bool:
     return state not in {"R", "D"} and all(idle(int(child)) for child in started)
 
 
-def wakes() -> bool:
+def wakeable() -> bool:
     """Let :func:`raise_in` wake this thread; False where that is impossible.
 
     Signal handlers run in the main thread only. That of SIGURG is left to a program that sets its own; ours stays,
@@ -540,7 +540,7 @@ def _woken(number: int, frame: object) -> None:
 def raise_in(thread: int, error: type[BaseException] | None, *, wake: bool = False) -> None:
     """Raise an error in another thread before its next step; None cancels one that has not been raised yet.
 
-    ``wake`` interrupts a sleep or a blocking system call; only if :func:`wakes` returned True in that thread.
+    ``wake`` interrupts a sleep or a blocking system call; only if :func:`wakeable` returned True in that thread.
     """
     import ctypes
 

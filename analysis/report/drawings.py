@@ -20,7 +20,7 @@ from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.papers import figures as paper_figures
 from opticoll.analysis.plots import counted, drawing, inline, png, store_plots
 from opticoll.analysis.report import PROOFS, Column, PageTable, Row, missing, table, written
-from opticoll.analysis.report.findings import PAPER_NAMES, machine, telling
+from opticoll.analysis.report.findings import PAPER_NAMES, distinguishing_columns, machine
 from opticoll.solvers.executor import LocalProcesses
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def overview(findings: Findings) -> Overview:
 def results(findings: Findings) -> PageTable:
     """Best run of every cell, each with a link to its record."""
     timed = findings.results["T"].notna().any()
-    apart = [Column(field, heading) for field, heading in telling(findings.results).items()]
+    apart = [Column(field, heading) for field, heading in distinguishing_columns(findings.results).items()]
     columns = [*_RESULTS[:3], *apart, *(column for column in _RESULTS[3:] if timed or column.field != "T")]
     return table(findings.results, columns, "Results")
 

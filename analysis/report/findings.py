@@ -322,7 +322,7 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     value = {(row["instance"], row["bound"]): row["value"] for row in bounds.to_dict("records")}
     timed = bool(results["T"].notna().any())
     several = bool(results["problem"].duplicated().any())
-    apart = telling(results)
+    apart = distinguishing_columns(results)
     cut = f" (first {MOST_ROWS} of {len(results)})" if len(results) > MOST_ROWS else ""
     caption = f"{', '.join(names)}: optimum ÷ bound, 1 where the bound is met; the tightest is bold" if names else None
     table = Table(
@@ -350,7 +350,7 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     return table
 
 
-def telling(results: pd.DataFrame) -> dict[str, str]:
+def distinguishing_columns(results: pd.DataFrame) -> dict[str, str]:
     """Columns, with their headings, in which runs of one method on one problem differ."""
     runs = results.groupby(["formulation", "problem", "method"], dropna=False)
     known = {field: heading for field, heading in _DISTINGUISHING.items() if field in results}

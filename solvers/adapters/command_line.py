@@ -152,7 +152,7 @@ class CommandLine(Adapter):
 
     def missing(self) -> str:
         """Return the error message for a missing program."""
-        fault = "is no executable file" if os.sep in self._program else "is not on PATH"
+        fault = "is not an executable file" if os.sep in self._program else "is not on PATH"
         return f"solver {self.name!r} runs {self._program!r}, which {fault}: {self._remedy()}"
 
     def load(self, module: str | None = None) -> Any:

@@ -273,7 +273,7 @@ def returned(chosen: Adapter, form: StandardForm, outcome: object) -> Outcome:
     Raises
     ------
     BadInput
-        If it is no Outcome.
+        If it is not an Outcome.
     """
     where = place_of(chosen.solve)
     if not isinstance(outcome, Outcome):

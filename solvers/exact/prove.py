@@ -308,10 +308,13 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     if answer is None or form is None:
         return run
     least_s = max(CHECK_S, limit or 0.0)
+    limits = OwnLimits(None if limit is None else end, None, None, least_s)
     try:
-        with OwnLimits(None if limit is None else end, None, None, least_s):
+        with limits:
             return _with_answer(run, form, answer)
     except LimitReached:
+        if limits.ending is None:  # the limit of a solve whose hook calls this one
+            raise
         message = f"{record.message} exact: the checks of the formulation did not return within {least_s:g} s of work"
     return replace(run, record=msgspec.structs.replace(record, message=message.strip()))
 

@@ -5,9 +5,10 @@ A message states what is wrong, where, and how to fix it.
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class OpticollError(Exception):
@@ -78,9 +79,13 @@ def import_remedy(missing: str, folder: Path | None) -> str:
     if folder is not None and not dot and ((folder / top).is_dir() or (folder / f"{top}.py").is_file()):
         return "the folder of a plug-in is not on the import path; set PYTHONPATH, or install the module"
     if top == "opticoll" and dot:
+        from difflib import get_close_matches
+        from importlib import import_module
+        from pkgutil import iter_modules
+
         known = [one.name for one in iter_modules(getattr(import_module(package), "__path__", []))]
-        hint = import_module("opticoll.instances.spec").nearest(last, known) if known else "correct its name"
-        return f"{package} has no module {last!r}; {hint}"
+        close = get_close_matches(last, known, n=1)
+        return f"{package} has no module {last!r}; " + (f"did you mean {close[0]!r}?" if close else "correct its name")
     if top in ("instances", "formulations", "solvers", "analysis"):
         return f"import opticoll.{top} instead"
     return "install the package, or correct its name"

@@ -223,8 +223,11 @@ BAD = {
         "'own.nothing', which is unknown; see .*; if another plug-in defines it, name that one first",
     ),
     "bounds of a misspelt name": ("BOUNDS = {'alltoall.mastr': len}", "did you mean 'alltoall.master'[?] If another"),
-    "no title": (MODEL.replace('"A model"', "None"), "line 9: .*'own.model': title must be a string, not None"),
-    "empty title": (MODEL.replace('"A model"', "' '"), "title must be a string, not ' '"),
+    "no title": (
+        MODEL.replace('"A model"', "None"),
+        "line 9: .*'own.model': title must be a string that is not empty, not None",
+    ),
+    "empty title": (MODEL.replace('"A model"', "' '"), "title must be a string that is not empty, not ' '"),
     "base exception": ("raise BaseException('no')", "line 1: BaseException: no; correct the file"),
     "generator exit": ("raise GeneratorExit", "line 1: GeneratorExit; correct the file"),
     "bounds no mapping": ("BOUNDS = len", "write BOUNDS ="),

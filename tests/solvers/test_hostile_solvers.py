@@ -300,7 +300,7 @@ def test_a_thread_is_idle_if_neither_it_nor_its_processes_can_work(child: str | 
 
 def test_sleep_counts_as_part_of_the_least_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(isolation, "idle", lambda thread: not asked.append(thread))
+    monkeypatch.setattr(isolation.worker, "idle", lambda thread: not asked.append(thread))
     limits = OwnLimits(time.monotonic(), None, None, 0.5)
     with pytest.raises(LimitReached), limits:
         time.sleep(600)
@@ -384,7 +384,9 @@ def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pyt
     assert (run.termination, run.exit_status) == (Termination.TIME_LIMIT, 3)
     assert not run.verified
     assert run.record.objective is None
-    message = f"{hook} did not return within 20 s of work, and the time limit of 3600 s is over; no value is verified"
+    message = (
+        f"{hook} did not return within 20 s of work, and the time limit of 3600 s has passed; no value is verified"
+    )
     assert message in str(run.record.message)
     assert Store().save(run) is not None
 

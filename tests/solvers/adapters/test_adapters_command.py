@@ -208,7 +208,7 @@ def test_a_path_that_is_no_program_is_not_looked_for_on_path(solvers):
     solvers.write_text('[absent]\ncommand = "bin/absent {mps} {sol}"\n', encoding="utf-8")
     program = solvers.parent / "bin" / "absent"
     assert adapter("absent").install == f"create '{program}', or correct its path in the table"
-    with pytest.raises(SolverUnavailable, match="is no executable file: create"):
+    with pytest.raises(SolverUnavailable, match="is not an executable file: create"):
         solve_isolated(form(), "absent", SolveRequest())
 
 
