@@ -93,12 +93,12 @@ def test_make_executor() -> None:
     assert make_executor(3).jobs == 3
     with pytest.raises(BadOption, match="at least 1"):
         make_executor(0)
-    with pytest.raises(BadOption, match="exclude"):
+    with pytest.raises(BadOption, match="mutually exclusive"):
         make_executor(2, "tcp://localhost:8786")
 
 
 def test_dask_without_its_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(SolverUnavailable, match=r"opticoll\[cluster\]") as caught:
+    with pytest.raises(SolverUnavailable, match=r"pip install .\.\[cluster\]") as caught:
         make_executor(dask="tcp://localhost:8786")
     assert caught.value.exit_status == 4

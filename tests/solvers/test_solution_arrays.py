@@ -192,7 +192,7 @@ def test_the_demand_of_weighted_paths_is_that_of_the_command_line(tmp_path, caps
     assert main(["solve", "alltoall.master", "ring:4", *options]) == 0
     capsys.readouterr()
     assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
-    assert "demand=random:3, and demand=uniform" in capsys.readouterr().err
+    assert "demand=random:3, but demand=uniform was requested" in capsys.readouterr().err
     assert main(["check", "alltoall.master", "ring:4", str(file), "--set", "demand=random:3"]) == 0
 
 

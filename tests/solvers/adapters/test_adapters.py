@@ -134,7 +134,7 @@ def test_invalid_requests_are_rejected(wrong: dict[str, Any]) -> None:
 
 def test_missing_package_is_reported_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter("copt"), "package", "no_such_package")
-    with pytest.raises(SolverUnavailable, match=r"opticoll\[copt\]") as caught:
+    with pytest.raises(SolverUnavailable, match=r"pip install .\.\[copt\]") as caught:
         solve_isolated(two_rows(), "copt", SolveRequest())
     assert caught.value.exit_status == 4
 
