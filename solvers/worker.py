@@ -250,7 +250,19 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         process.kill()
     process.wait()
-    psutil.wait_procs(family, timeout=2.0)
+    deadline = time.monotonic() + 2.0
+    while not all(map(_has_ended, family)) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether a process has ended; it may be a zombie for long if the system's first process collects it late."""
+    import psutil
+
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36

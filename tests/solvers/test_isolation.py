@@ -576,3 +576,15 @@ def test_descendants_are_the_processes_below_one(listed, monkeypatch):
         assert process.pid in worker_module.descendants(os.getpid())
         worker_module.kill_tree(process)
     assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in below)
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="the system has no waitid")
+def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    known = psutil.Process(process.pid)
+    assert not worker_module._has_ended(known)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+    assert worker_module._has_ended(known)
+    process.communicate()
+    assert worker_module._has_ended(known)
