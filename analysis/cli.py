@@ -155,7 +155,6 @@ def solve(
     from datetime import UTC, datetime
 
     from opticoll.analysis import describe, present, result_tables, solution_files
-    from opticoll.solvers.exact.combinatorial import is_combinatorial
     from opticoll.solvers.task import Task
 
     if no_store and store_dir:
@@ -164,12 +163,16 @@ def solve(
     store = None if no_store else writable_store(store_dir)
     if solution is not None:
         refuse_unwritable(solution)
+    combinatorial = False
     if certificate is not None:
+        from opticoll.solvers.exact.combinatorial import is_combinatorial
+
+        combinatorial = is_combinatorial(certificate)
         refuse_unwritable(certificate)
     asked = [*settings, *([f"demand={demand_of(demand)}"] if demand is not None else [])]
     task = Task(
         formulation, instance, method, form, settings_of(asked), time_limit, memory_limit, tol, seed, threads,
-        exact=exact or (certificate is not None and not is_combinatorial(certificate)),
+        exact=exact or (certificate is not None and not combinatorial),
     )  # fmt: skip
     if schedule is not None:
         solution_files.refuse_schedule_early(schedule, task)
@@ -200,7 +203,9 @@ def solve(
     # If one file cannot be written, the answer is still printed, and the other files and the record are written.
     with errors_kept(failures):
         if solution is not None and run.verified:
-            write_json(solution, runner.solution_document(run))
+            from opticoll.solvers.solution import solution_document
+
+            write_json(solution, solution_document(run))
     with errors_kept(failures):
         if schedule is not None and run.verified:
             written["schedule"] = solution_files.write_schedule(schedule, run)
@@ -208,7 +213,7 @@ def solve(
         if paths is not None and run.verified:
             written["paths"] = solution_files.write_paths(paths, run)
     with errors_kept(failures):
-        if certificate is not None and (run.verified if is_combinatorial(certificate) else run.exact is not None):
+        if certificate is not None and (run.verified if combinatorial else run.exact is not None):
             written["certificate"] = solution_files.write_certificate(certificate, run)
     with errors_kept(failures):
         if store is not None:
@@ -254,9 +259,9 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     from opticoll.analysis import present
 
     with present.diverted_stdout():
-        from opticoll.solvers import runner
+        from opticoll.solvers import solution
 
-        result = runner.check(formulation, instance, file, settings_of(settings))
+        result = solution.check(formulation, instance, file, settings_of(settings))
     if as_json:
         present.emit_json(result)
     else:

@@ -27,7 +27,7 @@ from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailab
 from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse, plugins
-from opticoll.instances.demands import DemandSpec
+from opticoll.instances.demands import UNIFORM, DemandSpec
 from opticoll.instances.readers import names_file
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
@@ -172,6 +172,14 @@ def make_plan(
         needed=needed or {},
         choice=choice,
     )
+
+
+def shared_parameters(model: Formulation, parameters: Settings) -> dict[str, Setting]:
+    """The demand that a formulation passes on to the one it takes its data from; empty if it is the default."""
+    if model.needs is None or parameters.get("demand") in (None, UNIFORM):
+        return {}
+    known = {parameter.name for parameter in formulation(model.needs).parameters}
+    return {"demand": parameters["demand"]} if "demand" in known else {}
 
 
 def _refuse_too_large(

@@ -16,7 +16,6 @@ from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import choice, memory, solver_log, verify
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
-from opticoll.solvers.exact.prove import proven_exactly
 from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
 from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
 from opticoll.solvers.methods.method import Answer
@@ -31,9 +30,9 @@ from opticoll.solvers.plan import (
     resume_key,
     run_procedure,
     send,
+    shared_parameters,
 )
 from opticoll.solvers.relaxation import infeasibility, relaxation_bound, scaling_steps, solve_scaled
-from opticoll.solvers.solution import check, shared_parameters, solution_document
 from opticoll.solvers.standard_form import compile_built, declared_arrays, import_layer
 from opticoll.solvers.task import (
     Kkt,
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
     OnProgress = Callable[[Progress], None]
     Arrays = dict[str, NDArray[np.float64]]
 
-__all__ = ["check", "export", "resume_key", "solution_document", "solve"]
+__all__ = ["export", "resume_key", "solve"]
 
 _Result = TypeVar("_Result")
 
@@ -115,9 +114,7 @@ def solve(
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
     with solver_log.streamed(log), plugins.exits_refused():
-        budget = Budget(task, stop)
-        run = _solve(task, None, on_progress, stop, budget)
-        return proven_exactly(run, stop) if task.exact and not budget.overdue else run
+        return _exactly(_solve(task, None, on_progress, stop, budget := Budget(task, stop)), budget)
 
 
 def _solve(
@@ -191,12 +188,17 @@ def _continued(
     return joined(first, work.finish(first.needed), method)
 
 
+def _exactly(run: Run, budget: Budget) -> Run:
+    """The run after the exact step, if its task asks for one and there is time left."""
+    if not budget.task.exact or budget.overdue:
+        return run
+    from opticoll.solvers.exact.prove import proven_exactly
+
+    return proven_exactly(run, budget.stop)
+
+
 def _solve_needed(
-    task: Task,
-    instance: Instance,
-    plan: Plan,
-    on_progress: OnProgress | None = None,
-    stop: threading.Event | None = None,
+    task: Task, instance: Instance, plan: Plan, on_progress: OnProgress | None, stop: threading.Event | None
 ) -> Run | None:
     """Solve the formulation whose solution the task's formulation takes as data, if any.
 
@@ -216,9 +218,7 @@ def _solve_needed(
     basis = msgspec.structs.replace(
         task, formulation=name, method=method, form=None, settings=shared, repetition=0, exact=exact
     )
-    first = _solve(basis, instance, on_progress, stop, budget := Budget(basis, stop))
-    if exact and not budget.overdue:
-        first = proven_exactly(first, stop)
+    first = _exactly(_solve(basis, instance, on_progress, stop, budget := Budget(basis, stop)), budget)
     if first.values is None or not first.verified:
         msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
         raise NoSolution(msg)
@@ -248,7 +248,7 @@ def export(
     task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
     value = instance_of(task)
     plan = make_plan(task, instance=value)
-    needed = _solve_needed(task, value, plan)
+    needed = _solve_needed(task, value, plan, None, None)
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
     built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
     names = None

@@ -17,12 +17,13 @@ from opticoll.formulations.model import read_parameters
 from opticoll.formulations.schedules.collective_steps import COLLECTIVES
 from opticoll.formulations.schedules.schedule_json import is_schedule, read_rounds
 from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance, readers
-from opticoll.instances.demands import UNIFORM, DemandSpec, same_demand, traffic_of
-from opticoll.instances.readers import Json, Setting, Settings, same_text
+from opticoll.instances.demands import DemandSpec, same_demand, traffic_of
+from opticoll.instances.readers import Json, Settings, same_text
 from opticoll.solvers import verify
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
+from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.standard_form import declared_arrays
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
@@ -263,14 +264,6 @@ def _basis_data(model: Formulation, instance: Instance, parameters: Mapping[str,
     """Data of the formulation whose solution ``model`` needs."""
     assert model.needs is not None
     return formulation(model.needs).prepare(instance, shared_parameters(model, parameters))
-
-
-def shared_parameters(model: Formulation, parameters: Settings) -> dict[str, Setting]:
-    """The demand that a formulation passes on to the one it takes its data from; empty if it is the default."""
-    if model.needs is None or parameters.get("demand") in (None, UNIFORM):
-        return {}
-    known = {parameter.name for parameter in formulation(model.needs).parameters}
-    return {"demand": parameters["demand"]} if "demand" in known else {}
 
 
 def _refuse_other_problem(model: Formulation, instance: Instance, document: Mapping[str, Any], path: Path) -> None:

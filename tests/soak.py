@@ -41,6 +41,7 @@ from opticoll.instances.spec import FAMILIES, expand, load_families
 from opticoll.solvers import relaxation, runner, shared_files
 from opticoll.solvers.isolation import LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
 from opticoll.solvers.worker import ROOT
 
@@ -510,13 +511,13 @@ def solutions(draw: random.Random, folder: Path) -> str:
     """Solution files with changed entries; none may be accepted with a better value than the proven optimum."""
     name, spec = draw.choice(SOLVED)
     run, _ = _answer(name, spec)
-    document = json.loads(json.dumps(runner.solution_document(run), default=lambda a: a.tolist()))
+    document = json.loads(json.dumps(solution_document(run), default=lambda a: a.tolist()))
     for _ in range(draw.randint(1, 3)):
         _change(document, draw)
     path = folder / "solution.json"
     path.write_text(json.dumps(document))
     result: dict[str, Any] = {}
-    if refused(lambda: result.update(runner.check(name, spec, path))):
+    if refused(lambda: result.update(check(name, spec, path))):
         return CAUGHT
     flip = 1.0 if run.record.sense == "max" else -1.0
     if result["verified"] and flip * (result["objective"] - run.objective) > 1e-5 * abs(run.objective):
@@ -544,7 +545,7 @@ def schedules(draw: random.Random, folder: Path) -> str:
         other = draw.choice(['"-1"', '"0"', '"1"', '"7"', '"99999999999999999999"', '"x"', '""'])
         path.write_text(cached[: chosen.start()] + other + cached[chosen.end() :])
     result: dict[str, Any] = {}
-    if refused(lambda: result.update(runner.check("alltoall.master", "ring:4", path))):
+    if refused(lambda: result.update(check("alltoall.master", "ring:4", path))):
         return CAUGHT
     optimum = 2.0  # T of ring:4
     if result["verified"] and result["objective"] is not None and result["objective"] < optimum * (1 - 1e-6):

@@ -16,6 +16,7 @@ from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers import runner, verify
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, plain
 
@@ -302,20 +303,20 @@ def test_resume_keys_differ_by_everything_that_matters():
 
 @pytest.fixture(scope="module")
 def document():
-    return runner.solution_document(runner.solve(Task("alltoall.master", "genkautz:n=7,d=3")))
+    return solution_document(runner.solve(Task("alltoall.master", "genkautz:n=7,d=3")))
 
 
 def checked(document, tmp_path, name="alltoall.master", spec="genkautz:n=7,d=3", settings=None):
     path = tmp_path / "solution.json"
     path.write_text(json.dumps(document))
-    return runner.check(name, spec, path, settings)
+    return check(name, spec, path, settings)
 
 
 def test_a_written_solution_is_accepted(document, tmp_path):
     result = checked(document, tmp_path)
     assert result["verified"], result
     assert result["objective"] == pytest.approx(document["objective"])
-    child = runner.solution_document(runner.solve(Task("alltoall.child", "ring:5", settings={"source": "2"})))
+    child = solution_document(runner.solve(Task("alltoall.child", "ring:5", settings={"source": "2"})))
     assert checked(child, tmp_path, "alltoall.child", "ring:5", {"source": "2"})["verified"]
 
 
@@ -359,11 +360,11 @@ def test_files_that_are_not_documents_are_refused(tmp_path):
         path = tmp_path / "x.json"
         path.write_text(text)
         with pytest.raises(BadFile):
-            runner.check("alltoall.master", "ring:8", path)
+            check("alltoall.master", "ring:8", path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path / "binary", tmp_path / "missing", tmp_path):
         with pytest.raises(BadFile):
-            runner.check("alltoall.master", "ring:8", path)
+            check("alltoall.master", "ring:8", path)
 
 
 def test_documents_of_other_tools_are_accepted(document, tmp_path):
@@ -376,7 +377,7 @@ def test_documents_of_other_tools_are_accepted(document, tmp_path):
     text = json.dumps(dict(reversed(foreign.items())), indent=3).replace("\n", "\r\n")
     path = tmp_path / "solution.json"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\r\n\r\n")
-    assert runner.check("alltoall.master", "genkautz:n=7,d=3", path)["verified"]
+    assert check("alltoall.master", "genkautz:n=7,d=3", path)["verified"]
 
 
 def test_ambiguous_numbers_and_keys_are_refused(document, tmp_path):
@@ -387,7 +388,7 @@ def test_ambiguous_numbers_and_keys_are_refused(document, tmp_path):
     ):  # fmt: skip
         path.write_text(broken)
         with pytest.raises(BadFile, match="not valid JSON"):
-            runner.check("alltoall.master", "genkautz:n=7,d=3", path)
+            check("alltoall.master", "genkautz:n=7,d=3", path)
 
 
 def test_values_that_overflow_are_violations_without_a_warning(document, tmp_path):
@@ -399,7 +400,7 @@ def test_values_that_overflow_are_violations_without_a_warning(document, tmp_pat
 def test_a_claim_is_compared_in_its_own_unit(tmp_path):
     """A tenth of a per cent too much is too much, also where capacities are 1e-12."""
     run = runner.solve(Task("alltoall.master", "ring:4+scale=1e-12"))
-    document = runner.solution_document(run)
+    document = solution_document(run)
     assert checked(document, tmp_path, spec="ring:4+scale=1e-12")["verified"]
     document["objective"] *= 1.001
     assert "claims" in checked(document, tmp_path, spec="ring:4+scale=1e-12")["reason"]
@@ -410,7 +411,7 @@ def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
     pipe = tmp_path / f"pipe.{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(BadFile, match="not a regular file"):
-        runner.check("alltoall.master", "ring:8", pipe)
+        check("alltoall.master", "ring:8", pipe)
 
 
 @pytest.mark.parametrize("suffix", ["mps", "lp"])

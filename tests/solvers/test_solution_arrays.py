@@ -18,6 +18,7 @@ from opticoll.formulations.arrays import Array, SolutionSize, check_arrays, chec
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import BadFile, parse
 from opticoll.solvers import runner
+from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import Task
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,7 +163,7 @@ def test_other_settings_are_refused_with_both_values(written, capsys):
 
 def test_bounds_are_recomputed_from_duals_or_ignored(tmp_path, capsys):
     run = runner.solve(Task("alltoall.master", "ring:4"))
-    document, file = runner.solution_document(run), tmp_path / "solution.json"
+    document, file = solution_document(run), tmp_path / "solution.json"
     document |= {"bound": 1e-3, "proof": "optimal"}
 
     def result():
@@ -287,4 +288,4 @@ def test_a_file_for_another_problem_is_refused_by_the_names_of_both(name, spec, 
     }  # fmt: skip
     (tmp_path / "flows.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(BadFile, match=message):
-        runner.check(name, spec, tmp_path / "flows.json")
+        check(name, spec, tmp_path / "flows.json")

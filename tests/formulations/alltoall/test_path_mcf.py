@@ -18,6 +18,7 @@ from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 
@@ -304,13 +305,13 @@ def test_a_written_solution_is_accepted_and_a_changed_one_is_not(tmp_path):
     import json
 
     run = runner.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
-    document = json.loads(json.dumps(runner.solution_document(run)))
+    document = json.loads(json.dumps(solution_document(run)))
     path = tmp_path / "paths.json"
     path.write_text(json.dumps(document))
-    assert runner.check(NAME, "petersen", path, {"paths": "all"})["verified"]
+    assert check(NAME, "petersen", path, {"paths": "all"})["verified"]
     document["values"]["path_arcs"]["value"][0] = 30 if document["values"]["path_arcs"]["value"][0] != 30 else 29
     path.write_text(json.dumps(document))
-    assert not runner.check(NAME, "petersen", path, {"paths": "all"})["verified"]
+    assert not check(NAME, "petersen", path, {"paths": "all"})["verified"]
 
 
 @pytest.mark.parametrize(("spec", "settings"), [("genkautz:n=12,d=4", {}), ("ring:5", {"demand": "random:1"})])

@@ -38,6 +38,7 @@ from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
 from opticoll.solvers import runner
 from opticoll.solvers.executor import make_executor
 from opticoll.solvers.plan import make_plan, rebuild, send
+from opticoll.solvers.solution import solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
@@ -515,7 +516,7 @@ def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_deman
     topology = network()
     run = runner.solve(Task("alltoall.link-mcf", topology, settings={"demand": PAIRS}))
     file, traffic, net = tmp_path / "s.json", tmp_path / "traffic.csv", tmp_path / "net.csv"
-    file.write_text(json.dumps(runner.solution_document(run)))
+    file.write_text(json.dumps(solution_document(run)))
     FRAME.to_csv(traffic, index=False)
     oc.save_topology(topology, net)
     result = oc.check("alltoall.link-mcf", f"file:{net}", file, {"demand": f"file:{traffic}"})

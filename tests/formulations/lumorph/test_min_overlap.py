@@ -28,7 +28,7 @@ from opticoll.solvers.methods.lumorph.overlap_search import (
     shortest_routes,
     straight_or_shortest,
 )
-from opticoll.solvers.solution import solution_document
+from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
@@ -298,7 +298,7 @@ def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
 
     def verdict(**changes):
         file.write_text(json.dumps({**document, **changes}))
-        return runner.check(NAME, task.instance, file, task.settings)
+        return check(NAME, task.instance, file, task.settings)
 
     assert verdict()["verified"]
     assert verdict()["metrics"]["max_load"] == document["objective"]

@@ -30,7 +30,7 @@ from opticoll.formulations.schedules.schedule_json import (
 )
 from opticoll.formulations.schedules.shard_routes import Route, cut, routes_of
 from opticoll.instances import BadFile, BadInput, Topology, parse
-from opticoll.solvers import runner
+from opticoll.solvers.solution import check
 from opticoll.solvers.standard_form import compile_model
 
 relaxed = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -249,7 +249,7 @@ def test_corrupted_programs_are_refused_each_for_its_reason(change, reason, tmp_
         line = next(line for line in text.splitlines() if 'type="s"' in line)
         text = text.replace(line, f"{line}\n{line}", 1)
     path.write_text(text)
-    result = runner.check("alltoall.timestep-mcf", "hypercube:3", path)
+    result = check("alltoall.timestep-mcf", "hypercube:3", path)
     assert not result["verified"]
     violation = result["schedule"]["violation"]
     assert violation in REASONS
@@ -413,11 +413,11 @@ def test_an_all_gather_as_links(tmp_path):
     }
     path = tmp_path / "gather.json"
     path.write_text(json.dumps(document))
-    result = runner.check("alltoall.all-gather", "ring:4,directed", path)
+    result = check("alltoall.all-gather", "ring:4,directed", path)
     assert result["verified"], result
     assert result["objective"] == 3
     assert result["metrics"]["over_bound"] == pytest.approx(1.0)
-    assert runner.check("alltoall.master", "ring:4,directed", path)["schedule"]["violation"] == "collective"
+    assert check("alltoall.master", "ring:4,directed", path)["schedule"]["violation"] == "collective"
 
 
 ROUTE_CHANGES = [
@@ -509,7 +509,7 @@ def test_malformed_json_is_refused(change, tmp_path):
     path = tmp_path / "x.json"
     path.write_text(json.dumps({**document, **change}))
     with pytest.raises(BadFile) as caught:
-        runner.check("alltoall.master", "ring:4", path)
+        check("alltoall.master", "ring:4", path)
     assert "\n" not in str(caught.value)
 
 
@@ -518,7 +518,7 @@ def test_schedules_belong_to_topologies_and_alltoall(tmp_path):
     path = tmp_path / "x.xml"
     path.write_text(write_xml(program))
     with pytest.raises(BadInput, match="topolog"):
-        runner.check("alltoall.master", "servers:n=12,degree=4,traffic=alltoall", path)
+        check("alltoall.master", "servers:n=12,degree=4,traffic=alltoall", path)
     hosts = parse("hypercube:2+host=1.5")
     schedule = schedule_routes(hosts, shortest_routes(hosts))
     assert verify_program(lower(schedule), hosts, "alltoall").valid

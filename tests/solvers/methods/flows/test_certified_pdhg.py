@@ -27,6 +27,7 @@ from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.solution import solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 
@@ -222,7 +223,7 @@ def test_symmetry_changes_only_the_work():
 @cache
 def solved(spec):
     run = runner.solve(Task("alltoall.master", spec, method="certified-pdhg", tol=1e-4))
-    return run, json.dumps(runner.solution_document(run))
+    return run, json.dumps(solution_document(run))
 
 
 def document(tmp_path, spec):
