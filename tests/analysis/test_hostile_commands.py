@@ -18,7 +18,7 @@ from opticoll.analysis.study import run_study, study_file
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse
 from opticoll.solvers.executor import InProcess
-from opticoll.solvers.runner import check
+from opticoll.solvers.solution import check
 from opticoll.solvers.task import Termination
 
 SOLVE = ("solve", "alltoall.master", "ring:3", "--method", "highs-simplex")
