@@ -112,12 +112,6 @@ def test_a_class_name_means_one_thing():
     assert not {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
-def test_modules_are_few_and_not_too_long():
-    assert len([*MODULES, *(ROOT / "src" / "opticoll").glob("*.py")]) <= 240
-    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
-    assert not {name: length for name, length in lengths.items() if length > 600}
-
-
 #: Messages between our own processes, and the tests of an adapter that are made of them; no interface.
 INTERNAL = ("solvers.isolation", "solvers.shared_files", "solvers.contract", "solvers.plan")
 
