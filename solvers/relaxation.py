@@ -251,9 +251,16 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
     .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
 
     with x within its bounds, is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; if that
-    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution.
+    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution. Neither is there one if the bounds of a
+    column exclude each other.
     """
     import scipy.sparse as sp
+
+    low, high = form.col_lower, form.col_upper
+    crossed = (low > high) | (np.asarray(form.integer) & (np.ceil(low) > np.floor(high)))
+    if crossed.any():
+        at = int(np.argmax(crossed))
+        return f"no value of {form.column_names()[at]} is within its bounds, {low[at]:g} and {high[at]:g}"
 
     rows, columns = form.A.shape
     slack = sp.eye_array(rows, format="csc")

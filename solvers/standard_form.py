@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,17 +46,36 @@ class Block:
     """Positions of a named array of variables or constraints among the columns or rows.
 
     ``index`` holds positions in C order of ``shape``; -1 marks an entry that the model does not have
-    (a variable that no constraint mentions, a constraint that is skipped).
+    (a variable that no constraint mentions, a constraint that is skipped). ``labels`` names the indices along every
+    axis, None those that are 0, 1, ...; no labels at all if all are.
     """
 
     name: str
     shape: tuple[int, ...]
     index: NDArray[np.int64]
+    labels: tuple[Sequence[Hashable] | None, ...] = ()
 
     def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
         """The named array from a flat vector, ``absent`` where the model has no entry."""
         values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
         return values.reshape(self.shape)
+
+    def entry(self, position: int) -> str:
+        """Name of the entry at a position in C order: ``g[0,3]``, or ``g[a,b]`` by its labels."""
+        if not self.shape:
+            return self.name
+        at = [int(i) for i in np.unravel_index(position, self.shape)]
+        words: list[object] = []
+        for i, labels in zip(at, self.labels or (None,) * len(at), strict=True):
+            label = i if labels is None else labels[i]
+            words += label if isinstance(label, tuple) else [label]
+        return f"{self.name}[{','.join(map(_index_word, words))}]"
+
+
+def _index_word(label: object) -> str:
+    """An index in a name; in quotes if the bare word would be that of a number or of several indices."""
+    bare = str(label)
+    return repr(label) if isinstance(label, str) and re.search(r"[,\[\]\s]|^[-+.\d]|^$", bare) else bare
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +199,7 @@ def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
     for block in blocks.values():
         for position, where in enumerate(block.index):
             if where >= 0:
-                at = ",".join(str(i) for i in np.unravel_index(position, block.shape)) if block.shape else ""
-                names[where] = f"{block.name}[{at}]" if at else block.name
+                names[where] = block.entry(position)
     return names
 
 
@@ -215,9 +233,13 @@ def compile_model(model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
     """
     layer = type(model).__module__.partition(".")[0]
     if layer == "cvxpy":
-        return _from_cvxpy(_named_cvxpy(model))
+        from opticoll.solvers.cvxpy_models import as_cvxpy_model
+
+        return _from_cvxpy(as_cvxpy_model(model))
     if layer == "pyomo":
-        return _from_pyomo(_named_pyomo(model))
+        from opticoll.solvers.pyomo_models import as_pyomo_model
+
+        return _from_pyomo(as_pyomo_model(model), labelled=True)
     if isinstance(model, PyomoModel):
         return _from_pyomo(model)
     if isinstance(model, CvxpyModel):
@@ -229,61 +251,6 @@ def compile_model(model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
         "PyomoModel or a MatrixModel"
     )
     raise ModelError(msg)
-
-
-def _named_cvxpy(problem: Any) -> CvxpyModel:
-    """A CVXPY problem with its variables under their own names.
-
-    Raises
-    ------
-    ModelError
-        If a variable has no name, or two have the same name.
-    """
-    import cvxpy as cp
-
-    if not isinstance(problem, cp.Problem):
-        msg = f"its build returned {type(problem).__name__}; return a cp.Problem"
-        raise ModelError(msg)
-    named: dict[str, Named] = {}
-    for variable in problem.variables():
-        name = str(variable.name())
-        if re.fullmatch(r"var\d+", name) or name in named:
-            fault = "has no name" if name not in named else f"has the same name {name!r} as another"
-            msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
-            raise ModelError(msg)
-        named[name] = Named(variable, variable.shape)
-    return CvxpyModel(problem, named, {})
-
-
-def _named_pyomo(model: Any) -> PyomoModel:
-    """A Pyomo model with the shapes of its variables and constraints.
-
-    Raises
-    ------
-    ModelError
-        If a variable is indexed by something other than numbers from 0.
-    """
-    import pyomo.environ as pyo
-
-    variables = {item.local_name: _shape(item) for item in model.component_objects(pyo.Var, active=True)}
-    constraints = {item.local_name: _shape(item) for item in model.component_objects(pyo.Constraint, active=True)}
-    for name, shape in variables.items():
-        if shape is None:
-            msg = f"the Pyomo variable {name!r} is not indexed by numbers from 0; index it by range(n)"
-            raise ModelError(msg)
-    return PyomoModel(
-        model, *({k: v for k, v in shapes.items() if v is not None} for shapes in (variables, constraints))
-    )
-
-
-def _shape(item: Any) -> tuple[int, ...] | None:
-    """The shape of an array with an entry for every index of a Pyomo component; None if its indices are not numbers."""
-    if not item.is_indexed():
-        return ()
-    keys = [key if isinstance(key, tuple) else (key,) for key in item]
-    if not all(type(i) is int and i >= 0 for key in keys for i in key) or len({len(key) for key in keys}) > 1:
-        return None
-    return tuple(int(size) + 1 for size in np.max(keys, axis=0)) if keys else (0,)
 
 
 def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
@@ -303,6 +270,8 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     except ModelError as error:
         msg = f"{where}: {error}"
         raise ModelError(msg) from error
+    if form.sense != formulation.sense and not form.cost.any():  # the minimum of a constant is its maximum
+        form = replace(form, sense=formulation.sense)
     if form.sense != formulation.sense:
         msg = f"{where}: it states sense={formulation.sense!r}, but its build has {form.sense!r}; correct one of them"
         raise ModelError(msg)
@@ -343,12 +312,16 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     import cvxpy as cp
     import scipy.sparse as sp
 
+    from opticoll.solvers.cvxpy_models import positions, refuse_incomplete, why_not_linear
+
     # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
+    refuse_incomplete(model.problem)
     try:
-        data, _, inverse = model.problem.get_problem_data(cp.SCIPY)
-    except (cp.SolverError, cp.DCPError) as reason:
-        text = str(reason).splitlines()[0]
-        why = "its objective or constraints are not linear" if "SCIPY" in text else text
+        data, chain, inverse = model.problem.get_problem_data(cp.SCIPY)
+    except MemoryError:
+        raise
+    except Exception as reason:  # CVXPY raises many types
+        why = why_not_linear(model.problem, reason)
         msg = f"CVXPY cannot compile this problem to linear rows: {why}; state a linear or mixed-integer linear program"
         raise ModelError(msg) from reason
     program = data["param_prob"]
@@ -371,15 +344,10 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     )
     low[list(data["bool_vars_idx"])] = np.maximum(low[list(data["bool_vars_idx"])], 0.0)
     high[list(data["bool_vars_idx"])] = np.minimum(high[list(data["bool_vars_idx"])], 1.0)
-    columns = {
-        name: _named_block(name, named, program.var_id_to_col.get(named.item.id), named.item.size)
-        for name, named in model.variables.items()
-    }
+    places = positions(program, chain.reductions, inverse, [named.item for named in model.variables.values()])
+    columns = {name: _named_block(name, named, places) for name, named in model.variables.items()}
     starts = _cvxpy_rows(program, equal)
-    rows = {
-        name: _named_block(name, named, starts.get(named.item.id), named.item.size)
-        for name, named in model.constraints.items()
-    }
+    rows = {name: _named_block(name, named, starts) for name, named in model.constraints.items()}
     flip = -1.0 if maximise else 1.0
     offset = float(np.asarray(inverse[-1]["offset"]).ravel()[0])
     return _tidy(
@@ -392,28 +360,27 @@ def _bounds(values: Any, count: int, absent: float) -> NDArray[np.float64]:
     return np.full(count, absent) if values is None else np.array(values, dtype=float).ravel()
 
 
-def _cvxpy_rows(program: Any, equal: int) -> dict[int, int]:
-    """First row of every constraint: zero-cone rows come first, then the non-negative ones."""
+def _cvxpy_rows(program: Any, equal: int) -> dict[int, NDArray[np.int64]]:
+    """Rows of every constraint by its id: zero-cone rows come first, then the non-negative ones."""
     from cvxpy.constraints import NonNeg, Zero
 
     at = {Zero: 0, NonNeg: equal}
-    starts = {}
+    rows = {}
     for constraint in program.constraints:
         kind = type(constraint)
         if kind not in at:
             msg = f"CVXPY compiled a constraint to {kind.__name__}; formulations must be linear"
             raise ModelError(msg)
-        starts[constraint.id] = at[kind]
+        rows[constraint.id] = np.arange(at[kind], at[kind] + constraint.size)
         at[kind] += constraint.size
-    return starts
+    return rows
 
 
-def _named_block(name: str, named: Named, start: int | None, size: int) -> Block:
-    """Positions of a CVXPY object's entries (column-major from ``start``) in the named array."""
-    total = int(np.prod(named.shape, dtype=np.int64))
-    index = np.full(total, -1, dtype=np.int64)
-    if start is not None:
-        flat = np.arange(start, start + size)
+def _named_block(name: str, named: Named, places: Mapping[int, NDArray[np.int64]]) -> Block:
+    """Positions of a CVXPY object's entries in the named array; ``places`` has them by id, in column-major order."""
+    index = np.full(int(np.prod(named.shape, dtype=np.int64)), -1, dtype=np.int64)
+    flat = places.get(named.item.id)
+    if flat is not None:
         if named.index is None:
             index = flat.reshape(named.shape, order="F").ravel()
         else:
@@ -421,46 +388,64 @@ def _named_block(name: str, named: Named, start: int | None, size: int) -> Block
     return Block(name, named.shape, index)
 
 
-def _from_pyomo(model: PyomoModel) -> StandardForm:
+def _from_pyomo(model: PyomoModel, *, labelled: bool = False) -> StandardForm:
     import scipy.sparse as sp
-    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
-
-    try:
-        compiled = LinearStandardFormCompiler().write(model.model, mixed_form=True, set_sense=None)
-    except (ValueError, RuntimeError) as reason:
-        msg = f"Pyomo cannot compile this model to a linear form: {str(reason).splitlines()[0]}"
-        raise ModelError(msg) from reason
     from pyomo.environ import maximize
 
-    sense: Sense = "max" if compiled.objectives[0].sense == maximize else "min"
-    right = np.asarray(compiled.rhs, dtype=float)
-    kinds = np.array([row.bound_type for row in compiled.rows], dtype=np.int64)
-    lower = np.where(kinds <= 0, right, -np.inf)  # 0 is equality, -1 is >=
-    upper = np.where(kinds >= 0, right, np.inf)
-    low = np.array([-np.inf if v.lb is None else v.lb for v in compiled.columns], dtype=float)
-    high = np.array([np.inf if v.ub is None else v.ub for v in compiled.columns], dtype=float)
-    integer = np.array([v.is_integer() for v in compiled.columns], dtype=bool)
-    cost = np.asarray(compiled.c.toarray(), dtype=float).ravel()
-    columns = _pyomo_blocks(model.variables, compiled.columns)
-    rows = _pyomo_blocks(model.constraints, [row.constraint for row in compiled.rows])
-    return _tidy(
-        sp.csc_array(compiled.A), lower, upper, low, high, cost, sense, float(compiled.c_offset[0]), integer, columns,
-        rows,
-    )  # fmt: skip
+    from opticoll.solvers import pyomo_models
+
+    linear, impossible = pyomo_models.compiled(model.model)
+    found = list(linear.columns)
+    variables = dict(model.variables) | (pyomo_models.elsewhere(model, found) if labelled else {})
+    columns = _pyomo_blocks(variables, found, labelled=labelled)
+    if any((block.index < 0).any() for block in columns.values()):
+        found += pyomo_models.unused(model, found)
+        columns = _pyomo_blocks(variables, found, labelled=labelled)
+    A = sp.csc_array(linear.A)
+    A.resize((A.shape[0] + len(impossible), len(found)))
+    cost = np.zeros(len(found))
+    sense: Sense = "min"
+    offset = 0.0
+    if linear.objectives:
+        sense = "max" if linear.objectives[0].sense == maximize else "min"
+        cost[: len(linear.columns)] = linear.c.toarray().ravel()
+        offset = float(linear.c_offset[0])
+    right = np.asarray(linear.rhs, dtype=float)
+    kinds = np.array([row.bound_type for row in linear.rows], dtype=np.int64)
+    empty = np.array([pyomo_models.constant_row(one) for one in impossible], dtype=float).reshape(-1, 3)
+    lower = np.concatenate([np.where(kinds <= 0, right, -np.inf), empty[:, 0] - empty[:, 1]])  # 0 is ==, -1 is >=
+    upper = np.concatenate([np.where(kinds >= 0, right, np.inf), empty[:, 2] - empty[:, 1]])
+    integer = np.array([not v.fixed and v.is_integer() for v in found], dtype=bool)
+    pyomo_models.refuse_unknown_domain(v for v, whole in zip(found, integer, strict=True) if not whole)
+    bounds = pyomo_models.bounds(found)
+    low = np.array([-np.inf if lb is None else lb for lb, _ in bounds], dtype=float)
+    high = np.array([np.inf if ub is None else ub for _, ub in bounds], dtype=float)
+    listed = [*(row.constraint for row in linear.rows), *impossible]
+    rows = _pyomo_blocks(model.constraints, listed, labelled=labelled)
+    return _tidy(A, lower, upper, low, high, cost, sense, offset, integer, columns, rows)
 
 
-def _pyomo_blocks(axes: Mapping[str, tuple[Axis, ...]], items: Sequence[Any]) -> dict[str, Block]:
-    """Positions of Pyomo's items in the named arrays."""
-    blocks = {}
+def _pyomo_blocks(
+    axes: Mapping[str, tuple[Axis, ...]], items: Sequence[Any], *, labelled: bool = False
+) -> dict[str, Block]:
+    """Positions of Pyomo's items in the named arrays; with labels on the axes whose indices are not 0, 1, ..."""
+    blocks, places = {}, {}
     for name, sets in axes.items():
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in sets)
-        blocks[name] = Block(name, shape, np.full(int(np.prod(shape, dtype=np.int64)), -1, dtype=np.int64))
-    places = {name: [None if isinstance(axis, int) else _places(axis) for axis in sets] for name, sets in axes.items()}
+        labels = tuple(None if isinstance(axis, int) else axis for axis in sets) if labelled else ()
+        index = np.full(int(np.prod(shape, dtype=np.int64)), -1, dtype=np.int64)
+        blocks[name] = Block(name, shape, index, labels if any(one is not None for one in labels) else ())
+        places[name] = [None if isinstance(axis, int) else _places(axis, alone=len(sets) == 1) for axis in sets]
+    names: dict[int, str] = {}
     for position, item in enumerate(items):
-        name = item.parent_component().local_name
+        component = item.parent_component()
+        name = names.get(id(component))
+        if name is None:
+            name = component.name if component.name in blocks else component.local_name
+            names[id(component)] = name
         if name in blocks:
             key = item.index()
-            left = () if key is None else key if isinstance(key, tuple) else (key,)
+            left = key if isinstance(key, tuple) else (key,)
             at = 0
             for size, place in zip(blocks[name].shape, places[name], strict=True):
                 width, numbers = place or (1, None)
@@ -470,10 +455,14 @@ def _pyomo_blocks(axes: Mapping[str, tuple[Axis, ...]], items: Sequence[Any]) ->
     return blocks
 
 
-def _places(axis: Sequence[Hashable]) -> tuple[int, dict[tuple[Hashable, ...], int]]:
-    """Number of Pyomo indices per entry of an axis, and the position of each of its labels."""
+def _places(axis: Sequence[Hashable], *, alone: bool) -> tuple[int, dict[tuple[Hashable, ...], int]]:
+    """Number of Pyomo indices per entry of an axis, and the position of each of its labels.
+
+    The labels of an only axis may have different lengths; the number is then that of the longest.
+    """
     labels = [label if isinstance(label, tuple) else (label,) for label in axis]
-    return len(labels[0]) if labels else 1, {label: i for i, label in enumerate(labels)}
+    width = max(map(len, labels), default=1) if alone else len(labels[0]) if labels else 1
+    return width, {label: i for i, label in enumerate(labels)}
 
 
 def _tidy(

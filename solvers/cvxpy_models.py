@@ -1,0 +1,134 @@
+"""CVXPY problems that were written elsewhere: their variables by name, and what cannot be solved, by name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import ModelError
+from opticoll.formulations.model import CvxpyModel, Named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+#: Maximum length of an expression in a message.
+_SHOWN = 80
+
+
+def as_cvxpy_model(problem: Any) -> CvxpyModel:
+    """A CVXPY problem with its variables under their own names.
+
+    Raises
+    ------
+    ModelError
+        If it is not a problem, a variable has no name, or two have the same name.
+    """
+    import cvxpy as cp
+
+    if not isinstance(problem, cp.Problem):
+        msg = f"its build returned {type(problem).__name__}; return a cp.Problem"
+        raise ModelError(msg)
+    named: dict[str, Named] = {}
+    for variable in problem.variables():
+        name = str(variable.name())
+        if re.fullmatch(r"var\d+", name) or name in named:
+            fault = "has no name" if name not in named else f"has the same name {name!r} as another"
+            msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
+            raise ModelError(msg)
+        named[name] = Named(variable, variable.shape)
+    return CvxpyModel(problem, named, {})
+
+
+def refuse_incomplete(problem: Any) -> None:
+    """Refuse parameters without a value, complex variables, and a problem without variables.
+
+    Raises
+    ------
+    ModelError
+        The message names the first one.
+    """
+    for parameter in problem.parameters():
+        if parameter.value is None:
+            msg = f"the CVXPY parameter {parameter.name()!r} of shape {parameter.shape} has no value; set its .value"
+            raise ModelError(msg)
+    for variable in problem.variables():
+        if variable.is_complex():
+            msg = (
+                f"the CVXPY variable {variable.name()!r} is complex; state its real and its imaginary part as variables"
+            )
+            raise ModelError(msg)
+    if not problem.variables():
+        msg = "the CVXPY problem has no variables; state its decisions as cp.Variable(..., name='x')"
+        raise ModelError(msg)
+
+
+def why_not_linear(problem: Any, error: Exception) -> str:
+    """The first part of a problem that CVXPY cannot compile to linear rows, else its own words."""
+    from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, Zero
+
+    parts = [("objective", problem.objective), *(("constraint", one) for one in problem.constraints)]
+    for word, part in parts:
+        if not part.is_dcp():
+            return f"its {word} {_shown(part)} is not DCP, so CVXPY cannot tell that it is linear"
+    for variable in problem.variables():
+        for attribute in ("PSD", "NSD"):
+            if variable.attributes[attribute]:
+                return f"its variable {variable.name()!r} is {attribute}, which is not linear"
+    for word, part in parts:
+        linear = word == "objective" or isinstance(part, Equality | Inequality | NonNeg | NonPos | Zero)
+        if not linear or not all(one.is_pwl() for one in part.args):
+            return f"its {word} {_shown(part)} is not linear"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _shown(part: Any) -> str:
+    text = " ".join(str(part).split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def positions(
+    program: Any, reductions: Iterable[Any], inverse: Iterable[Any], variables: Iterable[Any]
+) -> dict[int, NDArray[np.int64]]:
+    """Columns of the entries of every CVXPY variable by its id, flattened in column-major order.
+
+    -1 marks an entry that is always 0, such as those beside the diagonal of a diagonal matrix. CVXPY replaces a
+    variable that is symmetric, diagonal or sparse by a smaller one; the step that did so says where the entries are.
+
+    Parameters
+    ----------
+    program
+        CVXPY's compiled program.
+    reductions, inverse
+        The steps that led to it, and the data with which each is inverted.
+    variables
+        Variables of the original problem.
+    """
+    from cvxpy.reductions.cvx_attr2constr import CvxAttr2Constr
+    from cvxpy.reductions.solution import Solution
+
+    first = {
+        one.id: np.arange(start, start + one.size)
+        for one in program.variables
+        if (start := program.var_id_to_col.get(one.id)) is not None
+    }
+    result = {one.id: first[one.id] for one in variables if one.id in first and first[one.id].size == one.size}
+    reduced = [one for one in variables if one.id not in result and one.size]
+    for step, data in zip(reductions, inverse, strict=False):
+        if reduced and isinstance(step, CvxAttr2Constr) and data:
+            smaller = data[0]  # the variable that replaces another, by the id of that
+            numbers = {
+                new.id: (first[new.id] + 1.0).reshape(new.shape, order="F")
+                for one in reduced
+                if (new := smaller.get(one.id)) is not None and new.id in first
+            }
+            whole = step.invert(Solution("optimal", 0.0, numbers, {}, {}), data).primal_vars
+            for one in reduced:
+                if one.id in whole:
+                    entries = whole[one.id]
+                    entries = entries.toarray() if hasattr(entries, "toarray") else np.asarray(entries)
+                    result[one.id] = entries.ravel(order="F").astype(np.int64) - 1
+    return result

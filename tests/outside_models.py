@@ -1,0 +1,967 @@
+"""Small Pyomo and CVXPY models as other people write them, and their optima by the layers' own solvers.
+
+Run as a script, it solves all of them with HiGHS through Pyomo and CVXPY, and prints the values as JSON: a solver's
+library stays out of the process that runs the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ARCS = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function that returns a model; ``unique`` unless it has several optimal solutions."""
+
+    build: Callable[[], Any]
+    unique: bool = True
+
+
+PYOMO: dict[str, Case] = {}
+CVXPY: dict[str, Case] = {}
+#: Models that no solution satisfies.
+INFEASIBLE: dict[str, Callable[[], Any]] = {}
+#: Models that are refused: a function that returns one, and a pattern for the reason, which names the component.
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {}
+
+
+def pyomo_case(function: Any = None, *, unique: bool = True) -> Any:
+    """Add a function that fills a ConcreteModel, or returns a model, to the Pyomo cases."""
+
+    def add(fill: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        PYOMO[fill.__name__] = Case(pyomo_build(fill), unique)
+        return fill
+
+    return add if function is None else add(function)
+
+
+def pyomo_build(fill: Callable[[Any, Any], Any]) -> Callable[[], Any]:
+    """A function without arguments that returns the model which ``fill(model, pyo)`` completes or returns."""
+
+    def build() -> Any:
+        import pyomo.environ as pyo
+
+        model = pyo.ConcreteModel()
+        result = fill(model, pyo)
+        return model if result is None else result
+
+    return build
+
+
+def cvxpy_case(function: Any = None, *, unique: bool = True) -> Any:
+    """Add a function of the module ``cvxpy`` that returns a problem to the CVXPY cases."""
+
+    def add(state: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        CVXPY[state.__name__] = Case(cvxpy_build(state), unique)
+        return state
+
+    return add if function is None else add(function)
+
+
+def cvxpy_build(state: Callable[[Any], Any]) -> Callable[[], Any]:
+    """A function without arguments that returns the problem ``state(cvxpy)``."""
+
+    def build() -> Any:
+        import cvxpy
+
+        return state(cvxpy)
+
+    return build
+
+
+def infeasible(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add a function of ``(model, pyo)`` or of ``cp`` to the infeasible models."""
+    pyomo = function.__code__.co_argcount == 2
+    INFEASIBLE[function.__name__] = pyomo_build(function) if pyomo else cvxpy_build(function)
+    return function
+
+
+def refused(pattern: str) -> Callable[..., Any]:
+    """Add a function of ``(model, pyo)`` or of ``cp`` to the models that are refused with a reason."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        pyomo = function.__code__.co_argcount == 2
+        REFUSED[function.__name__] = (pyomo_build(function) if pyomo else cvxpy_build(function), pattern)
+        return function
+
+    return add
+
+
+# Pyomo: blocks -------------------------------------------------------------------------------------------------
+
+
+@pyomo_case
+def blocks(m, pyo):
+    def rule(b, i):
+        b.f = pyo.Var(bounds=(0, 10))
+        b.least = pyo.Constraint(expr=b.f >= 3 + i)
+
+    m.b = pyo.Block(range(2), rule=rule)
+    m.cost = pyo.Objective(expr=m.b[0].f + m.b[1].f)
+
+
+@pyomo_case
+def nested_blocks(m, pyo):
+    def inner(b, k):
+        b.f = pyo.Var(["x", "y"], within=pyo.NonNegativeReals)
+        b.least = pyo.Constraint(["x", "y"], rule=lambda b, k: b.f[k] >= {"x": 1, "y": 2}[k])
+
+    def outer(b, i):
+        b.f = pyo.Var(bounds=(1, 9))
+        b.part = pyo.Block(["left", "right"], rule=inner)
+        b.link = pyo.Constraint(expr=b.f >= sum(b.part[k].f["x"] + 0.5 * i * b.part[k].f["y"] for k in b.part))
+
+    m.node = pyo.Block([1, 2], rule=outer)
+    m.f = pyo.Var(bounds=(0, None))
+    m.top = pyo.Constraint(expr=m.f >= m.node[1].f + m.node[2].f)
+    m.cost = pyo.Objective(expr=m.f + 0.1 * sum(v for v in m.component_data_objects(pyo.Var)))
+
+
+@pyomo_case
+def variable_of_a_block_used_in_its_parent(m, pyo):
+    m.b = pyo.Block()
+    m.b.x = pyo.Var([1, 2], bounds=(0, 5))
+    m.least = pyo.Constraint(expr=m.b.x[1] + 2 * m.b.x[2] >= 8)
+    m.cost = pyo.Objective(expr=m.b.x[1] + m.b.x[2])
+
+
+@pyomo_case
+def deactivated_block(m, pyo):
+    m.x = pyo.Var(bounds=(0, 9))
+    m.off = pyo.Block()
+    m.off.x = pyo.Var(bounds=(7, 8))
+    m.off.unused = pyo.Var(bounds=(3, 2))
+    m.off.never = pyo.Constraint(expr=m.x <= -1)
+    m.least = pyo.Constraint(expr=m.x + m.off.x >= 12)
+    m.off.deactivate()
+    m.cost = pyo.Objective(expr=m.x + 2 * m.off.x)
+
+
+# Pyomo: fixed variables, parameters, expressions -------------------------------------------------------------
+
+
+@pyomo_case
+def fixed_variables(m, pyo):
+    m.x = pyo.Var(range(3), bounds=(0, 9))
+    m.x[1].fix(2.5)
+    m.c = pyo.Constraint(range(2), rule=lambda m, i: m.x[i] + m.x[i + 1] >= 5 + i)
+    m.cost = pyo.Objective(expr=sum(m.x[i] for i in range(3)))
+
+
+@pyomo_case
+def fixed_in_the_objective_alone(m, pyo):
+    m.x = pyo.Var(["here", "there"])
+    m.x["there"].fix(-4)
+    m.x["here"].setlb(1)
+    m.cost = pyo.Objective(expr=m.x["here"] + 3 * m.x["there"] + 2)
+
+
+@pyomo_case
+def fixed_outside_its_bounds(m, pyo):
+    m.x = pyo.Var(within=pyo.Binary)
+    m.x.fix(3)
+    m.y = pyo.Var()
+    m.c = pyo.Constraint(expr=m.y >= m.x)
+    m.cost = pyo.Objective(expr=m.y)
+
+
+@pyomo_case
+def fixed_binary(m, pyo):
+    m.z = pyo.Var(range(4), within=pyo.Binary)
+    m.z[0].fix(1)
+    m.z[3].fix(0)
+    m.one = pyo.Constraint(expr=sum(m.z[i] for i in range(4)) == 2)
+    m.value = pyo.Objective(expr=sum((i + 1) * m.z[i] for i in range(4)), sense=pyo.maximize)
+
+
+@pyomo_case
+def every_variable_fixed(m, pyo):
+    m.x = pyo.Var([1, 2])
+    m.x.fix(1.5)
+    m.c = pyo.Constraint(expr=m.x[1] + m.x[2] <= 3)
+    m.cost = pyo.Objective(expr=m.x[1] + 2 * m.x[2])
+
+
+@pyomo_case
+def stale_values(m, pyo):
+    m.x = pyo.Var(range(2), initialize=7, bounds=(1, 9))
+    m.x[0].set_value(100, skip_validation=True)
+    m.c = pyo.Constraint(expr=m.x[0] + m.x[1] >= 3.5)
+    m.cost = pyo.Objective(expr=2 * m.x[0] + m.x[1])
+
+
+@pyomo_case
+def mutable_params(m, pyo):
+    m.K = pyo.Set(initialize=["a", "b"])
+    m.price = pyo.Param(m.K, initialize={"a": 1, "b": 2}, mutable=True)
+    m.least = pyo.Param(initialize=1, mutable=True)
+    m.x = pyo.Var(m.K, bounds=lambda m, k: (0, m.price[k] * 3))
+    m.c = pyo.Constraint(expr=sum(m.x[k] for k in m.K) >= m.least)
+    m.cost = pyo.Objective(expr=sum(m.price[k] * m.x[k] for k in m.K))
+    m.price["b"] = 0.5
+    m.least = 2
+
+
+@pyomo_case
+def indexed_expressions(m, pyo):
+    m.x = pyo.Var(range(3), bounds=(0, 4))
+    m.part = pyo.Expression(range(2), rule=lambda m, i: m.x[i] + 2 * m.x[i + 1])
+    m.total = pyo.Expression(expr=m.part[0] + m.part[1])
+    m.c = pyo.Constraint(range(2), rule=lambda m, i: m.part[i] <= 6 + i)
+    m.gain = pyo.Objective(expr=m.total + m.x[0], sense=pyo.maximize)
+
+
+@pyomo_case
+def ranges(m, pyo):
+    m.x = pyo.Var(bounds=(None, None))
+    m.y = pyo.Var(bounds=(None, 3))
+    m.sum = pyo.Expression(expr=m.x + m.y + 1)
+    m.range = pyo.Constraint(expr=(2, m.sum, 5))
+    m.difference = pyo.Constraint(expr=pyo.inequality(-1, m.x - m.y, 1))
+    m.gain = pyo.Objective(expr=m.x + 2 * m.y, sense=pyo.maximize)
+
+
+# Pyomo: indices ------------------------------------------------------------------------------------------------
+
+
+@pyomo_case
+def arcs(m, pyo):
+    m.f = pyo.Var(ARCS, bounds=(0, 2))
+    m.V = pyo.Set(initialize=["b", "c"])
+    m.balance = pyo.Constraint(
+        m.V, rule=lambda m, v: sum(m.f[a] for a in ARCS if a[1] == v) == sum(m.f[a] for a in ARCS if a[0] == v)
+    )
+    m.flow = pyo.Objective(expr=m.f["c", "d"] - 0.1 * m.f["a", "b"], sense=pyo.maximize)
+
+
+@pyomo_case
+def arcs_and_commodities(m, pyo):
+    m.A, m.K = pyo.Set(initialize=ARCS, dimen=2), pyo.Set(initialize=["k", 7])
+    m.f = pyo.Var(m.A, m.K, within=pyo.NonNegativeReals)
+    m.room = pyo.Constraint(m.A, rule=lambda m, u, v: m.f[u, v, "k"] + m.f[u, v, 7] <= len(u + v) + (u == "a"))
+    m.most = pyo.Constraint(m.K, rule=lambda m, k: sum(m.f[a, k] for a in m.A) <= (4 if k == 7 else 3.5))
+    m.gain = pyo.Objective(
+        expr=sum((i + 1 + (k == 7)) * m.f[a, k] for i, a in enumerate(ARCS) for k in m.K), sense=pyo.maximize
+    )
+
+
+@pyomo_case
+def numpy_indices(m, pyo):
+    m.x = pyo.Var(np.arange(4), bounds=(0, None))
+    m.y = pyo.Var(np.array([3, 5]), np.array(["p", "q"]), bounds=(1, 2))
+    m.c = pyo.Constraint(np.arange(4), rule=lambda m, i: m.x[i] >= int(i))
+    m.cost = pyo.Objective(expr=sum(m.x[i] for i in range(4)) + sum(m.y[k] for k in m.y))
+
+
+@pyomo_case
+def huge_indices(m, pyo):
+    m.x = pyo.Var([0, 10**8], bounds=(0, 1))
+    m.pair = pyo.Var([(0, 10**8), (10**8, 7)], bounds=(1, 3))
+    m.c = pyo.Constraint([5, 10**8], rule=lambda m, i: m.x[0] + m.x[10**8] >= 1.5 - 1 / i)
+    m.cost = pyo.Objective(expr=m.x[0] + 2 * m.x[10**8] + m.pair[0, 10**8] + m.pair[10**8, 7])
+
+
+@pyomo_case
+def sparse_product(m, pyo):
+    m.R = pyo.RangeSet(300)
+    m.x = pyo.Var(m.R, m.R, dense=False, bounds=(2, 4))
+    m.c = pyo.Constraint(expr=m.x[1, 299] + m.x[70, 2] >= 5)
+    m.cost = pyo.Objective(expr=2 * m.x[1, 299] + m.x[70, 2])
+
+
+@pyomo_case
+def mixed_indices(m, pyo):
+    m.S = pyo.Set(initialize=[1, "1", (2, "b"), ("c", 3, 1.5), None], dimen=None)
+    m.x = pyo.Var(m.S, bounds=(0, 9))
+    m.c = pyo.ConstraintList()
+    for i, k in enumerate(m.S):
+        m.c.add(m.x[k] >= i + 0.5)
+    m.cost = pyo.Objective(expr=sum(m.x[k] for k in m.S))
+
+
+@pyomo_case
+def one_based_and_reversed(m, pyo):
+    m.x = pyo.Var(pyo.RangeSet(3), bounds=(0, 5))
+    m.y = pyo.Var([2, 0, 1], bounds=(0, 5))
+    m.c = pyo.Constraint([1, 2, 3], rule=lambda m, i: m.x[i] + m.y[i - 1] >= i)
+    m.cost = pyo.Objective(expr=sum(m.x[i] + 2 * m.y[i - 1] for i in (1, 2, 3)))
+
+
+@pyomo_case
+def no_indices(m, pyo):
+    m.nothing = pyo.Var([], bounds=(1, 2))
+    m.x = pyo.Var(bounds=(1, 2))
+    m.cost = pyo.Objective(expr=m.x + sum(m.nothing[i] for i in m.nothing))
+
+
+@pyomo_case
+def three_axes(m, pyo):
+    m.x = pyo.Var(["u", "v"], range(2), [10, 20, 30], within=pyo.NonNegativeIntegers, bounds=(0, 4))
+    m.c = pyo.Constraint(
+        ["u", "v"], range(2), rule=lambda m, u, i: sum(m.x[u, i, t] for t in (10, 20, 30)) >= 3 + i + (u == "v")
+    )
+    m.cost = pyo.Objective(expr=sum((t + i) * m.x[u, i, t] for u, i, t in m.x))
+
+
+@pyomo_case
+def variable_list(m, pyo):
+    m.x = pyo.VarList(bounds=(0, 3))
+    for _ in range(3):
+        m.x.add()
+    m.c = pyo.ConstraintList()
+    m.c.add(m.x[1] + m.x[2] + m.x[3] >= 7)
+    m.c.add(m.x[1] <= 1)
+    m.cost = pyo.Objective(expr=m.x[1] + m.x[2] + m.x[3] + 0.5 * m.x[2])
+
+
+# Pyomo: constraints, objectives ---------------------------------------------------------------------------------
+
+
+@pyomo_case
+def skipped_and_trivial_constraints(m, pyo):
+    m.x = pyo.Var(range(4), bounds=(0, 5))
+    m.x[3].fix(1)
+
+    def rule(m, i):
+        if i == 0:
+            return pyo.Constraint.Skip
+        return pyo.Constraint.Feasible if i == 1 else m.x[i] >= 0.75 * i
+
+    m.c = pyo.Constraint(range(3), rule=rule)
+    m.always = pyo.Constraint(expr=m.x[3] <= 2)
+    m.free = pyo.Constraint(expr=pyo.inequality(None, m.x[0] + m.x[1], float("inf")))
+    m.nothing = pyo.Constraint(expr=0 * m.x[0] <= 1)
+    m.cost = pyo.Objective(expr=sum(m.x[i] for i in range(4)))
+
+
+@pyomo_case
+def deactivated_constraints(m, pyo):
+    m.x = pyo.Var(range(2), bounds=(0, 9))
+    m.c = pyo.Constraint(range(2), rule=lambda m, i: m.x[i] >= 5 + i)
+    m.c[0].deactivate()
+    m.d = pyo.Constraint(expr=m.x[0] + m.x[1] >= 100)
+    m.d.deactivate()
+    m.cost = pyo.Objective(expr=m.x[0] + m.x[1])
+
+
+@pyomo_case
+def no_objective(m, pyo):
+    m.x = pyo.Var(bounds=(0, 9))
+    m.c = pyo.Constraint(expr=m.x == 4)
+
+
+@pyomo_case
+def objective_that_is_a_constant(m, pyo):
+    m.x = pyo.Var(bounds=(0, 9))
+    m.c = pyo.Constraint(expr=2 * m.x == 4)
+    m.cost = pyo.Objective(expr=7, sense=pyo.maximize)
+
+
+@pyomo_case
+def second_objective_deactivated(m, pyo):
+    m.x = pyo.Var(bounds=(1, 9))
+    m.goal = pyo.Objective(["low", "high"], rule=lambda m, k: m.x if k == "low" else -m.x)
+    m.other = pyo.Objective(expr=m.x, sense=pyo.maximize)
+    m.goal["high"].deactivate()
+    m.other.deactivate()
+
+
+@pyomo_case
+def maximize_with_a_constant(m, pyo):
+    m.x = pyo.Var(within=pyo.NonPositiveReals)
+    m.gain = pyo.Objective(expr=3 * m.x - 5, sense=pyo.maximize)
+
+
+@pyomo_case
+def suffixes(m, pyo):
+    m.dual = pyo.Suffix(direction=pyo.Suffix.IMPORT)
+    m.priority = pyo.Suffix(direction=pyo.Suffix.LOCAL)
+    m.x = pyo.Var(bounds=(1, 2))
+    m.priority[m.x] = 3
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@pyomo_case
+def references(m, pyo):
+    m.b = pyo.Block(range(2))
+    for i in range(2):
+        m.b[i].x = pyo.Var(["p", "q"], bounds=(i, 5))
+    m.all = pyo.Reference(m.b[:].x[:])
+    m.c = pyo.Constraint(expr=sum(m.all[k] for k in m.all) >= 3)
+    m.cost = pyo.Objective(expr=sum((i + 1) * m.all[k] for i, k in enumerate(m.all)))
+
+
+@pyomo_case
+def unused_variables(m, pyo):
+    m.x = pyo.Var(bounds=(1, 2))
+    m.away = pyo.Var(range(2), bounds=(3, 4))
+    m.below = pyo.Var(within=pyo.NegativeIntegers)
+    m.unused = pyo.Var(["s"], within=pyo.Binary)
+    m.nothing = pyo.Constraint(expr=m.x + 0 * m.away[0] >= 0)
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@pyomo_case
+def created_from_an_abstract_model(m, pyo):
+    a = pyo.AbstractModel()
+    a.I = pyo.Set()
+    a.need = pyo.Param(a.I)
+    a.x = pyo.Var(a.I, within=pyo.NonNegativeReals)
+    a.c = pyo.Constraint(a.I, rule=lambda m, i: m.x[i] >= m.need[i])
+    a.cost = pyo.Objective(rule=lambda m: sum(m.x[i] for i in m.I))
+    return a.create_instance({None: {"I": {None: ["x", "y"]}, "need": {"x": 2, "y": 3.5}}})
+
+
+@pyomo_case
+def piecewise_by_binaries(m, pyo):
+    m.x = pyo.Var(bounds=(0, 4))
+    m.y = pyo.Var()
+    m.pw = pyo.Piecewise(m.y, m.x, pw_pts=[0, 1, 4], f_rule=[0, 3, 1], pw_constr_type="EQ", pw_repn="MC")
+    m.c = pyo.Constraint(expr=m.x >= 0.5)
+    m.gain = pyo.Objective(expr=m.y + 0.1 * m.x, sense=pyo.maximize)
+
+
+@pyomo_case(unique=False)
+def disjunction_after_big_m(m, pyo):
+    from pyomo.gdp import Disjunction
+
+    m.x, m.y = pyo.Var(bounds=(0, 10)), pyo.Var(bounds=(0, 10))
+    m.either = Disjunction(expr=[[m.x >= 6, m.y <= 1], [m.x <= 1, m.y >= 4]])
+    m.c = pyo.Constraint(expr=m.x + m.y >= 5)
+    m.cost = pyo.Objective(expr=m.x + m.y)
+    pyo.TransformationFactory("gdp.bigm").apply_to(m)
+
+
+@pyomo_case
+def boolean_variables_with_binaries(m, pyo):
+    m.yes, m.z = pyo.BooleanVar(["p", "q"]), pyo.Var(["p", "q"], within=pyo.Binary)
+    for k in m.z:
+        m.yes[k].associate_binary_var(m.z[k])
+    m.one = pyo.Constraint(expr=sum(m.yes[k].get_associated_binary() for k in m.z) >= 1)
+    m.cost = pyo.Objective(expr=2 * m.z["p"] + m.z["q"])
+
+
+@pyomo_case(unique=False)
+def discretized_differential_equation(m, pyo):
+    from pyomo.dae import ContinuousSet, DerivativeVar
+
+    m.t = ContinuousSet(bounds=(0, 1))
+    m.x, m.u = pyo.Var(m.t, bounds=(0, 5)), pyo.Var(m.t, bounds=(0, 2))
+    m.dxdt = DerivativeVar(m.x, wrt=m.t)
+    m.ode = pyo.Constraint(m.t, rule=lambda m, t: m.dxdt[t] == m.u[t])
+    m.start = pyo.Constraint(expr=m.x[0] == 1)
+    pyo.TransformationFactory("dae.finite_difference").apply_to(m, nfe=3, wrt=m.t)
+    m.gain = pyo.Objective(expr=m.x[1], sense=pyo.maximize)
+
+
+@pyomo_case
+def flows_through_ports(m, pyo):
+    from pyomo.network import Arc, Port
+
+    m.x, m.y = pyo.Var(bounds=(1, 5)), pyo.Var(bounds=(0, 9))
+    m.p, m.q = Port(initialize={"v": m.x}), Port(initialize={"v": m.y})
+    m.link = Arc(source=m.p, destination=m.q)
+    pyo.TransformationFactory("network.expand_arcs").apply_to(m)
+    m.cost = pyo.Objective(expr=m.x + m.y)
+
+
+# Pyomo: domains -------------------------------------------------------------------------------------------------
+
+
+def domain_case(name: str, domain: Callable[[Any], Any]) -> None:
+    """Maximise and, in a second variable, minimise over a domain."""
+
+    def fill(m: Any, pyo: Any) -> None:
+        m.high, m.low = pyo.Var(within=domain(pyo)), pyo.Var(within=domain(pyo))
+        m.room = pyo.Constraint(expr=m.high <= 3.7)
+        m.least = pyo.Constraint(expr=m.low >= -2.6)
+        m.gain = pyo.Objective(expr=m.high - m.low, sense=pyo.maximize)
+
+    PYOMO[f"domain_{name}"] = Case(pyomo_build(fill))
+
+
+for _name in ("Reals", "NonNegativeReals", "NonPositiveReals", "PositiveReals", "NegativeReals", "UnitInterval",
+              "PercentFraction", "Integers", "NonNegativeIntegers", "NonPositiveIntegers", "PositiveIntegers",
+              "NegativeIntegers", "Binary", "Boolean"):  # fmt: skip
+    domain_case(_name, lambda pyo, name=_name: getattr(pyo, name))
+domain_case("whole_range", lambda pyo: pyo.RangeSet(-1, 5))
+domain_case("interval", lambda pyo: pyo.RangeSet(-1.5, 2.5, 0))
+domain_case("whole_numbers_in_a_set", lambda pyo: pyo.Set(initialize=[1, 2, 3]))
+
+
+@pyomo_case
+def integers_with_fractional_bounds(m, pyo):
+    m.x = pyo.Var(within=pyo.Integers, bounds=(0.5, 2.5))
+    m.y = pyo.Var(within=pyo.Integers, bounds=(0.5, 2.5))
+    m.gain = pyo.Objective(expr=m.x - m.y, sense=pyo.maximize)
+
+
+def refused_domain(name: str, domain: Callable[[Any], Any]) -> None:
+    """A variable of a domain that is neither an interval nor whole numbers."""
+
+    def fill(m: Any, pyo: Any) -> None:
+        m.b = pyo.Block()
+        m.b.x = pyo.Var(["k"], within=domain(pyo))
+        m.cost = pyo.Objective(expr=m.b.x["k"])
+
+    REFUSED[f"domain_{name}"] = (pyomo_build(fill), r"the Pyomo variable 'b\.x\[k\]' has the domain .*; choose")
+
+
+refused_domain("steps", lambda pyo: pyo.RangeSet(0, 10, 2))
+refused_domain("numbers", lambda pyo: pyo.Set(initialize=[1, 3, 7]))
+refused_domain("any", lambda pyo: pyo.Any)
+refused_domain("words", lambda pyo: pyo.Set(initialize=["low", "high"]))
+refused_domain("semicontinuous", lambda pyo: pyo.RangeSet(0, 0) | pyo.RangeSet(2, 5, 0))
+
+
+# Pyomo: infeasible and refused ------------------------------------------------------------------------------------
+
+
+@infeasible
+def violated_by_fixed_variables(m, pyo):
+    m.x = pyo.Var(range(3), bounds=(0, 5))
+    m.x[0].fix(1)
+    m.c = pyo.Constraint(["never", "fine"], rule=lambda m, k: m.x[0] >= 2 if k == "never" else m.x[1] >= 1)
+    m.cost = pyo.Objective(expr=m.x[1] + m.x[2])
+
+
+@infeasible
+def violated_by_nothing_else(m, pyo):
+    m.x = pyo.Var()
+    m.x.fix(1)
+    m.c = pyo.Constraint(expr=(3, m.x, 4))
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@infeasible
+def violated_together(m, pyo):
+    m.x = pyo.Var(range(2), bounds=(0, 1))
+    m.c = pyo.Constraint(expr=(3, m.x[0] + m.x[1], 4))
+    m.cost = pyo.Objective(expr=m.x[0])
+
+
+@infeasible
+def range_that_is_empty(m, pyo):
+    m.x = pyo.Var()
+    m.p = pyo.Param(initialize=5, mutable=True)
+    m.c = pyo.Constraint(expr=(m.p, m.x, 4))
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@infeasible
+def bounds_that_exclude_each_other(m, pyo):
+    m.x = pyo.Var(bounds=(3, 2))
+    m.y = pyo.Var(bounds=(0, 1))
+    m.c = pyo.Constraint(expr=m.x + m.y >= 1)
+    m.cost = pyo.Objective(expr=m.y)
+
+
+@infeasible
+def bounds_of_an_unused_variable(m, pyo):
+    m.x = pyo.Var(bounds=(3, 2))
+    m.y = pyo.Var(bounds=(0, 1))
+    m.cost = pyo.Objective(expr=m.y)
+
+
+@infeasible
+def false_constraint(cp):
+    x = cp.Variable(name="x", nonneg=True)
+    return cp.Problem(cp.Minimize(x), [cp.Constant(1) <= 0, x >= 1])
+
+
+@infeasible
+def false_itself(cp):
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1, False])
+
+
+@infeasible
+def crossed_bounds(cp):
+    x = cp.Variable(2, name="x", bounds=[0, 1])
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x[0] >= 2])
+
+
+@refused(r"2 active objectives, 'one', 'b\.two'; deactivate")
+def two_objectives(m, pyo):
+    m.x = pyo.Var(bounds=(0, 1))
+    m.b = pyo.Block()
+    m.one, m.b.two = pyo.Objective(expr=m.x), pyo.Objective(expr=-m.x)
+
+
+@refused(r"'design' is abstract; return model\.create_instance")
+def abstract_model(m, pyo):
+    model = pyo.AbstractModel("design")
+    model.x = pyo.Var()
+    model.cost = pyo.Objective(rule=lambda m: m.x)
+    return model
+
+
+@refused(r"'b\.sos' is of type SOSConstraint")
+def special_ordered_set(m, pyo):
+    m.b = pyo.Block()
+    m.x = pyo.Var([1, 2, 3], bounds=(0, 1))
+    m.b.sos = pyo.SOSConstraint(var=m.x, sos=2)
+    m.cost = pyo.Objective(expr=sum(m.x[i] for i in (1, 2, 3)))
+
+
+@refused(r"'pw\..*' is of type SOSConstraint")
+def piecewise_by_special_ordered_set(m, pyo):
+    m.x, m.y = pyo.Var(bounds=(0, 4)), pyo.Var()
+    m.pw = pyo.Piecewise(m.y, m.x, pw_pts=[0, 1, 4], f_rule=[0, 3, 1], pw_constr_type="EQ", pw_repn="SOS2")
+    m.cost = pyo.Objective(expr=m.y)
+
+
+@refused(r"'either.*' is of type Disjunct(ion)?, .*gdp\.bigm")
+def disjunction(m, pyo):
+    from pyomo.gdp import Disjunction
+
+    m.x = pyo.Var(bounds=(0, 9))
+    m.either = Disjunction(expr=[[m.x <= 1], [m.x >= 4]])
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@refused(r"'both' is of type LogicalConstraint, .*logical_to_linear")
+def logical_constraint(m, pyo):
+    m.yes = pyo.BooleanVar(["p", "q"])
+    m.both = pyo.LogicalConstraint(expr=pyo.land(m.yes["p"], m.yes["q"]))
+    m.x = pyo.Var(bounds=(0, 1))
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@refused(r"'fits' is of type Complementarity")
+def complementarity(m, pyo):
+    from pyomo.mpec import Complementarity, complements
+
+    m.x = pyo.Var(bounds=(0, 1))
+    m.fits = Complementarity(expr=complements(m.x >= 0, m.x <= 1))
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@refused(r"'link' is of type Arc, .*expand_arcs")
+def network_arc(m, pyo):
+    from pyomo.network import Arc, Port
+
+    m.x, m.y = pyo.Var(bounds=(0, 1)), pyo.Var(bounds=(0, 1))
+    m.p, m.q = Port(initialize={"v": m.x}), Port(initialize={"v": m.y})
+    m.link = Arc(source=m.p, destination=m.q)
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@refused(r"'dxdt' is of type DerivativeVar, .*finite_difference")
+def differential_equation(m, pyo):
+    from pyomo.dae import ContinuousSet, DerivativeVar
+
+    m.t = ContinuousSet(bounds=(0, 1))
+    m.x = pyo.Var(m.t, bounds=(0, 1))
+    m.dxdt = DerivativeVar(m.x)
+    m.cost = pyo.Objective(expr=m.x[0])
+
+
+@refused(r"constraint \(square\[k\]\) contains nonlinear")
+def nonlinear_constraint(m, pyo):
+    m.x = pyo.Var(bounds=(0, 1))
+    m.square = pyo.Constraint(["k"], rule=lambda m, k: m.x**2 <= 1)
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@refused(r"objective \(product\) contains nonlinear")
+def nonlinear_objective(m, pyo):
+    m.x = pyo.Var(range(2), bounds=(0, 1))
+    m.product = pyo.Objective(expr=m.x[0] * m.x[1])
+
+
+@refused(r"'x\[b\]' is fixed without a value")
+def fixed_without_a_value(m, pyo):
+    m.x = pyo.Var(["a", "b"], bounds=(0, 1))
+    m.x["b"].fixed = True
+    m.c = pyo.Constraint(expr=m.x["a"] + m.x["b"] >= 1)
+    m.cost = pyo.Objective(expr=m.x["a"])
+
+
+@refused(r"Param value \(need\[b\]\)")
+def parameter_without_a_value(m, pyo):
+    m.need = pyo.Param(["a", "b"], mutable=True, initialize={"a": 1}, within=pyo.Reals)
+    m.x = pyo.Var(["a", "b"], bounds=(0, 5))
+    m.c = pyo.Constraint(["a", "b"], rule=lambda m, k: m.x[k] >= m.need[k])
+    m.cost = pyo.Objective(expr=m.x["a"] + m.x["b"])
+
+
+@refused(r"returned a Pyomo .*block.*return a pyo\.ConcreteModel")
+def kernel_model(m, pyo):
+    import pyomo.kernel as pmo
+
+    model = pmo.block()
+    model.x = pmo.variable(lb=0)
+    model.cost = pmo.objective(model.x)
+    return model
+
+
+# CVXPY --------------------------------------------------------------------------------------------------------------
+
+
+@cvxpy_case
+def symmetric(cp):
+    x = cp.Variable((3, 3), name="x", symmetric=True)
+    least = np.array([[1, 5, 2], [3, 1, 1], [4, 6, 2.5]])
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= least])
+
+
+@cvxpy_case
+def symmetric_bounded_integers(cp):
+    x = cp.Variable((3, 3), name="x", symmetric=True, integer=True, bounds=[-2, 4])
+    return cp.Problem(cp.Maximize(cp.trace(x) - x[0, 2] + 2 * x[1, 0]), [cp.sum(x[0]) <= 3.5, x[2, 1] == 1, x[1] >= 0])
+
+
+@cvxpy_case
+def diagonal(cp):
+    x = cp.Variable((3, 3), name="x", diag=True)
+    y = cp.Variable(2, name="y", nonneg=True)
+    return cp.Problem(cp.Minimize(cp.sum(x) + cp.sum(y)), [cp.diag(x) >= np.array([1, 2, 3]), y[0] >= x[1, 1]])
+
+
+@cvxpy_case
+def diagonal_boolean(cp):
+    x = cp.Variable((3, 3), name="x", diag=True, boolean=True)
+    return cp.Problem(cp.Maximize(cp.sum(x @ np.array([1.0, 2.0, 3.0]))), [cp.trace(x) <= 2])
+
+
+@cvxpy_case
+def sparse(cp):
+    x = cp.Variable((3, 4), name="x", sparsity=([0, 1, 2], [1, 3, 0]))
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x[0, 1] >= 2, x[1, 3] >= 3, x[2, 0] >= x[0, 1]])
+
+
+@cvxpy_case
+def sparse_with_bounds(cp):
+    x = cp.Variable((3, 3), name="x", sparsity=([0, 2], [2, 1]), bounds=[-1, 4])
+    return cp.Problem(cp.Maximize(x[0, 2] - x[2, 1] + x[1, 1]), [cp.sum(x) <= 2.5])
+
+
+@cvxpy_case
+def complex_data_of_real_variables(cp):
+    x = cp.Variable(2, name="x", bounds=[0, 3])
+    c = np.array([1 + 2j, 3 - 1j])
+    return cp.Problem(cp.Minimize(cp.real(c @ x)), [cp.imag(c @ x) >= 1, cp.sum(x) >= 1])
+
+
+@cvxpy_case
+def signs(cp):
+    p, n, q = (cp.Variable(2, name=k, **{k: True}) for k in ("nonneg", "nonpos", "pos"))
+    return cp.Problem(cp.Minimize(cp.sum(p) + cp.sum(q) - cp.sum(n)), [p - n >= 1, p <= 0.25, q >= 0.5])
+
+
+@cvxpy_case
+def boolean_entries(cp):
+    x = cp.Variable((2, 2), name="x", boolean=([0, 1], [0, 1]))
+    return cp.Problem(cp.Maximize(cp.sum(x)), [x <= 0.75 * np.array([[1, 1], [1, 4]]), x >= 0])
+
+
+@cvxpy_case
+def integer_entries(cp):
+    x = cp.Variable(3, name="x", integer=([0, 2],), bounds=[0, np.array([2.5, 2.5, 1.5])])
+    return cp.Problem(cp.Maximize(cp.sum(x)), [])
+
+
+@cvxpy_case
+def bounds_with_arrays(cp):
+    x = cp.Variable((2, 2), name="x", bounds=[np.array([[1.0, -np.inf], [0, 2]]), None])
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x[0, 1] >= -3, x <= 9])
+
+
+@cvxpy_case
+def norm_maximum_and_absolute_value(cp):
+    x, y = cp.Variable(2, name="x"), cp.Variable(name="y")
+    cost = cp.norm1(x - np.array([1, 2])) + cp.max(x) + cp.abs(y - x[0]) + cp.norm_inf(x) + cp.pos(y)
+    return cp.Problem(cp.Minimize(cost), [x >= np.array([1.5, 0.5]), y >= 1.75])
+
+
+@cvxpy_case(unique=False)
+def largest_entries(cp):
+    x = cp.Variable(4, name="x", bounds=[0, 3])
+    return cp.Problem(cp.Minimize(cp.sum_largest(x, 2) + cp.max(x)), [cp.sum(x) == 5])
+
+
+@cvxpy_case
+def parameters_with_values(cp):
+    x = cp.Variable(2, name="x", nonneg=True)
+    c, b = cp.Parameter(2, name="c", nonneg=True), cp.Parameter(name="b")
+    c.value, b.value = np.array([1.0, 3.0]), 4
+    return cp.Problem(cp.Minimize(c @ x), [x[0] + x[1] >= b, x[0] <= 3])
+
+
+@cvxpy_case
+def symmetric_and_diagonal_parameters(cp):
+    x = cp.Variable((2, 2), name="x", symmetric=True)
+    p, d = cp.Parameter((2, 2), name="p", symmetric=True), cp.Parameter((2, 2), name="d", diag=True)
+    p.value, d.value = np.array([[1.0, 2.0], [2.0, 3.0]]), np.diag([1.0, 4.0])
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= p + d])
+
+
+@cvxpy_case
+def scalar_and_matrix(cp):
+    x, t = cp.Variable((2, 3), name="x"), cp.Variable(name="t")
+    return cp.Problem(cp.Minimize(t + 0.1 * cp.sum(x)), [x >= np.arange(6).reshape(2, 3), cp.sum(x, axis=1) <= t])
+
+
+@cvxpy_case
+def three_dimensions(cp):
+    x = cp.Variable((2, 3, 2), name="x")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= np.arange(12).reshape(2, 3, 2)])
+
+
+@cvxpy_case(unique=False)
+def variable_without_effect(cp):
+    x, y = cp.Variable(2, name="x", bounds=[1, 2]), cp.Variable((2, 2), name="y", symmetric=True)
+    return cp.Problem(cp.Minimize(cp.sum(x) + 0 * cp.sum(y)), [y >= 3])
+
+
+@cvxpy_case
+def size_zero(cp):
+    x, y = cp.Variable(0, name="x"), cp.Variable(2, name="y")
+    return cp.Problem(cp.Minimize(cp.sum(y) + cp.sum(x)), [y >= 1, x >= 1])
+
+
+@cvxpy_case
+def constant_objective(cp):
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Maximize(3), [x == np.array([1, 2])])
+
+
+@cvxpy_case
+def concave_maximum(cp):
+    x = cp.Variable(2, name="x", bounds=[0, 4])
+    return cp.Problem(cp.Maximize(cp.min(x) + 0.25 * x[0] + 5), [cp.sum(x) <= 6])
+
+
+@cvxpy_case
+def block_matrix(cp):
+    x, y = cp.Variable((2, 1), name="x"), cp.Variable((2, 2), name="y", symmetric=True)
+    whole = cp.hstack([x, y])
+    return cp.Problem(cp.Minimize(cp.sum(whole)), [whole >= np.array([[1, 2, 0], [3, 0, 4]])])
+
+
+@refused(r"variable 'z' is complex; state its real")
+def complex_variable(cp):
+    z = cp.Variable(2, name="z", complex=True)
+    return cp.Problem(cp.Minimize(cp.sum(cp.real(z))), [cp.real(z) >= 1, cp.imag(z) == 2])
+
+
+@refused(r"variable 'z' is complex; state its real")
+def hermitian_variable(cp):
+    z = cp.Variable((2, 2), name="z", hermitian=True)
+    return cp.Problem(cp.Minimize(cp.real(cp.sum(z))), [cp.real(z) >= 1])
+
+
+@refused(r"variable 'z' is complex; state its real")
+def imaginary_variable(cp):
+    z = cp.Variable(2, name="z", imag=True)
+    return cp.Problem(cp.Minimize(cp.sum(cp.imag(z))), [cp.imag(z) >= 1])
+
+
+@refused(r"variable 'S' is PSD, which is not linear")
+def positive_semidefinite(cp):
+    S = cp.Variable((2, 2), name="S", PSD=True)
+    return cp.Problem(cp.Minimize(cp.trace(S)), [S >= 1])
+
+
+@refused(r"variable 'S' is NSD, which is not linear")
+def negative_semidefinite(cp):
+    S = cp.Variable((2, 2), name="S", NSD=True)
+    return cp.Problem(cp.Maximize(cp.trace(S)), [S <= -1])
+
+
+@refused(r"its constraint .*S.* is not linear")
+def semidefinite_constraint(cp):
+    S = cp.Variable((2, 2), name="S", symmetric=True)
+    return cp.Problem(cp.Minimize(cp.trace(S)), [S >> 0, S >= 1])
+
+
+@refused(r"its constraint SOC\(.* is not linear")
+def cone_constraint(cp):
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= -3, cp.SOC(cp.Constant(1), x)])
+
+
+@refused(r"its objective minimize .*(quad_over_lin|power)\(.* is not linear")
+def quadratic_objective(cp):
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(cp.sum_squares(x)), [x >= 1])
+
+
+@refused(r"its constraint 2\.0 <= \w+\(x.* is not linear")
+def root(cp):
+    x = cp.Variable(name="x", nonneg=True)
+    return cp.Problem(cp.Minimize(x), [cp.sqrt(x) >= 2])
+
+
+@refused(r"its objective minimize \w+\(x.*\) is not DCP")
+def objective_that_is_not_dcp(cp):
+    x = cp.Variable(name="x", nonneg=True)
+    return cp.Problem(cp.Minimize(cp.sqrt(x)), [x >= 2])
+
+
+@refused(r"its constraint x @ y <= 1\.0 is not DCP")
+def constraint_that_is_not_dcp(cp):
+    x, y = cp.Variable(2, name="x"), cp.Variable(2, name="y")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= 2, x @ y <= 1])
+
+
+@refused(r"parameter 'price' of shape \(2,\) has no value")
+def cvxpy_parameter_without_a_value(cp):
+    x, price = cp.Variable(2, name="x", nonneg=True), cp.Parameter(2, name="price")
+    return cp.Problem(cp.Minimize(price @ x), [x <= 1])
+
+
+@refused(r"has no variables")
+def problem_without_variables(cp):
+    return cp.Problem(cp.Minimize(3), [cp.Constant(1) <= 2])
+
+
+@refused(r"variable of shape \(2,\) has no name")
+def variable_without_a_name(cp):
+    x = cp.Variable(2)
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1])
+
+
+def by_its_own_solver(form: str, case: Case) -> dict[str, Any]:
+    """Optimum of a model by HiGHS through its own layer, and the value of every variable that the layer reports."""
+    model = case.build()
+    if form == "cvxpy":
+        import cvxpy as cp
+
+        value = model.solve(solver=cp.HIGHS)
+        values = {
+            v.name(): np.asarray(v.value.toarray() if hasattr(v.value, "toarray") else v.value).tolist()
+            for v in model.variables()
+        }
+        return {"objective": float(value), "values": values}
+    import pyomo.environ as pyo
+
+    objectives = list(model.component_data_objects(pyo.Objective, active=True))
+    if not objectives:  # which this interface does not accept
+        model.nothing_to_minimize = pyo.Objective(expr=0)
+    pyo.SolverFactory("appsi_highs").solve(model)
+    values = {v.name: v.value for v in model.component_data_objects(pyo.Var, active=None)}
+    return {"objective": float(pyo.value(objectives[0])) if objectives else 0.0, "values": values}
+
+
+def main() -> None:
+    """Print the optima of all cases."""
+    warnings.simplefilter("ignore")
+    forms = {"pyomo": PYOMO, "cvxpy": CVXPY}
+    print(json.dumps({f: {k: by_its_own_solver(f, c) for k, c in cases.items()} for f, cases in forms.items()}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
