@@ -16,19 +16,19 @@ from opticoll.analysis.present import number
 from opticoll.analysis.solution_files import writable
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.arrays import BANDWIDTHS, SHARDS, TIME, arc_labels
+from opticoll.formulations.arrays import BANDWIDTHS, SHARDS, TIME, Array, arc_labels
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.digraph import parse_rate, parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
 
     from opticoll.analysis.workbench import Result
     from opticoll.formulations import Formulation
-    from opticoll.formulations.arrays import Array, Names
+    from opticoll.formulations.arrays import Names
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.schedules import ScheduleCheck
     from opticoll.formulations.schedules.collective_steps import CollectiveSchedule
@@ -127,6 +127,25 @@ def table(
         described = list(_named(entries, content.astype(np.int64) - base, names).values())
         columns[name] = described[0] if len(described) == 1 else content.astype(np.int64) - base
     return pd.DataFrame(columns)
+
+
+def labelled_axes(
+    array: NDArray[np.float64], labels: Sequence[Sequence[Hashable] | None]
+) -> tuple[Array, dict[str, Names]]:
+    """An array's axes and the names along them by labels per axis; tuples of one length fill a column per part."""
+    axes: list[str] = []
+    names: dict[str, Names] = {}
+    column = 0
+    for size, along in zip(array.shape, labels, strict=True):
+        axis = f"index_{column}"
+        axes.append(axis)
+        known: list[Hashable] = list(range(size) if along is None else along)
+        widths = {len(one) if isinstance(one, tuple) else 0 for one in known}
+        width = widths.pop() if len(widths) == 1 else 0
+        parts = [[one[i] for one in known] for i in range(width)] if width else [known]  # type: ignore[index]
+        names[axis] = {f"index_{column + i}": part for i, part in enumerate(parts)}
+        column += len(parts)
+    return Array(array.shape, axes=tuple(axes)), names
 
 
 def _named(axis: str, index: NDArray[np.int64], names: Mapping[str, Names]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from opticoll.analysis.plots import label
 from opticoll.analysis.present import meaning, number, repair_line
-from opticoll.analysis.result_tables import Moves, Rounds, Scale, Schedule, cost_model, table, timed
+from opticoll.analysis.result_tables import Moves, Rounds, Scale, Schedule, cost_model, labelled_axes, table, timed
 from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations import formulation as named
@@ -29,11 +29,12 @@ from opticoll.solvers import runner, solution
 from opticoll.solvers.exact.combinatorial import is_combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.plan import Plan
+from opticoll.solvers.standard_form import index_labels
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     import networkx as nx
     import pandas as pd
@@ -279,6 +280,11 @@ class Result(Run):
         sets = plan.formulation.index_sets
         return {} if sets is None else sets(plan.data, values)
 
+    @cached_property
+    def _labels(self) -> Mapping[str, Sequence[Sequence[Hashable] | None]]:
+        plan, _ = self.solved()
+        return index_labels(plan.formulation, plan.data, plan.form)
+
     def frame(self, name: str, *, zeros: bool = False) -> pd.DataFrame:
         """One variable array as a table.
 
@@ -291,8 +297,9 @@ class Result(Run):
 
         Returns
         -------
-        A column per index set, with its names, then the entries under ``name`` and, where shard size and capacities
-        have units, the same in those units. ``attrs["unit"]`` is the unit of the entries.
+        A column per index set, with its names (for a Pyomo model of your own, a column per index), then the entries
+        under ``name`` and, where shard size and capacities have units, the same in those units. ``attrs["unit"]`` is
+        the unit of the entries.
 
         Raises
         ------
@@ -306,7 +313,10 @@ class Result(Run):
         declare = plan.formulation.arrays
         declared = declare(plan.data, values.keys()).get(name) if declare is not None else None
         array = np.asarray(values[name])
-        result = table(name, array, declared, self._names if array.ndim else {}, zeros=zeros)
+        sets = self._names if array.ndim else {}
+        if name in self._labels:
+            declared, sets = labelled_axes(array, self._labels[name])
+        result = table(name, array, declared, sets, zeros=zeros)
         unit = "" if declared is None else declared.unit
         if (absolute := self.scale.converted(unit)) is not None:
             result[absolute[0]] = result[name] * absolute[1]

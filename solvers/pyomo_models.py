@@ -162,8 +162,31 @@ def compiled(model: Any) -> tuple[Any, list[Any]]:
     except MemoryError:
         raise
     except Exception as reason:  # Pyomo's compiler raises many types
-        msg = f"Pyomo cannot compile this model to a linear form: {_words(reason)}"
+        with _unlogged():
+            where = _culprit(model)
+        msg = f"Pyomo cannot compile {where} to a linear form: {_words(reason)}"
         raise ModelError(msg) from reason
+
+
+def _culprit(model: Any) -> str:
+    """The first objective or constraint of a model that is not linear or has no value, in words."""
+    import pyomo.environ as pyo
+    from pyomo.repn import generate_standard_repn
+
+    for kind, word in ((pyo.Objective, "objective"), (pyo.Constraint, "constraint")):
+        for one in model.component_data_objects(kind, active=True):
+            try:
+                sides = [one.expr] if kind is pyo.Objective else list(one.to_bounded_expression())
+                repns = [generate_standard_repn(side, compute_values=True) for side in sides if side is not None]
+                good = all(
+                    repn.is_linear() and all(map(math.isfinite, map(float, [repn.constant, *repn.linear_coefs])))
+                    for repn in repns
+                )
+            except Exception:  # noqa: BLE001 - Pyomo raises many types
+                good = False
+            if not good:
+                return f"the {word} {one.name!r}"
+    return "this model"
 
 
 def _impossible(model: Any) -> Iterable[Any]:

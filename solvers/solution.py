@@ -24,7 +24,7 @@ from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
-from opticoll.solvers.standard_form import declared_arrays
+from opticoll.solvers.standard_form import declared_arrays, index_labels
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 
@@ -52,7 +52,8 @@ def solution_document(run: Run) -> dict[str, Json]:
     ``shape``, and for the nonzeros ``index`` (one list of integers per entry) and ``value``; ``duals`` are those that
     proved the bound, if any. ``arcs`` lists the arcs that flow indices refer to, ``[tail, head, capacity]`` each;
     ``vertices`` is the number of vertices. ``terminals``, ``labels`` and ``capacity_unit`` of a topology are included
-    if they are not the default.
+    if they are not the default. ``indices`` names the indices of arrays of a Pyomo model that are not 0, 1, ...: a list
+    per axis, null for an axis that needs none.
 
     Raises
     ------
@@ -74,6 +75,12 @@ def solution_document(run: Run) -> dict[str, Json]:
         "proof": str(run.proof),
         "values": {name: _coordinates(array) for name, array in run.values.items()},
     }
+    labels = index_labels(run.plan.formulation, run.plan.data, run.plan.form)
+    if labels:
+        document["indices"] = {
+            name: [None if axis is None else [_plain_label(label) for label in axis] for axis in axes]
+            for name, axes in labels.items()
+        }
     if run.duals is not None:
         document["duals"] = {name: _coordinates(np.asarray(array)) for name, array in run.duals.items()}
     if run.needed is not None and run.needed.values is not None:
@@ -90,6 +97,12 @@ def solution_document(run: Run) -> dict[str, Json]:
         if instance.capacity_unit is not None:
             document["capacity_unit"] = instance.capacity_unit
     return document
+
+
+def _plain_label(label: object) -> Json:
+    if isinstance(label, tuple):
+        return [_plain_label(part) for part in label]
+    return label if label is None or isinstance(label, str | int | float) else str(label)
 
 
 def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:

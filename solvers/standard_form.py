@@ -19,6 +19,7 @@ import re
 import sys
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import product
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,22 +61,21 @@ class Block:
         values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
         return values.reshape(self.shape)
 
-    def entry(self, position: int) -> str:
-        """Name of the entry at a position in C order: ``g[0,3]``, or ``g[a,b]`` by its labels."""
-        if not self.shape:
-            return self.name
-        at = [int(i) for i in np.unravel_index(position, self.shape)]
-        words: list[object] = []
-        for i, labels in zip(at, self.labels or (None,) * len(at), strict=True):
-            label = i if labels is None else labels[i]
-            words += label if isinstance(label, tuple) else [label]
-        return f"{self.name}[{','.join(map(_index_word, words))}]"
+    def names(self) -> list[str]:
+        """Names of the entries in C order: ``g[0,3]``, or ``g[a,b]`` by their labels."""
+        axes = [
+            [str(i) for i in range(size)] if labels is None else [_index_words(label) for label in labels]
+            for size, labels in zip(self.shape, self.labels or (None,) * len(self.shape), strict=True)
+        ]
+        return [f"{self.name}[{','.join(key)}]" if key else self.name for key in product(*axes)]
 
 
-def _index_word(label: object) -> str:
-    """An index in a name; in quotes if the bare word would be that of a number or of several indices."""
-    bare = str(label)
-    return repr(label) if isinstance(label, str) and re.search(r"[,\[\]\s]|^[-+.\d]|^$", bare) else bare
+def _index_words(label: object) -> str:
+    """An index in a name; strings in quotes if their bare words would be those of a number or of several indices."""
+    if isinstance(label, tuple):
+        return ",".join(map(_index_words, label))
+    plain = not isinstance(label, str) or re.fullmatch(r"[^-+.\d,\[\]\s][^,\[\]\s]*", label)
+    return str(label) if plain else repr(label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +197,9 @@ def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
     """A name for each of ``count`` rows or columns: from its block, else ``letter`` and its number."""
     names = [f"{letter}{j}" for j in range(count)]
     for block in blocks.values():
-        for position, where in enumerate(block.index):
+        for name, where in zip(block.names(), block.index.tolist(), strict=True):
             if where >= 0:
-                names[where] = block.entry(position)
+                names[where] = name
     return names
 
 
@@ -293,6 +293,19 @@ def declared_arrays(
     if form is None:
         form = compile_built(formulation, formulation.build[formulation.forms[0]](data))
     return {name: Array(tuple(block.shape)) for name, block in form.columns.items()}
+
+
+def index_labels(
+    formulation: Formulation, data: Any, form: str | None
+) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:
+    """Labels of the indices of a user's variables that are not numbered 0, 1, ..., by axis (:class:`Block`).
+
+    The model is built again; models of the package, and those with declared arrays, have no such labels.
+    """
+    if not formulation.own or formulation.arrays is not None or (form or formulation.forms[0]) != "pyomo":
+        return {}
+    blocks = compile_built(formulation, formulation.build["pyomo"](data)).columns
+    return {name: block.labels for name, block in blocks.items() if block.labels}
 
 
 def _from_matrix(model: MatrixModel) -> StandardForm:
@@ -439,10 +452,9 @@ def _pyomo_blocks(
     names: dict[int, str] = {}
     for position, item in enumerate(items):
         component = item.parent_component()
-        name = names.get(id(component))
-        if name is None:
-            name = component.name if component.name in blocks else component.local_name
-            names[id(component)] = name
+        if id(component) not in names:
+            names[id(component)] = component.name if component.name in blocks else component.local_name
+        name = names[id(component)]
         if name in blocks:
             key = item.index()
             left = key if isinstance(key, tuple) else (key,)

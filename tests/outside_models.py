@@ -668,14 +668,14 @@ def differential_equation(m, pyo):
     m.cost = pyo.Objective(expr=m.x[0])
 
 
-@refused(r"constraint \(square\[k\]\) contains nonlinear")
+@refused(r"cannot compile the constraint 'square\[k\]' to a linear form: .* nonlinear")
 def nonlinear_constraint(m, pyo):
     m.x = pyo.Var(bounds=(0, 1))
     m.square = pyo.Constraint(["k"], rule=lambda m, k: m.x**2 <= 1)
     m.cost = pyo.Objective(expr=m.x)
 
 
-@refused(r"objective \(product\) contains nonlinear")
+@refused(r"cannot compile the objective 'product' to a linear form: .* nonlinear")
 def nonlinear_objective(m, pyo):
     m.x = pyo.Var(range(2), bounds=(0, 1))
     m.product = pyo.Objective(expr=m.x[0] * m.x[1])
@@ -689,11 +689,26 @@ def fixed_without_a_value(m, pyo):
     m.cost = pyo.Objective(expr=m.x["a"])
 
 
-@refused(r"Param value \(need\[b\]\)")
+@refused(r"cannot compile the constraint 'c\[b\]' to a linear form: .*Param value \(need\[b\]\)")
 def parameter_without_a_value(m, pyo):
     m.need = pyo.Param(["a", "b"], mutable=True, initialize={"a": 1}, within=pyo.Reals)
     m.x = pyo.Var(["a", "b"], bounds=(0, 5))
     m.c = pyo.Constraint(["a", "b"], rule=lambda m, k: m.x[k] >= m.need[k])
+    m.cost = pyo.Objective(expr=m.x["a"] + m.x["b"])
+
+
+@refused(r"cannot compile the constraint 'share\[q\]' to a linear form: .*division by zero")
+def division_by_a_parameter_that_is_zero(m, pyo):
+    m.p = pyo.Param(["p", "q"], initialize={"p": 1, "q": 0}, mutable=True)
+    m.x = pyo.Var(bounds=(0, 1))
+    m.share = pyo.Constraint(["p", "q"], rule=lambda m, k: m.x / m.p[k] <= 1)
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@refused(r"the bounds of the Pyomo variable 'x\[b\]' cannot be evaluated: .*room\[b\]")
+def bound_without_a_value(m, pyo):
+    m.room = pyo.Param(["a", "b"], mutable=True, initialize={"a": 1}, within=pyo.Reals)
+    m.x = pyo.Var(["a", "b"], bounds=lambda m, k: (0, m.room[k]))
     m.cost = pyo.Objective(expr=m.x["a"] + m.x["b"])
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
@@ -179,15 +181,41 @@ class Highs(Adapter):
             raise BadOption(msg)
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
-        pass_form(highspy, highs, form)
         columns, rows = names if names is not None else (form.column_names(), form.row_names())
-        for j, name in enumerate(plain_names(columns, "x")):
-            highs.passColName(j, name)
+        order = _empty_first(form)
+        pass_form(highspy, highs, _reordered(form, order))
+        columns = plain_names(columns, "x")
+        for j, source in enumerate(order.tolist()):
+            highs.passColName(j, columns[source])
         for i, name in enumerate(plain_names(rows, "r")):
             highs.passRowName(i, name)
         if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
             msg = f"{path}: HiGHS could not write it; check that the folder exists and is writable"
             raise BadOption(msg)
+
+
+def _empty_first(form: StandardForm) -> NDArray[np.int64]:
+    """An order of the columns in which continuous ones without entries and cost come first.
+
+    HiGHS writes such a column as an integer one to an MPS file if it follows an integer column.
+    """
+    empty = (np.diff(form.A.indptr) == 0) & (form.cost == 0) & ~np.asarray(form.integer)
+    return np.argsort(~(empty & form.is_mip), kind="stable")
+
+
+def _reordered(form: StandardForm, order: NDArray[np.int64]) -> StandardForm:
+    """The same problem with its columns in another order, without blocks."""
+    if np.array_equal(order, np.arange(order.size)):
+        return form
+    return replace(
+        form,
+        A=form.A[:, order],
+        col_lower=form.col_lower[order],
+        col_upper=form.col_upper[order],
+        cost=form.cost[order],
+        integer=np.asarray(form.integer)[order],
+        columns={},
+    )
 
 
 class HighsSimplex(Highs):

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import outside_models
@@ -17,7 +18,9 @@ import pytest
 from outside_models import CVXPY, INFEASIBLE, PYOMO, REFUSED
 
 import opticoll as oc
+from opticoll.analysis.cli import main
 from opticoll.errors import ModelError
+from opticoll.formulations.model import PyomoModel
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import Termination
 
@@ -160,3 +163,116 @@ def test_what_is_not_supported_is_named_in_one_line(name, capfd):
     assert "\n" not in str(refusal.value)
     with pytest.raises(ModelError, match=f"formulation 'own.outside': .*({pattern})"):
         oc.solve(formulation(form, build, compile=False), "path:2")
+
+
+def test_column_and_row_names_are_those_of_the_model():
+    form = compile_model(PYOMO["nested_blocks"].build())
+    assert "node[1].part[left].f[x]" in form.column_names()
+    assert "node[2].part[right].least[y]" in form.row_names()
+    form = compile_model(PYOMO["mixed_indices"].build())
+    assert form.column_names() == ["x[1]", "x['1']", "x[2,b]", "x[c,3,1.5]", "x[None]"]
+    assert compile_model(PYOMO["one_based_and_reversed"].build()).columns["y"].labels == ()
+
+
+def test_tables_and_solution_files_name_the_indices(tmp_path):
+    model = formulation("pyomo", PYOMO["arcs_and_commodities"].build)
+    result = oc.solve(model, "path:2")
+    frame = result.frame("f", zeros=True)
+    assert list(frame.columns) == ["index_0", "index_1", "index_2", "f"]
+    assert frame.to_numpy().tolist()[:3] == [["a", "b", "k", 0.5], ["a", "b", 7, 0.0], ["b", "c", "k", 0.0]]
+    result.save(tmp_path / "solution.json")
+    document = json.loads((tmp_path / "solution.json").read_text())
+    assert document["indices"] == {"f": [[list(arc) for arc in outside_models.ARCS], ["k", 7]]}
+    assert oc.check(model, "path:2", tmp_path / "solution.json")["verified"]
+    frame = solved("pyomo", PYOMO["mixed_indices"].build).frame("x")
+    assert frame["index_0"].tolist() == [1, "1", (2, "b"), ("c", 3, 1.5), None]
+
+
+def test_an_index_set_with_large_numbers_allocates_nothing():
+    form = compile_model(PYOMO["huge_indices"].build())
+    assert {name: block.shape for name, block in form.columns.items()} == {"x": (2,), "pair": (2,)}
+    assert sum(block.index.size for block in (*form.columns.values(), *form.rows.values())) == 6
+
+
+def test_violated_constraints_are_active_again_after_compiling():
+    import pyomo.environ as pyo
+
+    model = INFEASIBLE["violated_by_fixed_variables"]()
+    form = compile_model(model)
+    assert [c.name for c in model.component_data_objects(pyo.Constraint, active=True)] == ["c[never]", "c[fine]"]
+    assert form.row_names() == ["c[fine]", "c[never]"]
+    assert (form.row_lower[1], form.A.tocsr()[[1]].nnz) == (1.0, 0)
+
+
+def test_values_of_a_model_with_stated_axes_include_those_that_no_row_mentions():
+    import pyomo.environ as pyo
+
+    model = PYOMO["unused_variables"].build()
+    model.away[1].fix(3.5)
+    axes = {"x": (), "away": (2,), "below": (), "unused": (["s"],)}
+    form = compile_model(PyomoModel(model, axes, {}))
+    values = form.values(form.col_lower)
+    assert {name: array.tolist() for name, array in values.items()} == pytest.approx(
+        {"x": 1, "away": [3, 3.5], "below": -np.inf, "unused": [0]}
+    )
+    assert not form.cost[1:].any()
+    assert isinstance(model.away, pyo.Var)
+
+
+def test_one_name_for_two_variables_is_refused():
+    import pyomo.environ as pyo
+
+    model, other = pyo.ConcreteModel(), pyo.ConcreteModel()
+    model.x, other.x = pyo.Var(bounds=(0, 1)), pyo.Var(bounds=(0, 1))
+    model.cost = pyo.Objective(expr=model.x + other.x)
+    with pytest.raises(ModelError, match="two Pyomo variables have the name 'x'"):
+        compile_model(model)
+
+
+PLUGIN = """
+import sys
+sys.path.insert(0, {folder!r})
+import outside_models
+import opticoll as oc
+
+FORMULATION = oc.Formulation(
+    name="own.outside", title="Outside", sense="min", problem="MILP",
+    build={{{form!r}: lambda data: outside_models.{build}()}},
+    residuals=lambda data, values: {{"none": 0.0}}, objective=lambda data, values: {objective},
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("form", "build", "objective", "status", "message"),
+    [
+        ("pyomo", "PYOMO['blocks'].build", "float(values['b[0].f'] + values['b[1].f'])", 0, None),
+        ("cvxpy", "CVXPY['symmetric'].build", "float(values['x'].sum())", 0, None),
+        ("pyomo", "INFEASIBLE['violated_by_fixed_variables']", "0.0", 3, "there is none: proven by rows violated"),
+        (
+            "pyomo",
+            "INFEASIBLE['bounds_of_an_unused_variable']",
+            "0.0",
+            3,
+            "proven by no value of x is within its bound",
+        ),
+        ("pyomo", "REFUSED['special_ordered_set'][0]", "0.0", 2, "'b.sos' is of type SOSConstraint"),
+        ("pyomo", "REFUSED['parameter_without_a_value'][0]", "0.0", 2, "the constraint 'c[b]'"),
+        ("cvxpy", "REFUSED['constraint_that_is_not_dcp'][0]", "0.0", 2, "its constraint x @ y <= 1.0 is not DCP"),
+    ],
+)
+def test_the_command_line_prints_the_value_or_one_line(form, build, objective, status, message, tmp_path, capfd):
+    path = tmp_path / "mine.py"
+    folder = str(Path(outside_models.__file__).parent)
+    path.write_text(PLUGIN.format(folder=folder, form=form, build=build, objective=objective), encoding="utf-8")
+    asked = ["solve", "own.outside", "path:2", "--plugin", str(path), "--store", str(tmp_path / "store"), "--json"]
+    assert main(asked) == status
+    out, err = capfd.readouterr()
+    if status == 0:
+        assert json.loads(out)["proof"] == "optimal"
+    else:
+        (line,) = err.strip().splitlines()
+        assert message in line
+    if status == 2:
+        assert out == ""
+        assert not list(tmp_path.glob("store/records/*"))

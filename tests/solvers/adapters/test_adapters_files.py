@@ -111,6 +111,37 @@ def test_lp_file_is_the_same_problem(files: tuple[Path, dict[str, Any]]) -> None
     assert solved[str(folder / "simple.lp")]["value"] == pytest.approx(solved["simple"], abs=1e-6)
 
 
+def domains_of(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Integrality and bounds of every column of a model file, as HiGHS reads it; runs in a worker."""
+    import highspy
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(arguments["path"]).name == "kOk"
+    lp = highs.getLp()
+    whole = list(lp.integrality_) or [highspy.HighsVarType.kContinuous] * lp.num_col_
+    kinds = [kind == highspy.HighsVarType.kInteger for kind in whole]
+    names = [highs.getColName(j)[1] for j in range(lp.num_col_)]
+    columns = zip(kinds, map(float, lp.col_lower_), map(float, lp.col_upper_), strict=True)
+    return {name: list(column) for name, column in zip(names, columns, strict=True)}, {}
+
+
+@pytest.mark.parametrize("suffix", [".mps", ".lp"])
+@pytest.mark.parametrize("name", ["highs", "mosek"])
+def test_columns_without_entries_keep_their_domain(name: str, suffix: str, tmp_path: Path) -> None:
+    need(name)
+    whole, low, high = [True, False, True, False, True], [1.0, 2.5, 0, 0.5, 1], [3.0, 2.5, 3, 0.75, 3]
+    row, cost = [[0, 0, 1, 0, 0]], np.array([0.0, 0, 1, 0, 0])
+    form = StandardForm(
+        sp.csc_array(np.array(row, dtype=float)), np.array([1.0]), np.array([INF]), np.array(low), np.array(high), cost,
+        "min", integer=np.array(whole),
+    )  # fmt: skip
+    write_isolated(form, name, tmp_path / f"model{suffix}")
+    read = call_isolated(f"{__name__}:domains_of", {"path": str(tmp_path / f"model{suffix}")})
+    assert read.finished, read.message
+    assert read.values == {f"x{j}": [whole[j], low[j], high[j]] for j in range(5)}
+
+
 def test_mosek_rejects_ranges_in_lp_files(tmp_path: Path) -> None:
     need("mosek")
     with pytest.raises(BadOption, match=r"ranged.*try \.mps"):
