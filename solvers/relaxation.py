@@ -251,16 +251,13 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
     .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
 
     with x within its bounds, is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; if that
-    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution. Neither is there one if the bounds of a
-    column exclude each other.
+    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution. Neither is there one if the bounds of a row
+    or column exclude each other.
     """
     import scipy.sparse as sp
 
-    low, high = form.col_lower, form.col_upper
-    crossed = (low > high) | (np.asarray(form.integer) & (np.ceil(low) > np.floor(high)))
-    if crossed.any():
-        at = int(np.argmax(crossed))
-        return f"no value of {form.column_names()[at]} is within its bounds, {low[at]:g} and {high[at]:g}"
+    if (excluding := _excluding_bounds(form)) is not None:
+        return excluding
 
     rows, columns = form.A.shape
     slack = sp.eye_array(rows, format="csc")
@@ -275,6 +272,21 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
         return None
     least = verify.dual_bound(elastic, np.clip(outcome.row_duals, -1.0, 1.0))
     return f"rows violated by at least {least:.3g}, from recomputed duals" if least > verify.FEASIBLE else None
+
+
+def _excluding_bounds(form: StandardForm) -> str | None:
+    """The first row or column whose bounds no number satisfies, or no whole number if it must be one, in words."""
+    low, high, whole = form.col_lower, form.col_upper, np.asarray(form.integer)
+    for names, lower, upper in (
+        (form.row_names, form.row_lower, form.row_upper),
+        (form.column_names, low, high),
+        (form.column_names, np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high)),
+    ):
+        crossed = lower > upper
+        if crossed.any():
+            at = int(np.argmax(crossed))
+            return f"the bounds of {names()[at]}, which exclude each other: {lower[at]:g} and {upper[at]:g}"
+    return None
 
 
 def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:

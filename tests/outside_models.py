@@ -537,6 +537,23 @@ def violated_by_fixed_variables(m, pyo):
 
 
 @infeasible
+def violated_by_parameters(m, pyo):
+    m.x = pyo.Var(range(2), bounds=(0, 5))
+    m.need = pyo.Param(initialize=2, mutable=True)
+    m.have = pyo.Param(initialize=1, mutable=True)
+    m.c = pyo.Constraint(["never", "fine"], rule=lambda m, k: m.have >= m.need if k == "never" else m.x[1] >= 1)
+    m.d = pyo.Constraint(expr=(1.5, m.have + 0 * m.x[0], 9))
+    m.cost = pyo.Objective(expr=m.x[0] + m.x[1])
+
+
+@infeasible
+def infeasible_by_its_rule(m, pyo):
+    m.x = pyo.Var(bounds=(0, 5))
+    m.c = pyo.Constraint([1, 2], rule=lambda m, i: m.x >= 1 if i == 1 else pyo.Constraint.Infeasible)
+    m.cost = pyo.Objective(expr=m.x)
+
+
+@infeasible
 def violated_by_nothing_else(m, pyo):
     m.x = pyo.Var()
     m.x.fix(1)
