@@ -237,8 +237,8 @@ class Formulation(Generic[Data]):
         where the formulation does not make sense. All other functions take these data; by default the instance.
     build
         ``data -> CvxpyModel | PyomoModel | MatrixModel`` by form (``"cvxpy"``, ``"pyomo"``, ``"matrix"``); the first
-        form is the default. Also ``data -> cp.Problem`` or ``data -> pyo.ConcreteModel``: the variables are then named
-        as in the model, and Pyomo's indices are numbers from 0.
+        form is the default. Also ``data -> cp.Problem`` or ``data -> pyo.ConcreteModel``: the variables then have the
+        full names of the model, and an array has an axis per index set (:mod:`opticoll.solvers.pyomo_models`).
     residuals
         ``(data, values) -> {constraint block: worst violation}``, computed with numpy alone. Violations are relative
         to the natural size of the block; a block with 0 or less is satisfied.
