@@ -25,6 +25,7 @@ from msgspec import structs
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances.plugins import unchanged
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
 
@@ -198,6 +199,11 @@ def _gather(records: Path, target: BinaryIO) -> int:
     target.flush()
     warn(bad)
     return largest
+
+
+def holds(record: StoredRecord) -> bool:
+    """Whether a record answers its cell, and the modules that its plug-ins imported while it ran are still the same."""
+    return schema.is_answer(record) and unchanged(record.plugins)
 
 
 _DUAL = "dual."
@@ -384,7 +390,7 @@ class Store:
             key = name.partition(".")[0]
             if key in keys and key not in answers:
                 record = self._read_or_warn(self.records / f"{name}.json")
-                if record is not None and schema.is_answer(record):
+                if record is not None and holds(record):
                     answers[key] = record
         return answers
 

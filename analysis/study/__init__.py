@@ -21,7 +21,7 @@ from msgspec import structs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from opticoll.analysis.store import Store, schema
+from opticoll.analysis.store import Store, holds, schema
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import find, load, unplanned_key
 from opticoll.errors import BadInput, LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
@@ -92,7 +92,7 @@ def answer_of(job: CellJob) -> CellResult | None:
 
 
 def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult | None:
-    answers = [record for record in attempts if record is not None and schema.is_answer(record)]
+    answers = [record for record in attempts if record is not None and holds(record)]
     return result_of(cell, answers[-1], "skipped") if answers else None
 
 
