@@ -50,7 +50,7 @@ VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 MAX_BYTES = 4 << 20
 _PREFIX = "opticoll_plugin_"
 #: Suffix of the names, in records, of modules that a plug-in imported under computed names.
-_LATE = " (imported by a computed name)"
+COMPUTED = " (imported by a computed name)"
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,11 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
             return _load(_known[str(place)], contributes=contributes)
         plugin = _read(str(place))
         old = _known.get(plugin.place)
-        if old == plugin and old.module in _checked and _modules_now(old) != old.modules:
-            _drop(old)
+        if old == plugin and old.module in _checked:
+            late = {name: digest for name, digest in _late.get(old.place, {}).items() if digest}
+            if _modules_now(old) != old.modules or any(outside_modules.digest_of(one) != late[one] for one in late):
+                _drop(old)
+                outside_modules.unload(late)
         return _load(plugin, contributes=contributes)
 
 
@@ -491,13 +494,13 @@ def unchanged(recorded: Mapping[str, str] | None) -> bool:
 
     The resume key shows whether the others are.
     """
-    late = {name.removesuffix(_LATE): digest for name, digest in (recorded or {}).items() if name.endswith(_LATE)}
+    late = {name.removesuffix(COMPUTED): digest for name, digest in (recorded or {}).items() if name.endswith(COMPUTED)}
     return all(outside_modules.digest_of(name) == digest for name, digest in late.items())
 
 
 def same_as_recorded(recorded: Mapping[str, str], chosen: Iterable[Plugin]) -> bool:
     """Whether what a run recorded (:func:`digests_after`) holds for the plug-ins as they are now."""
-    stated = {name: digest for name, digest in recorded.items() if not name.endswith(_LATE)}
+    stated = {name: digest for name, digest in recorded.items() if not name.endswith(COMPUTED)}
     return stated == digests(chosen) and unchanged(recorded)
 
 
@@ -604,7 +607,7 @@ def digests(chosen: Iterable[Plugin] | None = None) -> dict[str, str]:
 def digests_after(chosen: Iterable[Plugin]) -> dict[str, str]:
     """As :func:`digests` after a run, with the modules that the plug-ins imported under computed names."""
     plugins, late = list(chosen), late_modules()
-    pairs = [(f"{name}{_LATE}", digest) for one in plugins for name, digest in late.get(one.place, {}).items()]
+    pairs = [(f"{name}{COMPUTED}", digest) for one in plugins for name, digest in late.get(one.place, {}).items()]
     return {**digests(plugins), **_by_name(pairs)}
 
 

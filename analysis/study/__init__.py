@@ -306,6 +306,7 @@ def run_study(
             on_result(result)
 
     answered = store.answered({cell.key for cell in study.cells})
+    store.confirm(str(record.id) for record in answered.values())
     for cell in study.cells:
         if cell.key in answered:
             finish(result_of(cell, answered[cell.key], "skipped"))
@@ -508,7 +509,7 @@ def study(
 
     home = store if isinstance(store, Store) else Store(store)
     summary = run(str(name), home, jobs, dask)
-    rows = home.sql("SELECT * FROM latest").set_index("key", drop=False)
+    rows = home.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
     return rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
 
 

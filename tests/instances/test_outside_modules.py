@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
+from textwrap import dedent
 from types import SimpleNamespace
 
 import pytest
 
 import opticoll as oc
 from opticoll.analysis.cli import main
-from opticoll.analysis.store import Store
 from opticoll.errors import BadInput
 from opticoll.instances import outside_modules, plugins
 from opticoll.instances.outside_modules import modules_of
@@ -99,7 +99,8 @@ LAYOUTS: dict[str, tuple[dict[str, str], str, str]] = {
     "path set by the plug-in": (
         {
             "lib/helper.py": "LIMIT = {}",
-            "mine.py": model("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).parent / 'lib'))\nimport helper"),
+            "mine.py": model("import sys\nfrom pathlib import Path\n"
+                "sys.path.insert(0, str(Path(__file__).parent / 'lib'))\nimport helper"),
         },
         "lib/helper.py",
         "mine.py",
@@ -479,11 +480,16 @@ def test_a_formulation_of_a_script_follows_its_modules(lazy: str, limit: str, tm
 
 
 def test_a_claim_is_measured_again_when_a_module_of_its_plug_in_changes(tmp_path, path, capfd):
-    claim = "from opticoll.analysis.ledger import Claim, Measurement\nimport helper\n"
-    claim += (
-        "CLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0, measure=lambda laboratory: Measurement(helper.ONE))\n"
-    )
-    file = write(tmp_path / "mine.py", claim)
+    claim = """
+        from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict
+        import helper
+
+        def measure(laboratory):
+            return Measurement(helper.ONE, Verdict.REPRODUCED)
+
+        CLAIM = Claim("own.a", "own", "here", "one is one", 1.0, measure=measure)
+    """
+    file = write(tmp_path / "mine.py", dedent(claim))
     asked = ["claims", "own.a", "--plugin", str(file), "--store", str(tmp_path / "store"), "--resume", "--json"]
     for value in (1.0, 1.0, 2.0):
         write(path / "helper.py", f"ONE = {value}")
@@ -491,5 +497,3 @@ def test_a_claim_is_measured_again_when_a_module_of_its_plug_in_changes(tmp_path
         (row,) = json.loads(capfd.readouterr().out)
         assert row["measured"] == value
     assert len(list((tmp_path / "store" / "claims").iterdir())) == 2
-
-
