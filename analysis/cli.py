@@ -426,7 +426,8 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
     """Print the results store as a table.
 
     Without SQL, print the latest runs. A query can select from the views `runs` (every record) and `latest` (the best
-    record of each resume key).
+    record of each resume key). Their column `superseded` marks results of another version of a plug-in, file, solver or
+    opticoll than that of the latest run of the same task.
     """
     from opticoll.analysis import present
 

@@ -222,13 +222,14 @@ def _stored_run() -> type[msgspec.Struct]:
     from opticoll.analysis.store.schema import LIFTED_METRICS, columns, flat_columns
 
     kinds: dict[str, Any] = {"VARCHAR": str, "BIGINT": int, "DOUBLE": float, "BOOLEAN": bool, "TIMESTAMP": str}
-    types: dict[str, Any] = dict.fromkeys(LIFTED_METRICS, float) | {"answer": bool}
+    types: dict[str, Any] = dict.fromkeys(LIFTED_METRICS, float) | {"answer": bool, "superseded": bool}
     for name, kind in columns().items():
         parts = {"": kind} if isinstance(kind, str) else kind
         for part, of in parts.items():
             result = list[Any] if of.endswith("[]") else kinds.get(of, Any)
             types |= dict.fromkeys((name if not part else f"{name}_{part}", part), result)
-    return msgspec.defstruct("StoredRun", [(name, types[name] | None) for name, _ in flat_columns()], kw_only=True)
+    names = [*(name for name, _ in flat_columns()), "superseded"]
+    return msgspec.defstruct("StoredRun", [(name, types[name] | None) for name in names], kw_only=True)
 
 
 def outputs() -> Mapping[str, object]:

@@ -60,7 +60,7 @@ MOST_RUNS = 200
 OVERVIEW = (
     "SELECT formulation, instance, method, form, settings, requested_time_limit_s AS time_limit_s, "
     "requested_tol AS tol, requested_seed AS seed, requested_repetition AS repetition, plugins, solver_version, "
-    "opticoll, termination, proof, objective, bound, gap, F, T, time_solve_s, peak_memory_mb, "
+    "opticoll, superseded, termination, proof, objective, bound, gap, F, T, time_solve_s, peak_memory_mb, "
     "strftime(finished, '%Y-%m-%d %H:%M') AS finished "
     "FROM latest ORDER BY latest.finished, formulation, instance, method"
 )
@@ -454,8 +454,10 @@ def show_overview(frame: pd.DataFrame) -> None:
     """Print what :data:`OVERVIEW` selects, without the columns that distinguish no two runs."""
     runs = frame.groupby(_IDENTIFYING, dropna=False)
     alike = [name for name in _DISTINGUISHING if runs[name].nunique(dropna=False).max() <= 1]
-    rows = frame_rows(frame.drop(columns=alike))
+    rows = frame_rows(frame.drop(columns=alike if frame["superseded"].any() else [*alike, "superseded"]))
     for row in rows:
+        if "superseded" in row:
+            row["superseded"] = "superseded" if row["superseded"] else ""
         if isinstance(used := row.get("plugins"), dict):
             row["plugins"] = {name: str(digest)[:8] for name, digest in used.items()}
         row |= {name: number(row[name], 3) for name in ("gap", "time_solve_s", "peak_memory_mb")}

@@ -9,6 +9,11 @@ entry point of the group ``opticoll.plugins``.
 
 Every worker process receives the source of the files and the names of the modules, and runs them when it needs them.
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
+
+The resume key of a run that uses a plug-in covers its source and that of every module from outside installed packages
+that it loads (:mod:`opticoll.instances.outside_modules`). Modules that it turns out to import under computed names are
+recorded with the run, whose answer holds as long as they do not change. Data files are not covered: name them in
+settings (``file:PATH``), which are pinned to their contents.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -36,6 +41,7 @@ from types import ModuleType
 from typing import Any, TypedDict
 
 from opticoll.errors import BadInput, OpticollError, import_remedy
+from opticoll.instances import outside_modules
 from opticoll.instances.readers import read_bytes
 
 #: Environment variable and entry-point group that name plug-ins.
@@ -43,6 +49,8 @@ VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 #: Largest plug-in file [bytes].
 MAX_BYTES = 4 << 20
 _PREFIX = "opticoll_plugin_"
+#: Suffix of the names, in records, of modules that a plug-in imported under computed names.
+COMPUTED = " (imported by a computed name)"
 
 
 @dataclass(frozen=True)
@@ -79,12 +87,14 @@ FAULTS = (Exception, SystemExit, GeneratorExit)
 class Plugin:
     """A plug-in: the absolute path and source of its file, or the name of its module (then ``source`` is None).
 
-    ``digest`` is the SHA-256 of the source; it enters the resume key of every run that uses the plug-in.
+    ``digest`` is the SHA-256 of the source, and ``modules`` those of the modules from outside installed packages that
+    it loads, known once it is loaded. They enter the resume key of every run that uses the plug-in.
     """
 
     place: str
     digest: str
     source: str | None
+    modules: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def module(self) -> str:
@@ -100,6 +110,10 @@ class Plugin:
 
 
 _known: dict[str, Plugin] = {}
+#: Modules that plug-ins have imported under names that their source does not show, with their SHA-256, by place.
+_late: dict[str, dict[str, str]] = {}
+#: Place of the plug-in that each file belongs to: its own, and those of its modules.
+_files: dict[str, str] = {}
 _checked: set[str] = set()
 _loading: set[str] = set()
 _lock = threading.RLock()
@@ -134,7 +148,14 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
     with _lock:
         if _in_worker and str(place) in _known:  # use what the parent sent
             return _load(_known[str(place)], contributes=contributes)
-        return _load(_read(str(place)), contributes=contributes)
+        plugin = _read(str(place))
+        old = _known.get(plugin.place)
+        if old == plugin and old.module in _checked:
+            late = {name: digest for name, digest in _late.get(old.place, {}).items() if digest}
+            if _modules_now(old) != old.modules or any(outside_modules.digest_of(one) != late[one] for one in late):
+                _drop(old)
+                outside_modules.unload(late)
+        return _load(plugin, contributes=contributes)
 
 
 def _read(place: str) -> Plugin:
@@ -175,9 +196,12 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     _ours("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
     _known[plugin.place] = plugin
     _loading.add(plugin.place)
+    _files[_file_of(plugin)] = plugin.place
     try:
+        _unload_outdated(plugin)
         module = import_module(plugin.module)
         _check(plugin, module, contributes)
+        _known[plugin.place] = _with_modules(plugin)
     except BaseException as error:
         message = None if _passes(error) else _failure(plugin, error)
         _drop(plugin)
@@ -193,8 +217,63 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
 def _drop(plugin: Plugin) -> None:
     _ours("opticoll.instances.spec:forget")(plugin.module)
     _known.pop(plugin.place, None)
+    _late.pop(plugin.place, None)
+    for file in [file for file, place in _files.items() if place == plugin.place]:
+        del _files[file]
     _checked.discard(plugin.module)
     sys.modules.pop(plugin.module, None)
+
+
+def _modules_now(plugin: Plugin) -> dict[str, str]:
+    """The modules from outside installed packages that a plug-in loads, as their files are now."""
+    if plugin.source is not None:
+        return outside_modules.modules_of(plugin.source, file=Path(plugin.place))
+    return outside_modules.modules_of(f"import {plugin.place}", own=plugin.place.partition(".")[0])
+
+
+def _unload_outdated(plugin: Plugin) -> None:
+    """Unload the modules of a plug-in if any has changed since it was loaded, and the plug-ins that share them."""
+    if _in_worker:  # whose parent's modules count
+        return
+    modules = _modules_now(plugin)
+    if not outside_modules.outdated(modules):
+        return
+    outside_modules.unload(modules)
+    for other in list(_known.values()):
+        if other.place != plugin.place and other.modules.keys() & modules.keys():
+            _drop(other)
+            _known[other.place] = replace(other, modules={})  # it is loaded again when it is needed
+
+
+def _with_modules(plugin: Plugin) -> Plugin:
+    """The plug-in, just loaded, with its modules; in a worker, those of its parent.
+
+    Raises
+    ------
+    BadInput
+        In a worker, if a module differs from that of its parent.
+    """
+    modules = plugin.modules
+    if _in_worker:
+        for name in modules:
+            _refuse_change(plugin, name)
+    else:
+        modules = _modules_now(plugin)
+        outside_modules.note_loaded(modules)
+    _files.update(dict.fromkeys([_file_of(plugin), *outside_modules.files_of(modules)], plugin.place))
+    late = _late.get(plugin.place, {})
+    for name in list(late):
+        if name in modules or not outside_modules.is_outside(name):
+            del late[name]
+    return replace(plugin, modules=modules)
+
+
+def _refuse_change(plugin: Plugin, name: str) -> None:
+    """Refuse to go on after a module of a plug-in has changed; it may be missing on another machine."""
+    if outside_modules.digest_of(name) not in (None, plugin.modules[name]):
+        where = f"differs on {node()} or has changed" if _in_worker else "has changed"
+        msg = f"plug-in {plugin.place}: the module {name!r} {where} since the plug-in was loaded; start again"
+        raise BadInput(msg)
 
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
@@ -314,8 +393,11 @@ class _Finder(MetaPathFinder, InspectLoader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of the plug-in called ``fullname``, if any."""
-        plugin = _by_module(fullname) if fullname.startswith(_PREFIX) else None
+        """Return the spec of the plug-in called ``fullname``, if any; note what plug-ins import."""
+        if not fullname.startswith(_PREFIX):
+            _note_import(fullname)
+            return None
+        plugin = _by_module(fullname)
         return None if plugin is None else spec_from_loader(fullname, self, origin=plugin.place)
 
     def get_source(self, fullname: str) -> str | None:
@@ -361,7 +443,65 @@ def _by_module(name: str) -> Plugin | None:
     return next((plugin for plugin in _known.values() if plugin.module == name), None)
 
 
-sys.meta_path.append(_Finder())
+sys.meta_path.insert(0, _Finder())
+
+
+def _note_import(name: str) -> None:
+    """Note an import for the plug-in whose code runs it, if any."""
+    frame = sys._getframe(1) if _files else None
+    while frame is not None:
+        place = _files.get(frame.f_code.co_filename)
+        if place is not None:
+            _late.setdefault(place, {})[name] = ""
+            return
+        frame = frame.f_back
+
+
+def late_modules() -> dict[str, dict[str, str]]:
+    """Modules from outside installed packages that plug-ins have imported under computed names, with their SHA-256.
+
+    By place of the plug-in; to be called after a run.
+
+    Raises
+    ------
+    BadInput
+        If a plug-in has just imported a module that has changed since the plug-in was loaded.
+    """
+    result: dict[str, dict[str, str]] = {}
+    for place, names in list(_late.items()):
+        plugin = _known.get(place)
+        if plugin is None:
+            continue
+        for name in [name for name, digest in names.items() if not digest]:
+            names[name] = digest = (outside_modules.is_outside(name) and outside_modules.digest_of(name)) or ""
+            if name in plugin.modules:
+                _refuse_change(plugin, name)
+            if name in plugin.modules or name == plugin.module or not digest:
+                del names[name]
+        result |= {place: dict(names)} if names else {}
+    return result
+
+
+def note_late(modules: Mapping[str, Mapping[str, str]]) -> None:
+    """Add what :func:`late_modules` returned in a worker."""
+    for place, names in modules.items():
+        if place in _known:
+            _late.setdefault(place, {}).update(names)
+
+
+def unchanged(recorded: Mapping[str, str] | None) -> bool:
+    """Whether the modules that a run imported under computed names are still the same, by its recorded plug-ins.
+
+    The resume key shows whether the others are.
+    """
+    late = {name.removesuffix(COMPUTED): digest for name, digest in (recorded or {}).items() if name.endswith(COMPUTED)}
+    return all(outside_modules.digest_of(name) == digest for name, digest in late.items())
+
+
+def same_as_recorded(recorded: Mapping[str, str], chosen: Iterable[Plugin]) -> bool:
+    """Whether what a run recorded (:func:`digests_after`) holds for the plug-ins as they are now."""
+    stated = {name: digest for name, digest in recorded.items() if not name.endswith(COMPUTED)}
+    return stated == digests(chosen) and unchanged(recorded)
 
 
 def load_configured() -> None:
@@ -444,30 +584,46 @@ def _items(module: ModuleType, attribute: str) -> list[Any]:
     return results
 
 
-def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> dict[str, str]:
-    """Name and digest of the plug-ins that contributed any of ``objects``, or whose modules are among ``modules``."""
+def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> list[Plugin]:
+    """The plug-ins that contributed any of ``objects``, or whose modules are among ``modules``."""
     wanted, names = {id(item) for item in objects if item is not None}, set(modules)
-    result = {
-        plugin.name: plugin.digest
+    return [
+        plugin
         for plugin in _known.values()
         if plugin.module in names
         or (
             plugin.module in _checked
             and any(id(item) in wanted for kind in KINDS for item in _items(sys.modules[plugin.module], kind))
         )
-    }
-    return dict(sorted(result.items()))
+    ]
+
+
+def digests(chosen: Iterable[Plugin] | None = None) -> dict[str, str]:
+    """Name and SHA-256 of plug-ins, by default all, and of the modules from outside installed packages they load."""
+    plugins = list(_known.values() if chosen is None else chosen)
+    return _by_name([pair for one in plugins for pair in ((one.name, one.digest), *one.modules.items())])
+
+
+def digests_after(chosen: Iterable[Plugin]) -> dict[str, str]:
+    """As :func:`digests` after a run, with the modules that the plug-ins imported under computed names."""
+    plugins, late = list(chosen), late_modules()
+    pairs = [(f"{name}{COMPUTED}", digest) for one in plugins for name, digest in late.get(one.place, {}).items()]
+    return {**digests(plugins), **_by_name(pairs)}
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Digests by name, sorted; different ones of one name are numbered."""
+    result: dict[str, str] = {}
+    for name, digest in sorted(set(pairs)):
+        count = sum(other.partition("#")[0] == name for other in result)
+        result[name if not count else f"{name}#{count + 1}"] = digest
+    return result
 
 
 def everywhere(modules: Iterable[str]) -> bool:
     """Whether worker processes have all of ``modules``: they are ours, or plug-ins."""
     known = {plugin.module for plugin in _known.values()}
     return all(name.startswith("opticoll.") or name in known for name in modules)
-
-
-def digests() -> dict[str, str]:
-    """Name and digest of every known plug-in."""
-    return dict(sorted((plugin.name, plugin.digest) for plugin in _known.values()))
 
 
 def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
@@ -554,16 +710,17 @@ def _ours(target: str) -> Callable[..., Any]:
 
 
 class Shipment(TypedDict):
-    """Token of a process, and place, digest and source of its plug-ins; installed modules have no source."""
+    """Token of a process, and place, digest, source and modules of its plug-ins; installed modules have no source."""
 
     process: str
-    plugins: list[dict[str, str | None]]
+    plugins: list[dict[str, Any]]
 
 
 def shipped() -> Shipment:
     """All known plug-ins, as JSON for a worker process."""
-    known: list[dict[str, str | None]] = [
-        {"place": one.place, "digest": one.digest, "source": one.source} for one in list(_known.values())
+    known = [
+        {"place": one.place, "digest": one.digest, "source": one.source, "modules": dict(one.modules)}
+        for one in list(_known.values())
     ]
     return {"process": _PROCESS, "plugins": known}
 
@@ -584,9 +741,9 @@ def accept(sent: Shipment) -> None:
     with _lock:
         _in_worker = True
         for one in sent["plugins"]:
-            plugin = Plugin(str(one["place"]), str(one["digest"]), one["source"])
+            plugin = Plugin(one["place"], one["digest"], one["source"], one["modules"])
             old = _known.get(plugin.place)
-            if old == plugin:
+            if old == plugin and old.modules == plugin.modules:
                 continue
             if plugin.source is None and _read(plugin.place) != plugin:
                 msg = f"plug-in {plugin.place!r}: the module differs between the machines; install one version on all"

@@ -338,6 +338,7 @@ def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, 
     if "error" in answer:
         raise _typed(answer["error"])
     if "values" in answer:
+        plugins.note_late(answer["late"])
         result = read_arrays(folder, answer["places"])
         return WorkerAnswer(None, answer["values"], result, wall_s=wall_s, peak_memory_mb=peak or None)
     if ending is None:

@@ -22,12 +22,14 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import UNIFORM, DemandSpec
+from opticoll.instances.outside_modules import modules_of
 from opticoll.instances.readers import names_file
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
@@ -35,8 +37,8 @@ from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.choice import FIRST_ORDER, LARGEST, ORBIT, MethodChoice, applies, choose
 from opticoll.solvers.isolation import solve_isolated
-from opticoll.solvers.methods import Method, method_named, methods_for, prepared
-from opticoll.solvers.methods.method import Answer, Context
+from opticoll.solvers.methods import METHOD_PARAMETERS, Method, method_named, methods_for, prepared
+from opticoll.solvers.methods.method import MODULES, Answer, Context
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, Termination, digest, texts
 
@@ -287,15 +289,21 @@ def resume_key(task: Task) -> str:
     return plan_key(task, make_plan(task))
 
 
-def plan_key(task: Task, plan: Plan) -> str:
-    """The resume key of a task whose plan is already made."""
-    solver, settings = plan.adapter, texts(plan.settings)
+def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
+    """The resume key of a task whose plan is already made.
+
+    ``needed`` is the key of the run whose solution the formulation takes as data, if there is one and it is known.
+    """
+    settings = texts(plan.settings)
     chosen: dict[str, str | None] = {}
     if plan.choice is not None and plan.formulation.needs is not None:  # the key is known before the choice
-        solver, settings = None, texts({**task.settings, **plan.parameters})
+        settings = texts({**task.settings, **plan.parameters})
         chosen = {"method": "auto", "form": task.form}
     elif plan.choice is not None and plan.choice.beyond is not None:
         chosen = {"beyond": plan.choice.beyond}
+    if plan.formulation.needs is not None and needed is None:
+        basis = needed_task(task, plan)
+        needed = plan_key(basis, make_plan(basis, instance=plan.instance))
     return digest(
         {
             "formulation": plan.formulation.name,
@@ -305,25 +313,69 @@ def plan_key(task: Task, plan: Plan) -> str:
             **chosen,
             "settings": settings,
             "opticoll": distribution_version("opticoll"),
-            "solver": None if solver is None else [solver.name, solver.version()],
+            "solvers": versions_of(plan, exact=task.exact),
             **{name: getattr(task, name) for name in LIMITS},
             **({"exact": True} if task.exact else {}),
-            **({"plugins": taking_part} if (taking_part := plugins_of(plan)) else {}),
+            **({} if needed is None else {"needed": needed}),
+            **({"plugins": taking_part} if (taking_part := digests_of(plan)) else {}),
         }
     )
 
 
-def plugins_of(plan: Plan) -> dict[str, str]:
-    """The plug-ins that a plan uses, with the SHA-256 of their source.
+def needed_task(task: Task, plan: Plan) -> Task:
+    """The task whose solution the task's formulation takes as data."""
+    model = plan.formulation
+    assert model.needs is not None
+    parameter = METHOD_PARAMETERS.get(model.name)
+    method = "auto" if parameter is None else str(plan.parameters[parameter])
+    exact = task.exact and formulation(model.needs).problem == "LP"  # other formulations have integer solutions
+    return structs.replace(
+        task, formulation=model.needs, method=method, form=None, settings=shared_parameters(model, plan.parameters),
+        repetition=0, exact=exact,
+    )  # fmt: skip
+
+
+#: Distributions that every run may use: HiGHS solves relaxations, subproblems of methods and proofs of infeasibility.
+ALWAYS_USED = ("highspy",)
+#: Those of the exact step.
+EXACT_USED = ("python-flint",)
+
+
+def versions_of(plan: Plan, *, exact: bool = False) -> dict[str, str | None]:
+    """Versions of the solvers and numerical libraries that a run may use, by distribution or command.
+
+    Our own methods use HiGHS and the solver that a parameter names; a method of a plug-in may use any.
+    """
+    used = [plan.adapter] if plan.adapter is not None else []
+    if plan.procedure is not None and plan.procedure.name not in MODULES:
+        used += adapters().values()
+    names = ALWAYS_USED + (EXACT_USED if exact else ())
+    return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in names}
+
+
+def digests_of(plan: Plan) -> dict[str, str]:
+    """The plug-ins that a plan uses and the modules they load, with their SHA-256.
 
     A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
     """
+    return {**plugins.digests(_plugins_of(plan)), **_own_code(plan.formulation)}
+
+
+def digests_after_run(plan: Plan) -> dict[str, str]:
+    """As :func:`digests_of`, with the modules that the plug-ins have imported under computed names."""
+    return {**plugins.digests_after(_plugins_of(plan)), **_own_code(plan.formulation)}
+
+
+def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     model = plan.formulation
     data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
     basis = None if model.needs is None else formulation(model.needs)
     objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
-    result = plugins.involved(objects, modules_behind(plan.instance.spec))
-    return result if named(model) else {**result, model.name: code_digest(model)}
+    return plugins.involved(objects, modules_behind(plan.instance.spec))
+
+
+def _own_code(model: Formulation) -> dict[str, str]:
+    return {} if named(model) else {model.name: code_digest(model)}
 
 
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")
@@ -333,9 +385,10 @@ def code_digest(value: object) -> str:
     """SHA-256 of an object defined in a main script or a notebook, the same in every process.
 
     For its functions it covers the bytecode, the constants, and the values that they refer to; for functions of other
-    modules the source file. Objects that are neither functions nor plain data count by their representation.
+    modules the source file; and every module from outside installed packages that any of them uses or imports.
+    Objects that are neither functions nor plain data count by their representation.
     """
-    content, seen = sha256(), set[int]()
+    content, seen = sha256(), set[object]()
 
     def add(*items: object) -> None:
         for item in items:
@@ -360,6 +413,7 @@ def code_digest(value: object) -> str:
                 content.update(item.tobytes())
             elif isinstance(item, ModuleType):
                 add(item.__name__)
+                add_modules(item.__name__)
             else:
                 content.update(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(item)).encode() + b"\0")
 
@@ -368,13 +422,22 @@ def code_digest(value: object) -> str:
         if function.__module__ != "__main__" and file is not None and Path(file).is_file():
             add(function.__qualname__)
             content.update(Path(file).read_bytes())
+            add_modules(function.__module__)
             return
         add(function.__code__, function.__defaults__, function.__kwdefaults__)
         add(*(cell.cell_contents for cell in function.__closure__ or ()))
         add(*(function.__globals__[name] for name in _names_in(function.__code__) if name in function.__globals__))
+        for name in _imported_in(function.__code__):
+            add_modules(name)
+
+    def add_modules(name: str) -> None:
+        if name not in seen:
+            seen.add(name)
+            add(modules_of(f"import {name}"))
 
     def add_class(kind: Any) -> None:
         add(kind.__module__, kind.__qualname__)
+        add_modules(kind.__module__)
         if kind.__module__ == "__main__":
             for name, member in sorted(vars(kind).items()):
                 function = getattr(member, "fget", None) or getattr(member, "__func__", member)
@@ -385,10 +448,21 @@ def code_digest(value: object) -> str:
     return content.hexdigest()
 
 
-def _names_in(code: CodeType) -> list[str]:
+def _names_in(code: CodeType, operations: tuple[str, ...] = _READS) -> list[str]:
     """Names of the globals that a function reads, without attributes of the same names."""
-    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part)]
-    return sorted({*(step.argval for step in get_instructions(code) if step.opname in _READS), *inner})
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part, operations)]
+    return sorted({*(step.argval for step in get_instructions(code) if step.opname in operations), *inner})
+
+
+def _imported_in(code: CodeType) -> list[str]:
+    """Modules, and their members, that a function imports."""
+    members = _names_in(code, ("IMPORT_FROM",))
+    return [
+        name
+        for module in _names_in(code, ("IMPORT_NAME",))
+        if module
+        for name in (module, *(f"{module}.{one}" for one in members))
+    ]
 
 
 def rehearse_options(plan: Plan) -> None:

@@ -10,27 +10,27 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution, OpticollError
-from opticoll.formulations import bounds_of, formulation
+from opticoll.formulations import bounds_of
 from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import choice, memory, solver_log, verify
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
-from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
+from opticoll.solvers.methods import method_named
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.plan import (
     Plan,
+    digests_after_run,
     instance_of,
     make_plan,
+    needed_task,
     parameters_named,
     plan_key,
-    plugins_of,
     receive,
     resume_key,
     run_procedure,
     send,
-    shared_parameters,
 )
 from opticoll.solvers.relaxation import infeasibility, relaxation_bound, scaling_steps, solve_scaled
 from opticoll.solvers.standard_form import compile_built, declared_arrays, import_layer
@@ -207,20 +207,13 @@ def _solve_needed(
     NoSolution
         If no verified solution of it is found within the limits.
     """
-    model = formulation(task.formulation)
-    name = model.needs
-    if name is None:
+    if plan.formulation.needs is None:
         return None
-    parameter = METHOD_PARAMETERS.get(model.name)
-    method = "auto" if parameter is None else str(plan.parameters[parameter])
-    shared = shared_parameters(model, plan.parameters)
-    exact = task.exact and formulation(name).problem == "LP"  # other formulations have integer solutions
-    basis = msgspec.structs.replace(
-        task, formulation=name, method=method, form=None, settings=shared, repetition=0, exact=exact
-    )
+    basis = needed_task(task, plan)
     first = _exactly(_solve(basis, instance, on_progress, stop, budget := Budget(basis, stop)), budget)
     if first.values is None or not first.verified:
-        msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
+        source = f"{task.formulation} takes its data from {basis.formulation}"
+        msg = f"{source}, which ended with {first.termination}; raise the limits"
         raise NoSolution(msg)
     return first
 
@@ -586,7 +579,8 @@ class _Work:
         refuted = self.infeasible_by is not None and self.infeasible_by == self.refuted_by
         model = model_info(plan, out, self.form, refuted=refuted)
         return Record(
-            key=plan_key(task, plan), formulation=plan.formulation.name, paper=plan.formulation.paper,
+            key=plan_key(task, plan, None if needed is None else needed.record.key),
+            formulation=plan.formulation.name, paper=plan.formulation.paper,
             instance=plan.instance.spec, instance_hash=plan.instance.hash, n=plan.instance.n,
             arcs=getattr(plan.instance, "arcs", None), method=plan.method, form=model.form, model=model,
             solver=self.solver, termination=out.termination, proof=proof, sense=plan.formulation.sense,
@@ -598,5 +592,5 @@ class _Work:
             time=Times(**self.times), size=Size() if self.form is None else Size(**self.form.size),
             peak_memory_mb=out.peak_memory_mb, message=one_line(out.message), incumbents=out.incumbents,
             requested=Requested.of(task), needed=None if needed is None else Needed.of(needed.record),
-            repaired=self.repaired, plugins=plugins_of(plan) or None,
+            repaired=self.repaired, plugins=digests_after_run(plan) or None,
         )  # fmt: skip

@@ -378,7 +378,8 @@ def do_job(folder: Path, watched: int | None = None, answering: int | None = Non
     try:
         with plugins.exits_refused():
             values, arrays = _call(job, folder)
-        answer = {"values": values, "places": write_arrays(folder, arrays, "answer")}
+            late = plugins.late_modules()
+        answer = {"values": values, "places": write_arrays(folder, arrays, "answer"), "late": late}
     except OpticollError as error:
         kind = type(error)
         answer = {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}

@@ -132,8 +132,8 @@ def compare(
         msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
         raise BadInput(msg)
     cells = {cell.key: cell for cell in study.cells}
-    results = findings.best_runs(store)
-    rows = results[results["key"].isin(list(cells))].copy()
+    results = findings.best_runs(store, superseded=True).sort_values("superseded", kind="stable")
+    rows = results[results["key"].isin(list(cells))].drop_duplicates("key").sort_index().copy()
     if not (rows["termination"] != "unavailable").any():
         first = f"run `opticoll study {study.source}` first"
         msg = f"compare: store {store.root} has no runs of study {study.name!r}; {first}"

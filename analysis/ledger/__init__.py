@@ -229,7 +229,7 @@ def _version(origin: Environment | None) -> tuple[str | None, str | None] | None
 
 def _states(row: ClaimRow, claim: Claim) -> bool:
     """Whether a stored row states this claim, of the same plug-in if it is from one."""
-    return row.plugins == plugins.involved([claim]) and all(
+    return plugins.same_as_recorded(row.plugins, plugins.involved([claim])) and all(
         row[name] == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance", "scope")
     )
 
@@ -238,7 +238,8 @@ def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | 
     """Measure a claim; ``crash`` is the error of a process that died while measuring it."""
     started = time.monotonic()
     tried = claim if crash is None else replace(claim, measure=partial(_raise, crash))
-    row = msgspec.structs.replace(tried.examine(Laboratory(store, seed=seed)), plugins=dict(plugins.involved([claim])))
+    row = tried.examine(Laboratory(store, seed=seed))
+    row = msgspec.structs.replace(row, plugins=plugins.digests_after(plugins.involved([claim])))
     return row if store is None or seed else keep(store, row, time.monotonic() - started)
 
 

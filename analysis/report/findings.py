@@ -37,7 +37,10 @@ PAPER_NAMES = {
 BOUND_COLUMNS = (
     "formulation", "instance", "instance_hash", "n", "objective", "proof", "bound", "value", "ratio", "exact", "reason",
 )  # fmt: skip
+_CURRENT = "WHERE NOT superseded"
 _PROOFS = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
+#: Command that lists the superseded results.
+SUPERSEDED_COMMAND = 'opticoll results "FROM latest WHERE superseded"'
 #: Time [s] after which no further bounds are computed for a report; the omitted instances are listed.
 BUDGET_S = 30.0
 
@@ -53,9 +56,9 @@ class Findings:
     runs
         Number of all records.
     results
-        The view ``latest``, the best run of every key, with the columns ``ranks``, ``seconds`` (build, compile,
-        solve and verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with the
-        formulation's own parameters where a run set some).
+        The current rows of the view ``latest``, the best run of every key, with the columns ``ranks``, ``seconds``
+        (build, compile, solve and verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with
+        the formulation's own parameters where a run set some).
     bounds
         One row per instance and analytic bound, columns :data:`BOUND_COLUMNS`; ``ratio`` is the best verified
         objective over the bound (inverted for minimisation), 1 where the bound is met.
@@ -67,6 +70,8 @@ class Findings:
         The latest row of every claim that has a measurement in the store.
     unmeasured
         Ids of the other claims.
+    superseded
+        Number of rows of ``latest`` that are superseded, which are in no table.
     """
 
     root: Path
@@ -77,6 +82,15 @@ class Findings:
     environments: pd.DataFrame
     claims: tuple[ClaimRow, ...] = ()
     unmeasured: tuple[str, ...] = ()
+    superseded: int = 0
+
+    @property
+    def omitted(self) -> str | None:
+        """A sentence on the superseded runs; None if there are none."""
+        if not self.superseded:
+            return None
+        many = "1 result is" if self.superseded == 1 else f"{self.superseded} results are"
+        return f"{many} superseded by another version of a plug-in, file, solver or opticoll, and omitted"
 
     @property
     def failures(self) -> pd.DataFrame:
@@ -94,9 +108,10 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     budget_s
         Time [s] after which no further bounds are started; smaller instances go first.
     """
-    latest, counted, environments = store.tables(
-        "SELECT * FROM latest",
+    latest, counted, older, environments = store.tables(
+        f"SELECT * FROM latest {_CURRENT}",
         "SELECT count(*) AS runs FROM runs",
+        "SELECT count(*) AS superseded FROM latest WHERE superseded",
         "SELECT platform, cpus, python, opticoll, git_commit, host, count(*) AS runs, "
         "min(started) AS first, max(finished) AS last FROM runs GROUP BY ALL ORDER BY last DESC NULLS LAST",
     )
@@ -106,12 +121,13 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     measured = tuple(ledger.latest(store, known))
     done = {row["id"] for row in measured}
     unmeasured = tuple(name for name in known if name not in done)
-    return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured)
+    superseded = int(older["superseded"].iloc[0])
+    return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured, superseded)
 
 
-def best_runs(store: Store) -> pd.DataFrame:
-    """Read the best run of every key, as :attr:`Findings.results`."""
-    return _completed(store.sql("SELECT * FROM latest"))
+def best_runs(store: Store, *, superseded: bool = False) -> pd.DataFrame:
+    """Read the best run of every key, as :attr:`Findings.results`, on request with the superseded ones."""
+    return _completed(store.sql(f"SELECT * FROM latest {'' if superseded else _CURRENT}"))
 
 
 def _completed(results: pd.DataFrame) -> pd.DataFrame:
@@ -298,6 +314,8 @@ def show(findings: Findings, console: Console | None = None) -> None:
         else:
             screen.print(_table(str(name), group, bounds.head(0)))
             screen.print(_table(f"{name}: optimum ÷ bound", group, bounds, values=False))
+    if findings.omitted is not None:
+        screen.print(f"{findings.omitted}: {SUPERSEDED_COMMAND}", markup=False, highlight=False)
     failed = findings.failures
     if len(failed):
         screen.print(f"{len(failed)} cell{'s' * (len(failed) != 1)} without a verified value:", markup=False)

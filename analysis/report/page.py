@@ -32,7 +32,7 @@ from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.analysis.plots import DARK_CSS, LIGHT_CSS, standalone, store_plots
 from opticoll.analysis.report import Column, PageTable, drawings, table
 from opticoll.analysis.report.drawings import ReportFigure
-from opticoll.analysis.report.findings import PAPER_NAMES, claims_frame, collect
+from opticoll.analysis.report.findings import PAPER_NAMES, SUPERSEDED_COMMAND, claims_frame, collect
 from opticoll.errors import BadInput
 from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import plain
@@ -433,7 +433,7 @@ def templates() -> jinja2.Environment:
     environment.tests |= {"missing": report.missing}
     environment.globals |= {
         "PROOFS": report.PROOFS, "VERDICTS": drawings.VERDICTS, "MOST_INSTANCES": drawings.MOST_INSTANCES,
-        "STUDY": STUDY, "PAPER_NAMES": PAPER_NAMES,
+        "STUDY": STUDY, "PAPER_NAMES": PAPER_NAMES, "SUPERSEDED_COMMAND": SUPERSEDED_COMMAND,
     }  # fmt: skip
     return environment
 

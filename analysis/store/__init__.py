@@ -23,13 +23,15 @@ import msgspec
 from msgspec import structs
 
 from opticoll.analysis.store import schema
+from opticoll.analysis.store.currency import confirm, confirmations, create_views
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances.plugins import unchanged
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import duckdb
     import numpy as np
@@ -40,9 +42,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Environment, Run
 
 
-#: Proofs from the strongest to none: the order in which ``latest`` prefers the runs of one cell.
-_PROOF_ORDER = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
-
+#: Folder, beside the records, of the notes that studies have found records to hold.
+_CONFIRMED = "confirmed"
 #: Buffer for one record [bytes]; larger for a record that needs more.
 _BUFFER = 1 << 24
 
@@ -123,19 +124,7 @@ def connect(records: Path) -> duckdb.DuckDBPyConnection:
     except BaseException:
         connection.close()
         raise
-    columns = ", ".join(f'{expression} AS "{name}"' for name, expression in schema.flat_columns())
-    failures = ", ".join(f"'{word}'" for word in (*schema.FAILURES, schema.UNAVAILABLE))
-    connection.execute(f"CREATE VIEW runs AS SELECT {columns} FROM records")
-    connection.execute(
-        f"""
-        CREATE VIEW latest AS SELECT * FROM runs QUALIFY row_number() OVER (
-            PARTITION BY coalesce(key, id)
-            ORDER BY answer DESC, coalesce(verified, false) DESC, coalesce(termination NOT IN ({failures}), false) DESC,
-                coalesce(list_position({list(_PROOF_ORDER)}, proof), 99), gap ASC NULLS LAST,
-                finished DESC NULLS LAST, attempt DESC NULLS LAST, id
-        ) = 1
-        """
-    )
+    create_views(connection)
     for setting in ("python_enable_replacements", "enable_external_access"):
         connection.execute(f"SET {setting} = false")
     connection.execute("SET lock_configuration = true")
@@ -144,6 +133,12 @@ def connect(records: Path) -> duckdb.DuckDBPyConnection:
 
 def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
     columns = schema.json_columns()
+    connection.execute("CREATE TABLE confirmed (id VARCHAR, moment TIMESTAMP)")
+    if confirmed := list(confirmations(records.parent / _CONFIRMED)):
+        ids, times = map(list, zip(*confirmed, strict=True))
+        connection.execute(
+            "INSERT INTO confirmed SELECT unnest($ids), unnest($times)::TIMESTAMP", {"ids": ids, "times": times}
+        )
     with _unnamed_file() as (file, name):
         largest = _gather(records, file)
         if not largest:
@@ -198,6 +193,11 @@ def _gather(records: Path, target: BinaryIO) -> int:
     target.flush()
     warn(bad)
     return largest
+
+
+def holds(record: StoredRecord) -> bool:
+    """Whether a record answers its cell, and the modules that its plug-ins imported while it ran are still the same."""
+    return schema.is_answer(record) and unchanged(record.plugins)
 
 
 _DUAL = "dual."
@@ -384,9 +384,13 @@ class Store:
             key = name.partition(".")[0]
             if key in keys and key not in answers:
                 record = self._read_or_warn(self.records / f"{name}.json")
-                if record is not None and schema.is_answer(record):
+                if record is not None and holds(record):
                     answers[key] = record
         return answers
+
+    def confirm(self, names: Iterable[str]) -> None:
+        """Note that records still answer their cells, which makes them current (:mod:`.currency`)."""
+        confirm(self.root / _CONFIRMED, names)
 
     def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
         """The values and duals stored with a record, by name; empty if there are none.
@@ -415,6 +419,7 @@ class Store:
     def sql(self, query: str = "SELECT * FROM latest", *, time_limit_s: float | None = None) -> pd.DataFrame:
         """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).
 
+        The column ``superseded`` is true where another version has been run since: of a plug-in, a file or a solver.
         Damaged records are skipped and named in a warning.
 
         Raises

@@ -21,7 +21,7 @@ from msgspec import structs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from opticoll.analysis.store import Store, schema
+from opticoll.analysis.store import Store, holds, schema
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import find, load, unplanned_key
 from opticoll.errors import BadInput, LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
@@ -92,7 +92,7 @@ def answer_of(job: CellJob) -> CellResult | None:
 
 
 def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult | None:
-    answers = [record for record in attempts if record is not None and schema.is_answer(record)]
+    answers = [record for record in attempts if record is not None and holds(record)]
     return result_of(cell, answers[-1], "skipped") if answers else None
 
 
@@ -306,6 +306,7 @@ def run_study(
             on_result(result)
 
     answered = store.answered({cell.key for cell in study.cells})
+    store.confirm(str(record.id) for record in answered.values())
     for cell in study.cells:
         if cell.key in answered:
             finish(result_of(cell, answered[cell.key], "skipped"))
@@ -508,7 +509,7 @@ def study(
 
     home = store if isinstance(store, Store) else Store(store)
     summary = run(str(name), home, jobs, dask)
-    rows = home.sql("SELECT * FROM latest").set_index("key", drop=False)
+    rows = home.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
     return rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
 
 

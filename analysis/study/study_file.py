@@ -382,14 +382,18 @@ def _with_instance(task: Task, instance: Any) -> Task:
 def unplanned_key(task: Task, instance_hash: str) -> str:
     """A key for a cell whose solver or memory is missing: a digest of the task, since no plan can be made.
 
-    Files that settings name enter it with their present content.
+    Files that settings name enter it with their present content. The version of a solver that is missing here is
+    unknown; those that opticoll requires, and so are the same on every machine of a study, enter it.
     """
     from opticoll.analysis import opticoll_version
+    from opticoll.solvers.adapters.interface import distribution_version
+    from opticoll.solvers.plan import ALWAYS_USED, EXACT_USED
 
     parts = {name: getattr(task, name) for name in task.__struct_fields__ if name != "instance"}
     parts |= {"plugins": known} if (known := digests()) else {}
     parts["settings"] = {name: pinned(str(value), MOST_PINNED) for name, value in task.settings.items()}
-    return digest({**parts, "instance": instance_hash, "opticoll": opticoll_version(), "solver": None})
+    versions = {name: distribution_version(name) for name in (*ALWAYS_USED, *EXACT_USED)}
+    return digest({**parts, "instance": instance_hash, "opticoll": opticoll_version(), "solvers": versions})
 
 
 # reading TOML, strictly ---------------------------------------------------------------------------------------

@@ -50,7 +50,8 @@ def record(spec, value=None, **changes):
         "size": {"variables": 100, "constraints": 50, "nonzeros": 300, "integers": 0}, "peak_memory_mb": 80.0,
         "key": f"{abs(hash((spec, value, str(changes)))):032x}",
         "requested": {
-            "method": "auto", "form": None, "settings": {}, "time_limit_s": None, "memory_limit_gib": None,
+            "method": changes.get("method", "auto"), "form": changes.get("form"), "settings": {},
+            "time_limit_s": None, "memory_limit_gib": None,
             "tol": 1e-6, "seed": 0, "threads": 2, "repetition": 0,
         },
         "settings": {}, "message": "" if solved else "the worker died", "incumbents": [],

@@ -105,8 +105,9 @@ def save(store: Store, run: Run) -> list[str]:
 
 
 def failure(name: str, termination: str, facts: dict[str, Any], message: str = "") -> Run:
-    """A run without an answer, as a study records it."""
-    cell = Cell(Task(name, INSTANCES[name], "highs"), f"{name} {termination} {bool(facts)}", INSTANCES[name])
+    """A run without an answer, as a study records it: a task of its own, told apart by its seed."""
+    seed = 2 * sorted(FAILURES).index(termination) + bool(facts)
+    cell = Cell(Task(name, INSTANCES[name], "highs", seed=seed), f"{name} {termination} {bool(facts)}", INSTANCES[name])
     run = failed_run(cell, Termination(termination), message)
     return replace(run, record=structs.replace(run.record, key=cell.key, **facts))
 

@@ -1,0 +1,278 @@
+"""Modules from outside installed packages that Python source loads: which they are, and the SHA-256 of each.
+
+Installed packages change with their version; a module beside a plug-in, on ``PYTHONPATH`` or of an editable install
+changes at any time, and with it the answers of the runs that use it. The modules are found from the source, without
+running anything: every ``import`` at any depth, also inside functions, and ``import_module`` with a constant name.
+Source that loads code by names or paths that are known only when it runs (``import_module(name)``, ``exec``, ...) is
+taken to load every Python file of its package, or of its folder if it is in none.
+
+Neither opticoll, the standard library nor anything in ``site-packages`` counts, except the package that is asked about.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import sysconfig
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.machinery import ModuleSpec
+from importlib.util import decode_source, resolve_name
+from pathlib import Path
+
+#: Calls that load code under a name or path which is known only when they run, unless the name is a constant.
+_IMPORTERS = frozenset({"import_module", "__import__", "run_module"})
+_LOADERS = frozenset(
+    {"exec", "run_path", "spec_from_file_location", "SourceFileLoader", "iter_modules", "walk_packages"}
+)
+_STARTED = time.time()
+#: Digest of each module as it was when it was loaded, with the spec by which it was.
+_loaded: dict[str, tuple[ModuleSpec, str]] = {}
+
+
+@dataclass(frozen=True)
+class _Imports:
+    """Names that a source imports, and whether it also loads code by computed names."""
+
+    names: tuple[str, ...]
+    computed: bool
+
+
+def modules_of(source: str, *, file: Path | None = None, own: str = "") -> dict[str, str]:
+    """The modules from outside installed packages that a source loads, directly or not, with their SHA-256.
+
+    Parameters
+    ----------
+    source
+        Python source.
+    file
+        Its file, in whose folder source that loads code by computed names may find it; listed as ``./name.py``.
+    own
+        Name of a top-level package that counts in any case, wherever it is installed.
+    """
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    todo = _candidates(_imports(source, ""), "", file, found)
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        spec = _spec(name)
+        if spec is None or not _counts(spec, name, own):
+            continue
+        data = _contents(spec)
+        if data is None:  # a namespace package
+            continue
+        found[name] = hashlib.sha256(data).hexdigest()
+        text = _decoded(data) if spec.origin is not None and spec.origin.endswith(".py") else ""
+        inside = name if spec.submodule_search_locations is not None else name.rpartition(".")[0]
+        todo += _candidates(_imports(text, inside), inside, Path(spec.origin or ""), found)
+    return dict(sorted(found.items()))
+
+
+def digest_of(name: str) -> str | None:
+    """The SHA-256 of a module's file as it is now; None if there is no such module."""
+    spec = _spec(name)
+    data = None if spec is None else _contents(spec)
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def files_of(names: Iterable[str]) -> list[str]:
+    """Files of modules, as code objects name them."""
+    specs = (_spec(name) for name in names)
+    return [spec.origin for spec in specs if spec is not None and spec.has_location and spec.origin]
+
+
+def is_outside(name: str) -> bool:
+    """Whether a module comes from outside installed packages."""
+    spec = _spec(name)
+    return spec is not None and _counts(spec, name)
+
+
+def note_loaded(modules: Mapping[str, str]) -> None:
+    """Remember the digests with which modules were loaded, of those that are loaded now."""
+    for name, digest in modules.items():
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if spec is not None and not _is_known(name, spec):
+            _loaded[name] = (spec, digest)
+
+
+def outdated(modules: Mapping[str, str]) -> bool:
+    """Whether any of the modules is loaded with contents other than those of its digest.
+
+    A module that was loaded before anyone asked counts as such if its file has changed since this process started.
+    """
+    for name, digest in modules.items():
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if spec is None:
+            continue
+        if _is_known(name, spec):
+            if _loaded[name][1] != digest:
+                return True
+        elif _changed_s(spec) > _STARTED:
+            return True
+    return False
+
+
+def unload(names: Mapping[str, str]) -> None:
+    """Remove modules from this process, so that the next import loads them again."""
+    for name in names:
+        module = sys.modules.pop(name, None)
+        _loaded.pop(name, None)
+        parent, _, last = name.rpartition(".")
+        if module is not None and getattr(sys.modules.get(parent), last, None) is module:
+            delattr(sys.modules[parent], last)
+
+
+def _is_known(name: str, spec: ModuleSpec) -> bool:
+    return name in _loaded and _loaded[name][0] is spec  # a reload makes another spec
+
+
+def _changed_s(spec: ModuleSpec) -> float:
+    try:
+        return Path(spec.origin or "").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _candidates(imports: _Imports, package: str, file: Path | None, found: dict[str, str]) -> list[str]:
+    """Names of modules that may be loaded; files outside packages are entered into ``found`` at once."""
+    names = [name for full in imports.names for name in _prefixes(full)]
+    if not imports.computed:
+        return names
+    if package:
+        return names + _below(package.partition(".")[0])
+    for path in sorted(set(file.parent.glob("*.py")) - {file}) if file is not None else ():
+        with suppress(OSError):
+            data = path.read_bytes()
+            digest, name = hashlib.sha256(data).hexdigest(), f"./{path.name}"
+            while found.get(name, digest) != digest:  # of another folder
+                name = f"./{name}"
+            found[name] = digest
+            names += [part for full in _imports(_decoded(data), "").names for part in _prefixes(full)]
+    return names
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    """``a``, ``a.b`` and ``a.b.c`` for ``a.b.c``: importing the last imports all."""
+    parts = name.split(".")
+    return (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def _below(package: str) -> list[str]:
+    """Names of all Python modules of a package."""
+    spec = _spec(package)
+    names = []
+    for place in () if spec is None else _places(spec, package):
+        for path in sorted(Path(place).rglob("*.py")):
+            parts = path.relative_to(place).with_suffix("").parts
+            names.append(".".join([package, *(parts[:-1] if parts[-1] == "__init__" else parts)]))
+    return names
+
+
+@lru_cache(maxsize=4096)
+def _imports(source: str, package: str) -> _Imports:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # it cannot be imported either
+        return _Imports((), computed=False)
+    names: set[str] = set()
+    computed = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute("." * node.level + (node.module or ""), package)
+            names.update(f"{base}.{alias.name}" if alias.name != "*" else base for alias in node.names if base)
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in _IMPORTERS and node.args and isinstance(node.args[0], ast.Constant):
+                names.add(_absolute(str(node.args[0].value), package))
+            else:
+                computed |= called in _IMPORTERS or called in _LOADERS
+    return _Imports(tuple(sorted(filter(None, names))), computed)  # in one order everywhere
+
+
+def _absolute(name: str, package: str) -> str:
+    """A module's full name; empty for a relative one that leads out of the package."""
+    try:
+        return resolve_name(name, package or None)
+    except (ImportError, ValueError):
+        return ""
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """The spec of a module, loaded or not; nothing is imported."""
+    module = sys.modules.get(name)
+    if module is not None:
+        return getattr(module, "__spec__", None)
+    parent, _, _ = name.rpartition(".")
+    places: list[str] | None = None
+    if parent:
+        above = _spec(parent)
+        if above is None or above.submodule_search_locations is None:
+            return None
+        places = _places(above, parent)
+    for finder in list(sys.meta_path):
+        with suppress(ImportError, AttributeError, KeyError, ValueError, TypeError):
+            spec = finder.find_spec(name, places)
+            if spec is not None:
+                return spec
+    return None
+
+
+def _places(spec: ModuleSpec, name: str) -> list[str]:
+    """Folders of a package."""
+    try:
+        return list(spec.submodule_search_locations or ())
+    except KeyError:  # a namespace package below one that is not imported
+        parent, _, last = name.rpartition(".")
+        above = _spec(parent)
+        folders = [] if above is None else [Path(place) / last for place in _places(above, parent)]
+        return [str(folder) for folder in folders if folder.is_dir()]
+
+
+def _counts(spec: ModuleSpec, name: str, own: str = "") -> bool:
+    top = name.partition(".")[0]
+    if top in {"opticoll", "__main__", "__mp_main__"} or top.startswith("opticoll_plugin_"):
+        return False
+    places = [spec.origin] if spec.has_location and spec.origin else _places(spec, name)
+    return top == own or any(not _installed(place) for place in places)
+
+
+@cache
+def _installed(place: str) -> bool:
+    """Whether a file or folder belongs to an installed package or to the standard library."""
+    path = Path(place).resolve()
+    if {"site-packages", "dist-packages"} & set(path.parts):
+        return True
+    return any(path.is_relative_to(root) for root in _standard_library())
+
+
+@cache
+def _standard_library() -> tuple[Path, ...]:
+    paths = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+    return tuple(Path(path).resolve() for path in paths if path)
+
+
+def _contents(spec: ModuleSpec) -> bytes | None:
+    """Contents of a module's file or archive member; None if it has none."""
+    if not spec.has_location or not spec.origin:
+        return None
+    with suppress(OSError):
+        return Path(spec.origin).read_bytes()
+    with suppress(OSError, AttributeError):
+        return spec.loader.get_data(spec.origin)  # type: ignore[union-attr]
+    return None
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return decode_source(data)
+    except (SyntaxError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,153 @@
+"""Resume keys follow the versions of every solver that a run may use, and the run whose solution it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import opticoll as oc
+from opticoll.analysis.study.study_file import study_of, unplanned_key
+from opticoll.formulations import formulations
+from opticoll.instances import plugins
+from opticoll.solvers import plan as planning
+from opticoll.solvers.memory import TooLarge
+from opticoll.solvers.plan import make_plan, plan_key, resume_key
+
+VERSIONED = {
+    "alltoall.master": "ring:4", "alltoall.child": "ring:4", "alltoall.virtual-channels": "ring:4",
+    "alltoall.min-congestion": "ring:4", "lumorph.rounds": "lightpath:2x2", "topology.design": "servers:n=4,degree=2",
+    "optree.tree": "wdm-line:n=4,wavelengths=2",
+}  # fmt: skip
+
+Upgrade = Callable[[str], None]
+
+
+@pytest.fixture
+def upgrade(monkeypatch: pytest.MonkeyPatch) -> Upgrade:
+    """Pretend that a distribution has another version."""
+    changed: dict[str, str] = {}
+
+    def version(name: str) -> str | None:
+        return changed.get(name, "1")
+
+    for module in ("opticoll.solvers.plan", "opticoll.solvers.adapters.interface"):
+        monkeypatch.setattr(f"{module}.distribution_version", version)
+
+    def replaced(name: str) -> None:
+        changed[name] = f"{changed.get(name, '1')}.1"
+
+    return replaced
+
+
+def followed(task: oc.Task, upgrade: Upgrade, name: str) -> bool:
+    """Whether the key of a task changes with the version of a distribution."""
+    before = resume_key(task)
+    upgrade(name)
+    return resume_key(task) != before
+
+
+@pytest.mark.parametrize("name", VERSIONED)
+def test_auto_follows_the_solver_of_whatever_it_chooses(name: str, upgrade: Upgrade) -> None:
+    task = oc.Task(name, VERSIONED[name])
+    assert followed(task, upgrade, "highspy")
+    assert not followed(task, upgrade, "ortools")
+
+
+def test_every_formulation_that_needs_another_is_tested_here() -> None:
+    assert {name for name, model in formulations().items() if model.needs} <= VERSIONED.keys()
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "used"),
+    [
+        ("clarabel", {}, {"clarabel", "highspy"}),
+        ("pdlp", {}, {"ortools", "highspy"}),
+        ("certified-pdlp", {"solver": "pdlp"}, {"ortools", "highspy"}),
+        ("certified-pdlp", {}, {"highspy"}),
+        ("scip", {}, {"PySCIPOpt", "highspy"}),
+    ],
+)
+def test_a_method_follows_its_solver_and_the_one_that_proves(method, settings, used, upgrade) -> None:
+    task = oc.Task("alltoall.master", "ring:4", method, settings=settings)
+    names = ("clarabel", "ortools", "PySCIPOpt", "highspy", "python-flint", "opticoll")
+    assert {name for name in names if followed(task, upgrade, name)} == {*used, "opticoll"}
+
+
+def test_the_exact_step_follows_its_arithmetic(upgrade: Upgrade) -> None:
+    assert followed(oc.Task("alltoall.master", "ring:4", exact=True), upgrade, "python-flint")
+
+
+@pytest.mark.parametrize("method", ["auto", "highs-simplex"])
+def test_a_run_follows_the_run_that_it_needs(method: str, upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = oc.Task("alltoall.child", "ring:4", method)
+    assert followed(task, upgrade, "highspy")
+    before = resume_key(task)
+    basis = planning.needed_task(task, make_plan(task))
+    monkeypatch.setattr(planning, "needed_task", lambda *_: planning.structs.replace(basis, method="clarabel"))
+    assert resume_key(task) != before
+
+
+def test_the_key_on_record_is_the_key_before_the_run() -> None:
+    for name in ("alltoall.child", "alltoall.virtual-channels"):
+        for exact in (False, True):
+            task = oc.Task(name, "ring:4", exact=exact)
+            run = oc.solve(task)
+            assert run.record.key == resume_key(task)
+            assert run.needed is not None
+            assert run.needed.record.key == resume_key(planning.needed_task(task, make_plan(task)))
+
+
+def test_the_parameter_that_names_the_method_of_a_needed_run_counts() -> None:
+    tasks = [
+        oc.Task("alltoall.virtual-channels", "ring:4", settings={"routes": one})
+        for one in ("lp-rounding", "exact-routing")
+    ]
+    assert resume_key(tasks[0]) != resume_key(tasks[1])
+
+
+METHOD = """
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+METHOD = Method(
+    name="mine", title="mine", summary="", applies=lambda model: model.name == "alltoall.master",
+    run=lambda context: Answer(Termination.ERROR),
+)
+"""
+
+
+def test_a_method_of_a_plug_in_may_use_any_solver(tmp_path: Path, upgrade: Upgrade) -> None:
+    (tmp_path / "mine.py").write_text(dedent(METHOD))
+    oc.load_plugin(tmp_path / "mine.py")
+    try:
+        task = oc.Task("alltoall.master", "ring:4", "mine")
+        for name in ("ortools", "PySCIPOpt", "clarabel", "highspy"):
+            assert followed(task, upgrade, name)
+    finally:
+        for plugin in list(plugins._known.values()):
+            plugins._drop(plugin)
+
+
+def test_a_cell_without_a_plan_follows_what_every_run_uses(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise TooLarge
+
+    monkeypatch.setattr(planning, "make_plan", refuse)
+    keys = []
+    for _ in range(2):
+        (cell,) = study_of("mine", [oc.Task("alltoall.master", "ring:4")]).cells
+        assert (cell.planned, cell.key) == (False, unplanned_key(cell.task, str(cell.facts["instance_hash"])))
+        keys.append(cell.key)
+        upgrade("highspy")
+    assert keys[0] != keys[1]
+
+
+def test_a_known_needed_key_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = oc.Task("alltoall.child", "ring:4")
+    plan = make_plan(task)
+    key, needed = plan_key(task, plan), resume_key(planning.needed_task(task, plan))
+    monkeypatch.setattr(planning, "needed_task", None)
+    assert plan_key(task, plan, needed) == key
