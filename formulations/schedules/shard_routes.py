@@ -194,8 +194,17 @@ def source_routes(data: Any, values: Values) -> Sequence[Route]:
 
 
 def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
-    """Routes of per-commodity flows (the link MCF), without steps: those of the master's flow, which is their sum."""
+    """Routes of per-commodity flows (the link MCF), without steps: those of the master's flow, which is their sum.
+
+    Raises
+    ------
+    NotApplicable
+        For the printed relaxation, whose flows may start at a destination.
+    """
     flow = data.flow
+    if data.printed:
+        msg = "alltoall.link-mcf: flows of printed=true need not start at their source; solve without printed=true"
+        raise NotApplicable(msg)
     sources, group = np.unique(flow.sources, return_inverse=True)
     g, f = np.zeros((flow.topology.arcs, sources.size)), np.asarray(values["f"], dtype=float)
     np.add.at(g.T, group, f.T)
