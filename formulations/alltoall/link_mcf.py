@@ -18,8 +18,8 @@ max F  s.t.
     delivery[k]         sum_{a into t_k} f_ak >= F D_k                              (4), D_k = D_uk at u = t_k
 
 Commodity k may leave t_k again, so a cycle through t_k delivers without using s_k:
-1/F = 3 on ``path:4`` (T = 4), 1/F = 6 on ``ring:8`` (T = 8). So it has no T and no schedule. Its dual certificate needs min(dist_l(s,t), shortest
-cycle of l through t) in place of dist_l(s,t).
+1/F = 3 on ``path:4`` (T = 4), 1/F = 6 on ``ring:8`` (T = 8). So 1/F is no T, and there is no schedule. Its dual
+certificate needs min(dist_l(s,t), shortest cycle of l through t) in place of dist_l(s,t).
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def closed_forms(data: LinkFlow) -> list[Bound]:
 
 
 def metrics(data: LinkFlow, value: float | None) -> dict[str, float | int | None]:
-    """F, T = 1/F, ranks, diameter and totals of a demand; no T for the printed relaxation, whose flows need not exist."""
+    """F, ranks, diameter and totals of a demand; and T = 1/F, except for the printed relaxation, whose 1/F is no time."""
     known = model.traffic_metrics(data.flow, value)
     if data.printed:
         del known["T"]

@@ -175,7 +175,7 @@ def test_T_is_the_time_of_the_whole_collective_or_not_given(name, chosen, timed)
     if timed:
         assert result.metrics["T"] == pytest.approx(4)
     else:
-        with pytest.raises(BadInput, match="its solutions hold no routes|solve without printed=true"):
+        with pytest.raises(BadInput, match=r"its solutions hold no routes|solve without printed=true"):
             result.schedule()
 
 

@@ -45,7 +45,7 @@ def switched(draw):
     return racks(sizes, order, draw(capacities), draw(capacities))
 
 
-#: Three racks of four GPUs: switches of 3600 Gb/s, circuits of 200 and 400 Gb/s; the switches between the GPUs, and last.
+#: Three racks of four GPUs, switches of 3600 Gb/s between or after them, circuits of 200 and 400 Gb/s.
 REPORTED = [
     racks([4, 4, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14], [9.0], [0.5, 1.0, 1.0, 1.0]),
     racks([4, 4, 4], [1, 2, 3, 4, 0, 6, 7, 8, 9, 5, 11, 12, 13, 14, 10], [9.0], [0.5, 1.0, 1.0, 1.0]),
