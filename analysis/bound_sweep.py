@@ -263,7 +263,7 @@ def sweep(
         An instance, a spec with braces (``"genkautz:n={8..64},d=4"``) or of a population (``"all-digraphs:n=5,d=2"``),
         an object that ``oc.solve`` takes as an instance (a networkx graph, a matrix, a DataFrame), or a list of these.
     on
-        What is bounded: ``"objective"``, ``"T"`` (= 1/F, for concurrent flows), or a metric of the solution.
+        What is bounded: ``"objective"``, ``"T"`` (= 1/F, where that is the time), or a metric of the solution.
     sense
         ``"lower"`` or ``"upper"``. By default the sense of the relaxation: a lower bound on an objective that is
         minimised and on T, an upper bound on one that is maximised. Required for a metric.
@@ -307,6 +307,8 @@ def sweep(
     specs, instances = _instances(over)
     alike = not keep_copies and not quantity.metric and _label_invariant(model, given)
     classes = _classes(model, function or label, instances, given, merged=alike)
+    if quantity.inverse:
+        _refuse_without_time(model, classes[0].instance, given)
     limits: dict[str, Any] = {"time_limit_s": time_limit, "tol": tol, "exact": exact}
     tasks = [Task(stated, one.instance, method, settings=given, **limits) for one in classes]
     study = study_of("sweep", tasks)
@@ -371,6 +373,16 @@ def _quantity(model: Formulation, on: str, sense: Sense | None, *, named: bool) 
         msg = f"--sense {sense}: the bounds of {model.name} are {natural} bounds; omit --sense"
         raise BadInput(msg)
     return result
+
+
+def _refuse_without_time(model: Formulation, instance: Instance, settings: Mapping[str, Any]) -> None:
+    """Refuse ``on="T"`` where 1/F is not the time of the collective."""
+    from opticoll.solvers.methods import prepared
+
+    data = prepared(model, instance, _parameters(model, settings))
+    if model.metrics is None or "T" not in model.metrics(data, 1.0):
+        msg = f"--on T: 1/F of {model.name} with these settings is not the time of a collective; use --on objective"
+        raise BadInput(msg)
 
 
 def _check_metric(quantity: _Quantity, records: Sequence[Record]) -> None:

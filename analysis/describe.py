@@ -152,6 +152,7 @@ def rows_of(run: Run) -> list[BoundRow]:
 
 def _row(model: Formulation, bound: Bound) -> BoundRow:
     served = model.concurrent is not None
+    timed = served and model.shards
     return {
         "name": bound.name,
         "formulation": model.name,
@@ -159,7 +160,7 @@ def _row(model: Formulation, bound: Bound) -> BoundRow:
         "sense": "upper" if model.sense == "max" else "lower",
         "value": bound.value,
         "F": bound.value if served else None,
-        "T": 1 / bound.value if served and bound.value else None,
+        "T": 1 / bound.value if timed and bound.value else None,
         "exact": bound.exact,
         "reason": bound.reason,
         "paper": bound.paper or None,

@@ -14,6 +14,7 @@ from opticoll.solvers.task import Fields, Json, Record
 #: Metrics that have the same meaning for several formulations.
 _METRICS = {
     "F": {"type": ["number", "null"], "description": "Concurrent flow [1 / T]."},
+    "F_s": {"type": ["number", "null"], "description": "Concurrent flow of one source, in its share of a flow."},
     "T": {"type": ["number", "null"], "description": "Time [shards / link bandwidth] of flows."},
     "T_s": {"type": ["number", "null"], "description": "T in seconds, with a shard size and a unit of capacity."},
     "rounds": {"type": ["number", "null"], "description": "Number of rounds."},

@@ -317,11 +317,11 @@ def _extent(record: Record) -> str:
 
 def show_bounds(rows: Sequence[BoundRow]) -> None:
     """Print analytic bounds, tightest first."""
-    served = any(row["F"] is not None for row in rows)
+    timed = any(row["T"] is not None for row in rows)
     several = len({row["formulation"] for row in rows}) > 1
     columns = [*(["instance"] if any("instance" in row for row in rows) else [])]
     columns += [*(["formulation"] if several else []), "name", "quantity", "sense", "value"]
-    show_table(rows, [*columns, *(["T"] if served else []), "exact", "reason", "paper"], "analytic bounds")
+    show_table(rows, [*columns, *(["T"] if timed else []), "exact", "reason", "paper"], "analytic bounds")
 
 
 def show_summary(summary: Summary) -> None:

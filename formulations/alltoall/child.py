@@ -10,13 +10,19 @@ max F  s.t.
     balance[u,t]   (M f)_ut = F D_t [u = t]   u != s        (12), (13)
     capacity[a]    sum_t f_at <= g_a                        (11)
 
-At an optimal master solution F_s = F* for every s. The source is ``--set source=V`` (a rank number, counted from 0).
-The flow g is a solution of ``alltoall.master``, which is solved first; the record names its run. A child does not
-need an LP (method ``flow-decomposition``); it is included because the paper solves it.
+F_s >= F for every s and every solution (g, F) of the master, which may bring more than F D to some destinations (its
+balance is an inequality). At an optimal one min_s F_s = F*: together the children fit into the capacities. So F_s
+depends on the solution, and 1/F_s is the time of the shards of s within its share g_s, not the T = 1/F* of the
+all-to-all, which it can be below.
+
+The source is ``--set source=V`` (a rank number, counted from 0). The flow g is a solution of ``alltoall.master``, which
+is solved first; the record names its run. A child does not need an LP (method ``flow-decomposition``); it is included
+because the paper solves it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +36,7 @@ from opticoll.formulations.model import Bound, Formulation, NotApplicable, Param
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from opticoll.formulations.arrays import Links
     from opticoll.instances.digraph import F64, Topology
     from opticoll.instances.readers import Settings
 
@@ -90,6 +97,17 @@ def bounds(data: model.ConcurrentFlow) -> list[Bound]:
     ]
 
 
+def metrics(data: model.ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
+    """F_s, the number of ranks and their largest distance; no T, which only all sources together have."""
+    known = model.metrics(data, value)
+    return {"F_s": value, "ranks": known["ranks"], "diameter": known["diameter"]}
+
+
+def links(data: model.ConcurrentFlow, values: Mapping[str, F64]) -> Links:
+    """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
+    return replace(model.links(data, values), capacity=data.topology.capacity)
+
+
 def index_sets(data: model.ConcurrentFlow, _values: object = None) -> dict[str, Names]:
     """Names of arcs and destinations."""
     targets = np.argmax(data.demand, axis=0)
@@ -116,11 +134,11 @@ FORMULATION = Formulation(
     certify=model.certify,
     dual_arrays=model.dual_arrays,
     repair=model.repair,
-    metrics=model.metrics,
-    meaning="concurrent flow F_s of one source [link bandwidths / shard]",
+    metrics=metrics,
+    meaning="concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]",
     shards=True,
     index_sets=index_sets,
-    links=model.links,
+    links=links,
     estimate=model.estimate,
     needs="alltoall.master",
     derived=lambda data: outward.decimals(data.demand),

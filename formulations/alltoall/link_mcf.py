@@ -18,8 +18,8 @@ max F  s.t.
     delivery[k]         sum_{a into t_k} f_ak >= F D_k                              (4), D_k = D_uk at u = t_k
 
 Commodity k may leave t_k again, so a cycle through t_k delivers without using s_k:
-T = 3 on ``path:4`` (true: 4), T = 6 on ``ring:8`` (true: 8). Its dual certificate needs min(dist_l(s,t), shortest
-cycle of l through t) in place of dist_l(s,t).
+1/F = 3 on ``path:4`` (T = 4), 1/F = 6 on ``ring:8`` (T = 8). So 1/F is no T, and there is no schedule. Its dual
+certificate needs min(dist_l(s,t), shortest cycle of l through t) in place of dist_l(s,t).
 """
 
 from __future__ import annotations
@@ -229,6 +229,21 @@ def closed_forms(data: LinkFlow) -> list[Bound]:
     return [] if data.printed else flow_closed_forms(data.flow)
 
 
+def metrics(data: LinkFlow, value: float | None) -> dict[str, float | int | None]:
+    """F, ranks, diameter and totals of a demand; and T = 1/F, except for the printed relaxation, whose 1/F is no time."""
+    known = model.traffic_metrics(data.flow, value)
+    if data.printed:
+        del known["T"]
+    return known
+
+
+def meaning(data: LinkFlow) -> str:
+    """What F is."""
+    if data.printed:
+        return "F of the printed relaxation, at least the concurrent flow [link bandwidths / shard]"
+    return "concurrent flow F [link bandwidths / shard]; T = 1/F"
+
+
 def repair(data: LinkFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Repair an approximate flow to an exactly feasible one; values of the printed version are not changed."""
     return None if data.printed else model.repair(data.flow, values)
@@ -262,13 +277,13 @@ FORMULATION = Formulation(
     certify=certify,
     dual_arrays=lambda data: model.dual_arrays(data.flow),
     repair=repair,
-    metrics=lambda data, value: model.traffic_metrics(data.flow, value),
+    metrics=metrics,
     estimate=lambda data: model.estimate(data.flow),
     early_estimate=early_estimate,
     derived=lambda data: outward.decimals(data.flow.demand),
     concurrent="F",
     size="N(N-1) m + 1 variables",
-    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
+    meaning=meaning,
     shards=True,
     index_sets=index_sets,
     links=lambda data, values: model.links(data.flow, values),

@@ -194,8 +194,17 @@ def source_routes(data: Any, values: Values) -> Sequence[Route]:
 
 
 def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
-    """Routes of per-commodity flows (the link MCF), without steps: those of the master's flow, which is their sum."""
+    """Routes of per-commodity flows (the link MCF), without steps: those of the master's flow, which is their sum.
+
+    Raises
+    ------
+    NotApplicable
+        For the printed relaxation, whose flows may start at a destination.
+    """
     flow = data.flow
+    if data.printed:
+        msg = "alltoall.link-mcf: flows of printed=true need not start at their source; solve without printed=true"
+        raise NotApplicable(msg)
     sources, group = np.unique(flow.sources, return_inverse=True)
     g, f = np.zeros((flow.topology.arcs, sources.size)), np.asarray(values["f"], dtype=float)
     np.add.at(g.T, group, f.T)
@@ -467,7 +476,7 @@ def _translated(
 def _with_shortest(topology: Topology, routes: Routes) -> Routes:
     """The routes and up to :data:`ADDED` shortest paths of every pair, those with weight 0."""
     key = np.unique(np.column_stack([routes.source, routes.target]), axis=0, return_index=True)[1]
-    hops = topology.hops
+    to_go = _hops_to(topology, np.unique(routes.target))
     leaving: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
     for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
         leaving[u].append((a, v))
@@ -475,13 +484,21 @@ def _with_shortest(topology: Topology, routes: Routes) -> Routes:
     added: list[Route] = []
     for r in key.tolist():
         s, t, amount = int(routes.source[r]), int(routes.target[r]), float(routes.amount[r])
-        left = hops[:, t]
+        left = to_go[t]
         ways: list[tuple[tuple[int, ...], int]] = [((), s)]
         while ways and ways[0][1] != t:
             grown = [((*way, a), v) for way, u in ways for a, v in leaving[u] if left[v] == left[u] - 1]
             ways = [grown[i] for i in np.linspace(0, len(grown) - 1, min(len(grown), ADDED)).astype(int).tolist()]
         added += [Route(s, t, way, 0.0, amount=amount) for way, _ in ways if (s, t, way) not in known]
     return Routes.of([*routes, *added])
+
+
+def _hops_to(topology: Topology, targets: I64) -> dict[int, F64]:
+    """Hop distances from every vertex to each of these vertices, ``(n,)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    against = topology.length_matrix(np.ones(topology.arcs)).T
+    return dict(zip(targets.tolist(), dijkstra(against, indices=targets, unweighted=True), strict=True))
 
 
 def _rounded(weight: F64, commodity: I64, D: int) -> I64:

@@ -179,6 +179,16 @@ def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, capsys, options, m
     assert "--sense" in options or not records.exists()
 
 
+@pytest.mark.parametrize(("name", "over", "settings"), [
+    ("alltoall.link-mcf", "ring:4", {"printed": True}), ("alltoall.child", "ring:4", {}),
+    ("topoopt.routing", "servers:n=5,degree=2,traffic=dlrm", {}),
+])  # fmt: skip
+def test_no_bound_on_T_where_1_over_F_is_no_time(bounds, tmp_path, name, over, settings):
+    with pytest.raises(BadInput, match=f"--on T: 1/F of {name} with these settings is not the time of a collective"):
+        oc.sweep(name, f"{bounds}:distance", over, on="T", settings=settings, store=tmp_path / "own")
+    assert not (tmp_path / "own" / "records").exists()
+
+
 def test_an_unavailable_solver_is_reported_before_anything_runs(monkeypatch):
     from opticoll.solvers.adapters import Adapter
 

@@ -180,6 +180,9 @@ def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:
     values = [row["value"] for row in rows]
     assert values == sorted(values)
     assert any(row["exact"] and row["F"] == pytest.approx(0.125) for row in rows)
+    routing = [row for row in as_json(capfd, "bounds", "servers:n=5,degree=2,traffic=dlrm") if row["F"] is not None]
+    assert routing
+    assert all(row["T"] is None for row in routing), "the served fraction of a load is not a time"
     named = {row["formulation"] for row in as_json(capfd, "bounds", "lightpath:2x4,lasers=4")}
     assert {"alltoall.master", "lumorph.rounds", "lumorph.min-overlap"} <= named
     assert "optree.tree" in {row["formulation"] for row in as_json(capfd, "bounds", "wdm-ring:n=8,wavelengths=4")}

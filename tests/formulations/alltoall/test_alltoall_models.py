@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, assert_one_matrix, optimum
+from strategies import topologies
 
+import opticoll as oc
+from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import child, link_mcf, master
 from opticoll.formulations.model import NotApplicable
@@ -120,6 +127,56 @@ def test_every_child_attains_the_master(spec):
         problem = child.prepare(data.topology, {"source": source}, g)
         form_child = compile_model(child.FORMULATION.build["cvxpy"](problem))
         assert optimum(form_child)[0] == pytest.approx(F, rel=1e-6)
+
+
+def test_one_source_alone_can_be_faster_than_the_collective():
+    """The master's balance is an inequality: its flow may bring more than F to a destination."""
+    pair = Topology(2, [0, 1], [1, 0], [5.0, 1.0])
+    g = np.array([[5.0, 0.0], [0.0, 1.0]])  # arc, source
+    data = master.prepare(pair)
+    assert max(master.FORMULATION.residuals(data, {"g": g, "F": np.array(1.0)}).values()) <= 0
+    flows = []
+    for source in range(2):
+        problem = child.prepare(pair, {"source": source}, {"g": g})
+        flows.append(optimum(compile_model(child.FORMULATION.build["pyomo"](problem)))[0])
+        values = {"f": problem.capacity[:, None], "F": np.array(flows[-1])}
+        assert child.FORMULATION.links(problem, values).capacity.tolist() == [5.0, 1.0]
+    assert flows == pytest.approx([5.0, 1.0])
+    assert child.FORMULATION.metrics(problem, 5.0) == {"F_s": 5.0, "ranks": 2, "diameter": 1}
+
+
+@settings(max_examples=25, deadline=None)
+@given(topologies(most=5), st.integers(0, 2**32 - 1))
+def test_children_of_an_optimal_master_attain_its_flow_together(topology, seed):
+    """F_s >= F* for every source, and min F_s = F*, for a random one of the optimal solutions of the master."""
+    model = formulation("alltoall.master")
+    form = compile_model(model.build["matrix"](model.prepare(topology)))
+    F = optimum(form)[0]
+    fixed, column = form.col_lower.copy(), int(form.columns["F"].index[0])
+    fixed[column] = F * (1 - 1e-9)
+    cost = np.random.default_rng(seed).random(form.cost.size)  # any flow that attains F, with as much on top as fits
+    _, x = optimum(replace(form, col_lower=fixed, cost=cost))
+    flows = []
+    for source in range(topology.ranks):
+        problem = child.prepare(topology, {"source": source}, form.values(x))
+        flows.append(optimum(compile_model(child.FORMULATION.build["matrix"](problem)))[0])
+    assert min(flows) == pytest.approx(F, rel=1e-6)
+    assert max(flows) >= F * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(("name", "chosen", "timed"), [
+    ("alltoall.master", {}, True), ("alltoall.link-mcf", {}, True), ("alltoall.path-mcf", {}, True),
+    ("alltoall.child", {"source": 1}, False), ("alltoall.link-mcf", {"printed": True}, False),
+])  # fmt: skip
+def test_T_is_the_time_of_the_whole_collective_or_not_given(name, chosen, timed):
+    result = oc.solve(name, "path:4+unit=100Gb/s", shard="1MB", **chosen)
+    assert ("T" in result.metrics, "T_s" in result.metrics) == (timed, timed)
+    assert ("time T" in result.summary(), "seconds" in result.summary()) == (timed, timed)
+    if timed:
+        assert result.metrics["T"] == pytest.approx(4)
+    else:
+        with pytest.raises(BadInput, match=r"its solutions hold no routes|solve without printed=true"):
+            result.schedule()
 
 
 @pytest.mark.parametrize("spec", ["path:4", "genkautz:n=8,d=3"])
