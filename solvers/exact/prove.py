@@ -354,7 +354,8 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
         return _with_bound(run, form, answer)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         infeasible = answer.status == "infeasible"
-        message = message.replace(CLAIMED, "") if infeasible else f"{message} {UNBOUNDED}"
+        message = message.replace(CLAIMED, "").replace(UNBOUNDED, "").strip()
+        message = message if infeasible else f"{message} {UNBOUNDED}"
         if infeasible and record.verified:
             message += " exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
         return replace(
