@@ -145,6 +145,10 @@ def _solve(
             refuted = plan.formulation.refute(plan.data) if plan.formulation.refute is not None else None
             if refuted is None:
                 memory.refuse_plan(task, plan)
+            if refuted is None and task.exact and plan.formulation.needs is None:
+                from opticoll.solvers.exact.prove import exact_problem
+
+                plan = replace(plan, stated=exact_problem(plan.formulation, plan.data))
     except LimitReached:
         assert limits.ending is not None
         msg = f"{limits.message} while {task.instance} was read and prepared; raise the limit or use a smaller instance"

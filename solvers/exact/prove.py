@@ -288,7 +288,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
 
     message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
     try:
-        form = exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
+        form = plan.stated or exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
         answer, figures = answer_of(plan.formulation, plan.data, form, solve)
         metrics |= figures
         if (wrong := fault(form, answer)) is not None:
