@@ -43,6 +43,12 @@ def is_entered(value: float) -> bool:
     return (value == int(value) and abs(value) < 2**53) or float(f"{value:.{DIGITS}g}") == value
 
 
+def measured(value: float) -> Fraction:
+    """Decimal of at most 12 digits within the round-off of a few operations of a float, else its shortest decimal."""
+    near = Fraction(f"{value:.{DIGITS}g}")
+    return near if abs(near - Fraction(value)) <= 8 * UNIT * abs(near) else decimal(value)
+
+
 def entered(value: float) -> Fraction:
     """Decimal of at most 12 digits that a float stands for.
 

@@ -20,6 +20,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -437,11 +438,27 @@ class Topology(Instance):
             self.n,
             self.tail,
             self.head,
-            self.capacity * factor,
+            decimal_products(self.capacity, factor),
             terminals=self.terminals,
             labels=self.labels,
             capacity_unit=self.capacity_unit,
         )
+
+
+def decimal_products(values: F64, factor: float) -> F64:
+    """The products of numbers and a factor, as decimals: 1.5 times 0.3 is 0.45, and not the float below it.
+
+    Infinite where a product is too large for a float.
+    """
+    distinct, places = np.unique(values, return_inverse=True)
+    exact = Fraction(repr(float(factor)))
+    products = []
+    for value in distinct.tolist():
+        try:
+            products.append(float(Fraction(repr(value)) * exact))
+        except OverflowError:
+            products.append(math.inf)
+    return np.array(products, dtype=float)[places]
 
 
 def connecting_remedy(topology: Topology) -> str:

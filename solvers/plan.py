@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances import Instance
     from opticoll.instances.readers import Setting, Settings
+    from opticoll.solvers.exact import ExactForm
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.task import Run
 
@@ -62,7 +63,8 @@ class Plan:
 
     ``method`` is the name under which the run is recorded; ``reformulation`` or ``procedure`` is the method
     behind it if it is not a plain adapter; ``adapter`` the solver that gets a matrix, None for procedures that
-    name their own solvers. ``choice`` is what ``auto`` chose, None for a method that the task names.
+    name their own solvers. ``choice`` is what ``auto`` chose, None for a method that the task names. ``stated`` is the
+    program in rational numbers for an exact task, None where its data are another run's solution.
     """
 
     formulation: Formulation
@@ -78,6 +80,7 @@ class Plan:
     options: Mapping[str, object]
     needed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     choice: MethodChoice | None = None
+    stated: ExactForm | None = None
 
     @property
     def builds(self) -> bool:

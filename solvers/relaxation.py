@@ -213,6 +213,11 @@ def unit_columns(form: StandardForm) -> Reformulation | None:
 ROUND_OFF = Fraction(1, 10**6)
 #: The LP solver that provides the duals; the proof does not depend on it.
 SOLVER = "highs"
+#: Description of an exact proof of infeasibility, and the message if there is no proof at all.
+FARKAS = "multipliers of the rows in rational arithmetic"
+CLAIMED = "only the solver claims that there is no solution; this is not verified"
+#: Message about a program that has solutions, but no best one.
+UNBOUNDED = "the objective is unbounded: proven by a solution and a ray in rational arithmetic"
 
 
 def objective_step(form: StandardForm) -> float | None:
@@ -243,21 +248,41 @@ def rounded(form: StandardForm, bound: float) -> float:
     return flip * (nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf))
 
 
-def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> str | None:
-    r"""Describe a proof that not even the relaxation has a solution; None if none is found in time.
+def crossed(form: StandardForm) -> str | None:
+    """Describe a row or column whose bounds no finite number satisfies, or no integer for an integer column."""
+    integer = np.asarray(form.integer, dtype=bool)
+    for kind, lower, upper, whole, names in (
+        ("row", form.row_lower, form.row_upper, np.zeros(form.row_lower.size, dtype=bool), form.row_names),
+        ("column", form.col_lower, form.col_upper, integer, form.column_names),
+    ):
+        least, most = np.where(whole, np.ceil(lower), lower), np.where(whole, np.floor(upper), upper)
+        wrong = (least > most) | (lower == np.inf) | (upper == -np.inf)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            ends = f"at least {lower[at]!r} and at most {upper[at]!r}"
+            return f"the bounds of {kind} {names()[at]}: {'an integer ' if whole[at] else ''}{ends}"
+    return None
+
+
+def has_solution(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> bool:
+    """Whether the solver finds a solution that satisfies the program within tolerances, whatever its value."""
+    outcome = solve_scaled(
+        replace(form, cost=np.zeros(form.cost.size)), SOLVER, request, memory_limit_gib=memory_limit_gib
+    )
+    return outcome.x is not None and max(verify.matrix_violations(form, outcome.x).values()) <= verify.FEASIBLE
+
+
+def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> tuple[str | None, bool]:
+    r"""Describe a proof that not even the relaxation has a solution, or None; and whether there may be another proof.
 
     The smallest total violation of the rows,
 
     .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
 
     with x within its bounds, is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; if that
-    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution. Neither is there one if the bounds of a row
-    or column exclude each other.
+    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution.
     """
     import scipy.sparse as sp
-
-    if (excluding := _excluding_bounds(form)) is not None:
-        return excluding
 
     rows, columns = form.A.shape
     slack = sp.eye_array(rows, format="csc")
@@ -269,24 +294,11 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
     )  # fmt: skip
     outcome = solve_scaled(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)
     if outcome.row_duals is None:
-        return None
+        return None, True
     least = verify.dual_bound(elastic, np.clip(outcome.row_duals, -1.0, 1.0))
-    return f"rows violated by at least {least:.3g}, from recomputed duals" if least > verify.FEASIBLE else None
-
-
-def _excluding_bounds(form: StandardForm) -> str | None:
-    """The first row or column whose bounds no number satisfies, or no whole number if it must be one, in words."""
-    low, high, whole = form.col_lower, form.col_upper, np.asarray(form.integer)
-    for names, lower, upper in (
-        (form.row_names, form.row_lower, form.row_upper),
-        (form.column_names, low, high),
-        (form.column_names, np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high)),
-    ):
-        crossed = lower > upper
-        if crossed.any():
-            at = int(np.argmax(crossed))
-            return f"the bounds of {names()[at]}, which exclude each other: {lower[at]:g} and {upper[at]:g}"
-    return None
+    if least > verify.FEASIBLE:
+        return f"rows violated by at least {least:.3g}, from recomputed duals", True
+    return None, not form.is_mip or outcome.objective is None or outcome.objective > verify.FEASIBLE
 
 
 def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:

@@ -15,6 +15,7 @@ from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import choice, memory, solver_log, verify
+from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
 from opticoll.solvers.methods import method_named
@@ -32,7 +33,18 @@ from opticoll.solvers.plan import (
     run_procedure,
     send,
 )
-from opticoll.solvers.relaxation import infeasibility, relaxation_bound, scaling_steps, solve_scaled
+from opticoll.solvers.relaxation import (
+    CLAIMED,
+    FARKAS,
+    UNBOUNDED,
+    crossed,
+    has_solution,
+    infeasibility,
+    relaxation_bound,
+    rounded,
+    scaling_steps,
+    solve_scaled,
+)
 from opticoll.solvers.standard_form import compile_built, declared_arrays, import_layer
 from opticoll.solvers.task import (
     Kkt,
@@ -66,6 +78,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.instances import Instance
     from opticoll.instances.readers import Settings
+    from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.standard_form import StandardForm
 
@@ -78,6 +91,8 @@ _Result = TypeVar("_Result")
 
 #: A raw solution with a worst violation above this is repaired if possible.
 EXACT = 1e-9
+#: Errors of the optimality conditions up to which a gap that remains is due to rounding, not to the solver.
+ACCURATE = 1e-8
 
 
 def solve(
@@ -130,6 +145,10 @@ def _solve(
             refuted = plan.formulation.refute(plan.data) if plan.formulation.refute is not None else None
             if refuted is None:
                 memory.refuse_plan(task, plan)
+            if refuted is None and task.exact and plan.formulation.needs is None:
+                from opticoll.solvers.exact.prove import exact_problem
+
+                plan = replace(plan, stated=exact_problem(plan.formulation, plan.data))
     except LimitReached:
         assert limits.ending is not None
         msg = f"{limits.message} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
@@ -269,7 +288,7 @@ class _Work:
     ) -> None:
         self.budget = budget
         self.task, self.plan, self.deadline, self.on_progress, self.stop = task, plan, deadline, on_progress, stop
-        parts = ("load_s", "build_s", "compile_s", "solve_s", "solver_s", "solver_cpu_s", "verify_s")
+        parts = ("load_s", "build_s", "compile_s", "solve_s", "solver_s", "solver_cpu_s", "verify_s", "exact_s")
         self.times: dict[str, float | None] = dict.fromkeys(parts)
         self.form: StandardForm | None = None
         self.outcome = Outcome(Termination.ERROR)
@@ -283,6 +302,7 @@ class _Work:
         self.infeasible_by: str | None = None
         self.refuted_by: str | None = None
         self.repaired: Repaired | None = None
+        self.at_optimum: ExactRelaxation | None = None
         self.began = time.monotonic()
         self.log_line = solver_log.ProgressLines()
 
@@ -346,22 +366,63 @@ class _Work:
                 self.values = self._ask("unfold", plan.formulation.unfold, plan.data, self.values)
         if out.row_duals is not None:
             self.duals = self.form.duals(out.row_duals)
-        if out.termination is Termination.INFEASIBLE:
-            self._prove_infeasible()
+        if out.termination in NO_SOLUTION:
+            self._prove_no_solution()
 
-    def _prove_infeasible(self) -> None:
-        """Try to prove the solver's claim that there is no solution."""
+    def _prove_no_solution(self) -> None:
+        """Try to prove the solver's claim that there is no solution, or none that is best."""
+        assert self.form is not None
+        out, possible = self.outcome, True
+        self.infeasible_by = crossed(self.form)
+        if self.infeasible_by is not None:
+            out.termination, out.message = Termination.INFEASIBLE, ""
+            return
+        if out.termination is Termination.INFEASIBLE:
+            self.infeasible_by, possible = self._relaxed(infeasibility) or (None, True)
+            if self.infeasible_by is not None:
+                return
+        relaxed = self._exact_relaxation() if possible else None
+        status = None if relaxed is None else relaxed.answer.status
+        if status == "infeasible":
+            out.termination, self.infeasible_by = Termination.INFEASIBLE, FARKAS
+        elif status == "unbounded" and (not self.form.is_mip or self._relaxed(has_solution)):
+            out.termination = Termination.UNBOUNDED
+            out.message += f" {UNBOUNDED}"
+        elif status in ("optimal", "unbounded") and not self.form.is_mip and out.termination is Termination.INFEASIBLE:
+            out.message += f" {CLAIMED}: there is one in rational arithmetic"
+        elif out.termination is Termination.INFEASIBLE:
+            out.message += f" {CLAIMED}"
+
+    def _relaxed(self, function: Callable[[StandardForm, SolveRequest, float | None], _Result]) -> _Result | None:
+        """The result of a function that solves something simpler than the program; None if there is no time left."""
         assert self.form is not None
         start = time.monotonic()
         left = None if self.deadline is None else self.deadline - start
-        if left is None or left > 0:
-            request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
-            self.infeasible_by = infeasibility(self.form, request, self.budget.memory_left_gib())
-            self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
-        if self.infeasible_by is not None and self.outcome.raw == "bounds cross":
-            self.outcome.message = ""  # the proof names the row or column
-        if self.infeasible_by is None:
-            self.outcome.message += " only the solver claims that there is no solution; this is not verified"
+        if left is not None and left <= 0:
+            return None
+        request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
+        result = function(self.form, request, self.budget.memory_left_gib())
+        self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
+        return result
+
+    def _exact_relaxation(self) -> ExactRelaxation | None:
+        """The optimum of the linear relaxation in rational arithmetic; None, with a message, if it is not found."""
+        from opticoll.solvers.exact.lp_bound import exact_relaxation
+
+        assert self.form is not None
+        start = time.monotonic()
+        left = None if self.deadline is None else self.deadline - start
+        try:
+            if left is not None and left <= 0:
+                return None
+            return exact_relaxation(
+                self.form, self.outcome.x, left, self.task.threads, self.budget.memory_left_gib(), self.stop
+            )
+        except NoSolution as error:
+            self.outcome.message += f" no bound in rational arithmetic: {error}"
+            return None
+        finally:
+            self.times["exact_s"] = (self.times["exact_s"] or 0.0) + time.monotonic() - start
 
     def call_procedure(self) -> None:
         """Run a method's procedure in a separate worker."""
@@ -406,7 +467,7 @@ class _Work:
 
     def finish(self, needed: Run | None) -> Run:
         """Verify, prove and record."""
-        start = time.monotonic()
+        start, before = time.monotonic(), self.times["exact_s"] or 0.0
         objective, verified = self._verify()
         if self.budget.overdue and not verified:
             self.outcome.termination = Termination.TIME_LIMIT
@@ -414,6 +475,8 @@ class _Work:
         formulation, task = self.plan.formulation, self.task
         bounds = self._all_bounds(objective)
         bound = verify.tightest(bounds, formulation.sense)
+        if verified and objective is not None and bound is not None and not self._met(objective, bound):
+            objective = self._at_optimum(objective, bound)
         exact: list[Bound] = []
         if self.analytic is None and formulation.closed_forms is not None:  # otherwise already among the bounds
             exact = self._ask("closed_forms", formulation.closed_forms, self.plan.data) or []
@@ -438,7 +501,7 @@ class _Work:
                     f" {own if infeasible is None else 'infeasible'} for its data, a solution of "
                     f"{needed.task.formulation} that is only {needed.proof}: nothing stronger is proven"
                 )
-        self.times["verify_s"] = time.monotonic() - start
+        self.times["verify_s"] = time.monotonic() - start - ((self.times["exact_s"] or 0.0) - before)
         data, value = self.plan.data, objective if verified else None
         stated = self._ask("metrics", verify.properties, formulation, "metrics", data, value) or {}
         self.metrics = {**stated, **self.metrics}
@@ -528,11 +591,83 @@ class _Work:
         elif self.analytic is not None or formulation.own:  # a wrong bound is reported, whatever the solver's duals
             result += verify.differing_from(self._analytic_bounds(), objective, formulation.sense)
         adapter = self.plan.adapter
-        unproven = self.form is not None and (self.form.is_mip or (adapter and not adapter.capabilities.duals))
+        without_duals = out.row_duals is None or (adapter is not None and not adapter.capabilities.duals)
+        unproven = self.form is not None and (self.form.is_mip or without_duals)
         if unproven and out.x is not None and not self._closed(objective, result):
-            relaxed = self._relaxation()
+            relaxed = self._relaxed(relaxation_bound)
             result += [] if relaxed is None else [relaxed]
+        if self._left_open(objective, result):
+            result += self._exact_bound()
         return result
+
+    def _left_open(self, objective: float | None, bounds: list[Bound]) -> bool:
+        """Whether the solver solved the program, and the duals prove no bound, or one that only rounding keeps away."""
+        form, out = self.form, self.outcome
+        best = verify.tightest(bounds, self.plan.formulation.sense)
+        if form is None or out.x is None or self.task.exact or self._met(objective, best):
+            return False
+        if best is None:
+            return True
+        if out.termination is not Termination.OPTIMAL or objective is None:
+            return False
+        if abs(best.value - objective) <= verify.PAST * verify.size_of_terms(form, np.asarray(out.x, dtype=float)):
+            return True
+        kkt = self._kkt()
+        return kkt is not None and max(kkt.primal or 0.0, kkt.dual or 0.0) <= ACCURATE
+
+    def _met(self, objective: float | None, bound: Bound | None) -> bool:
+        """Whether a bound proves that an objective is optimal."""
+        gap = None if bound is None else verify.relative_gap(objective, bound.value, self.plan.formulation.sense)
+        return gap is not None and 0 <= gap <= self.task.tol
+
+    def _exact_bound(self) -> list[Bound]:
+        """The bound of the linear relaxation's optimum in rational arithmetic; none, with a message, if it has none."""
+        relaxed = self._exact_relaxation()
+        if relaxed is None or relaxed.bound is None:
+            if relaxed is not None:
+                self.outcome.message += f" in rational arithmetic the relaxation is {relaxed.answer.status}: no bound"
+            return []
+        assert self.form is not None
+        if not self.form.is_mip:
+            self.at_optimum = relaxed if relaxed.x is not None else None
+            return [relaxed.bound]
+        value = rounded(self.form, relaxed.bound.value)
+        reason = relaxed.bound.reason
+        if value != relaxed.bound.value:
+            reason += f": {relaxed.bound.value:.9g}, rounded to a value that the objective can take"
+        return [Bound(relaxed.bound.name, value, reason)]
+
+    def _at_optimum(self, objective: float, bound: Bound) -> float:
+        """The objective after the values are replaced by the exact solution, if only rounding separates the two.
+
+        A value past the bound, or an optimum of 0, cannot be compared with a bound by their ratio.
+        """
+        form, relaxed, formulation = self.form, self.at_optimum, self.plan.formulation
+        if form is None or relaxed is None or self.outcome.x is None:
+            return objective
+        x, exact, optimum = np.asarray(self.outcome.x, dtype=float), relaxed.x, relaxed.answer.objective
+        assert exact is not None
+        assert optimum is not None
+        past = (verify.relative_gap(objective, bound.value, formulation.sense) or 0.0) < 0
+        size = max(verify.size_of_terms(form, point) for point in (x, exact))
+        nil = abs(optimum) <= verify.PAST * size
+        near = abs(objective - float(optimum)) <= verify.FEASIBLE * max(size, 1.0 if nil else 0.0)
+        if not near or not (past or nil):
+            return objective
+        kept = self.values, self.violations
+        self.values = form.values(exact)
+        if formulation.unfold is not None:
+            self.values = self._ask("unfold", formulation.unfold, self.plan.data, self.values)
+        if self.values is not None:
+            raw = self._ask("residuals", verify.residuals, formulation, self.plan.data, self.values) or {}
+            self.violations = {**raw, **self._on_matrix()}
+            stated = self._ask("objective", verify.objective, formulation, self.plan.data, self.values)
+            agrees = stated is not None and abs(stated - float(optimum)) <= verify.PAST * size
+            if agrees and verify.violated(self.violations) is None:
+                self.repaired = Repaired(violation=max(kept[1].values()), claimed=objective)
+                return float(optimum)
+        self.values, self.violations = kept
+        return objective
 
     def _analytic_bounds(self) -> list[Bound]:
         """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
@@ -558,18 +693,6 @@ class _Work:
         if self.form is None or self.form.is_mip or x is None:
             return None
         return Kkt(**verify.kkt(self.form, np.asarray(x, dtype=float), self.outcome.row_duals))
-
-    def _relaxation(self) -> Bound | None:
-        """The bound of the linear relaxation, if there is time left for it."""
-        assert self.form is not None
-        start = time.monotonic()
-        left = None if self.deadline is None else self.deadline - start
-        if left is not None and left <= 0:
-            return None
-        request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
-        bound = relaxation_bound(self.form, request, self.budget.memory_left_gib())
-        self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
-        return bound
 
     def _record(
         self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool,

@@ -13,6 +13,10 @@ columns (A. Neumaier & O. Shcherbina, *Math. Programming* 99, 2004; C. Jansson, 
 If the rows do not imply one, the objective does: for any number v the optimum is at least v, or attained where
 :math:`c^\top x \le v`. With v the value of the duals in ordinary arithmetic, the smaller of v and of the bound over
 :math:`\{c^\top x \le v\}` holds, whatever v is.
+
+Where nothing bounds a column, as where it is free, z must have the right sign exactly: it is computed in rational
+arithmetic for these columns. Where that does not have it either, :mod:`opticoll.solvers.exact.lp_bound` finds
+multipliers that do.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from numbers import Number, Real
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.outward import TINY, UNIT
+from opticoll.formulations.outward import TINY, UNIT, fraction_down, fraction_up
 from opticoll.instances.plugins import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
 
@@ -48,6 +53,8 @@ if TYPE_CHECKING:
 PASSES = 12
 #: Relative distance of the objective's cutoff above the value of the duals in ordinary arithmetic.
 SLACK = 1e-9
+#: Most nonzeros of columns whose reduced costs are computed in rational arithmetic (about 1 us each).
+EXACT_NONZEROS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,27 +121,46 @@ class WeakDuality:
             least, most = self._reduced(y, cost)
             rows = _least_products(y, y, self.row_lower, self.row_upper)
 
-            def complete() -> bool:
-                return not ((most > 0) & np.isneginf(low) | (least < 0) & np.isposinf(high)).any()
+            def unbounded() -> NDArray[np.bool_]:
+                return (most > 0) & np.isneginf(low) | (least < 0) & np.isposinf(high)
 
-            if not complete():
-                implied = self._implied
-                low, high = np.where(np.isneginf(low), implied[0], low), np.where(np.isposinf(high), implied[1], high)
-            if complete():
+            def total() -> float:
                 return _total(rows, _least_products(least, most, low, high))
-            if not cost.any():
-                return -np.inf
+
+            if not unbounded().any():
+                return total()
+            implied = self._implied
+            low, high = np.where(np.isneginf(low), implied[0], low), np.where(np.isposinf(high), implied[1], high)
+            if not (unknown := unbounded()).any():
+                return total()
             # The duals' value in ordinary arithmetic, with infinite terms counted as 0, is the cutoff v.
             z = least / 2 + most / 2
             end = np.where(z > 0, low, high)
             cutoff = float(rows.sum() + np.where(np.isfinite(end), z * end, 0.0).sum())
             cutoff += SLACK * abs(cutoff)
-            if not np.isfinite(cutoff):
-                return -np.inf
-            low, high = self._inequalities.and_cost(cost, cutoff).fill(low, high)
-            if not complete():
-                return -np.inf
-            return min(cutoff, _total(rows, _least_products(least, most, low, high)))
+            cut = bool(cost.any() and np.isfinite(cutoff))
+            without = low, high
+            if cut:
+                low, high = self._inequalities.and_cost(cost, cutoff).fill(low, high)
+                if not unbounded().any():
+                    return min(cutoff, total())
+            self._replace_by_exact(np.flatnonzero(unknown), y, cost, least, most)
+            best = min(cutoff, total()) if cut and not unbounded().any() else -np.inf
+            low, high = without
+            return best if unbounded().any() else max(best, total())
+
+    def _replace_by_exact(self, columns: NDArray[np.int64], y: F64, cost: F64, least: F64, most: F64) -> None:
+        """Narrow the intervals of reduced costs at ``columns`` in place, unless their nonzeros are very many."""
+        starts, rows, values = self.A.indptr, self.A.indices, self.A.data
+        if self._entries[columns].sum() > EXACT_NONZEROS:
+            return
+        for j in columns.tolist():
+            part = slice(starts[j], starts[j + 1])
+            z = Fraction(float(cost[j]))
+            for price, value in zip(y[rows[part]].tolist(), values[part].tolist(), strict=True):
+                if price and value:
+                    z -= Fraction(price) * Fraction(value)
+            least[j], most[j] = fraction_down(z), fraction_up(z)
 
     def _reduced(self, y: F64, cost: F64) -> tuple[F64, F64]:
         """Ends of intervals that contain ``cost - A.T @ y``, each ``(columns,)``."""
@@ -465,6 +491,11 @@ def _largest_term(form: StandardForm, x: NDArray[np.float64], y: NDArray[np.floa
     """Largest ``|y_i A_ij x_j|``."""
     entries = form.A.tocoo()
     return float(np.abs(entries.data * y[entries.row] * x[entries.col]).max(initial=0.0))
+
+
+def size_of_terms(form: StandardForm, x: NDArray[np.float64]) -> float:
+    """The sum of the sizes of the objective's terms at ``x``, (columns,): what its rounding errors are relative to."""
+    return float(np.abs(form.cost * x).sum()) + abs(form.offset)
 
 
 def _left_over(

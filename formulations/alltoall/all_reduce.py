@@ -39,6 +39,7 @@ d-cube 2 (N-1)/d; n-ring n-1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -311,6 +312,12 @@ def bounds(data: AllReduction) -> list[Bound]:
     return result
 
 
+def derived(data: AllReduction) -> list[Fraction]:
+    """Upper bound on T."""
+    N = data.topology.ranks
+    return [Fraction(2 * N * (N - 1)) / outward.entered(float(data.topology.capacity.min()))]
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -326,6 +333,7 @@ FORMULATION = Formulation(
     arrays=arrays,
     metrics=metrics,
     estimate=estimate,
+    derived=derived,
     size="2 N m + 2 m + N + 1 variables",
     meaning="time T [shards / link bandwidth]",
     shards=True,

@@ -239,7 +239,7 @@ def derived(data: Plane) -> list[Fraction]:
     moved = data.direct if data.alpha > 0 else data.hops
     parts = (array[data.allowed].tolist() for array in (data.work, data.reduced, moved))
     results = [
-        outward.entered(t) + (outward.entered(r) + slow * outward.entered(a)) / rate
+        outward.measured(t) + (outward.entered(r) + slow * outward.entered(a)) / rate
         for t, r, a in zip(*parts, strict=True)
     ]
     if data.memory:

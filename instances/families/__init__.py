@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.digraph import Topology, check_size, link_groups, parse_rate
+from opticoll.instances.digraph import Topology, check_size, decimal_products, link_groups, parse_rate
 from opticoll.instances.spec import check_positive, modifier
 
 
@@ -165,8 +165,7 @@ def scale(topology: Topology, factor: float) -> Topology:
     if not (np.isfinite(factor) and factor > 0):
         msg = f"modifier 'scale': the factor must be positive and finite, not {factor}; write +scale=2.0"
         raise BadInput(msg)
-    with np.errstate(over="ignore"):
-        return topology.with_arcs(topology.tail, topology.head, topology.capacity * factor)
+    return topology.with_arcs(topology.tail, topology.head, decimal_products(topology.capacity, factor))
 
 
 @modifier("unit", example="ring:8+unit=100Gb/s")

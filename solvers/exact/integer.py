@@ -41,7 +41,7 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.outward import decimal
 from opticoll.solvers.exact import ExactAnswer, ExactForm, Leaf, Split, common
 from opticoll.solvers.exact.linear import floating_form, solve_linear
-from opticoll.solvers.methods.certified_branching import BranchingTree
+from opticoll.solvers.methods.certified_branching import BranchingTree, Unbounded
 from opticoll.solvers.standard_form import compile_model
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class _Recording(BranchingTree):
         super()._close(node, bound, duals)
         self.leaves[node.order] = (duals, False)
 
-    def _discard(self, node: Node, ray: F64) -> None:
+    def _discard(self, node: Node, ray: F64 | None) -> None:
         super()._discard(node, ray)
         self.leaves[node.order] = (ray, True)
 
@@ -196,11 +196,15 @@ class _Proof:
             floating, cost=flip * floating.cost, offset=flip * floating.offset, sense="min", integer=form.integer
         )
         value = np.inf if self.value is None else float(self.value)
-        tree = _Recording(floating, incumbent=value, x=incumbent, tol=NEAR, tick=lambda *_: searching())
+        tree = _Recording(
+            floating, incumbent=value, x=incumbent, tol=NEAR, tick=lambda *_: searching(), remaining=searching
+        )
         try:
             tree.run()
         except TimeoutError:
             tree.leave()
+        except Unbounded:
+            return self._unbounded(searching)
         if tree.x is not None and tree.x is not incumbent:
             self.offer(tree.x)
         self._prepare(tree)
@@ -217,6 +221,22 @@ class _Proof:
         if self.value is not None:
             bound = min(bound, self.value)
         return ExactAnswer("bounded", objective, self.x, tuple(self.nodes), bound=form.flip * bound)
+
+    def _unbounded(self, searching: Callable[[], float | None]) -> ExactAnswer:
+        """The answer if the relaxation is unbounded: a solution, and a ray that improves it without limit.
+
+        Some multiple of the ray, which is rational, is an integer vector.
+        """
+        form = self.form
+        if self.x is None:
+            found = _completed(replace(form, cost=(Fraction(0),) * len(form.cost)), None, searching())
+            if found is not None:
+                self.offer(found)
+        relaxed = solve_linear(form, self.remaining)
+        if self.x is None or relaxed.status != "unbounded":
+            msg = "exact: the relaxation is unbounded, and no solution was found; nothing is proven exactly"
+            raise NoSolution(msg)
+        return ExactAnswer("unbounded", x=self.x, ray=relaxed.ray)
 
     def _prepare(self, tree: _Recording) -> None:
         """Find multipliers of the relaxation, exact ones if the tree is not finished and there is time."""

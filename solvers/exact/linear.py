@@ -114,9 +114,11 @@ def _refined(
             result = _without_optimum(form, remaining)
             if isinstance(result, ExactAnswer):
                 return result, None
-            # There is an optimum: pose the problem around an exact solution, which HiGHS cannot overlook.
-            lp = _FloatingLp(form, remaining, presolve=False, plain=plain)
-            lp.shift(result, [_ZERO] * form.shape[0], form.activity(result), form.reduced_costs({}), AROUND, 0)
+            # There is an optimum: pose the problem around an exact solution of it and of its dual, so that HiGHS can
+            # overlook neither.
+            lp = _FloatingLp(form, remaining, presolve=False, plain=plain, wide=True)
+            paid = form.reduced_costs({i: value for i, value in enumerate(result.y) if value})
+            lp.shift(result.x, result.y, form.activity(result.x), paid, AROUND, 0)
             status = lp.run()
         if status not in ("kOptimal", "kUnknown"):
             if not plain:
@@ -139,7 +141,13 @@ def _refined(
         seen.add(mark)
         primal_scale = _scale(primal, primal_scale)
         dual_scale = _scale(dual, dual_scale)
-        lp.shift(pair.x, pair.y, activity, z, primal_scale, dual_scale)
+        if dual > 0 and not lp.wide:
+            lp = _FloatingLp(form, remaining, presolve=False, plain=plain, wide=True)
+            lp.restart(basis)
+        if lp.wide:
+            lp.shift(pair.x, pair.y, activity, z, primal_scale, dual_scale)
+        else:
+            lp.shift(pair.x, [_ZERO] * form.shape[0], activity, form.reduced_costs({}), primal_scale, 0)
     return None
 
 
@@ -181,13 +189,25 @@ def _dual_violation(form: ExactForm, pair: _Pair, z: dict[int, Fraction], activi
 
 
 class _FloatingLp:
-    """HiGHS on a program whose bounds and costs are shifted and scaled between runs."""
+    """HiGHS on a program whose bounds and costs are shifted and scaled between runs.
+
+    Multipliers y of rows can only be shifted away if the rows' activities are columns, whose costs then change by y:
+    ``wide`` adds them.
+    """
 
     def __init__(
-        self, form: ExactForm, remaining: Callable[[], float | None], *, presolve: bool = True, plain: bool = False
+        self,
+        form: ExactForm,
+        remaining: Callable[[], float | None],
+        *,
+        presolve: bool = True,
+        plain: bool = False,
+        wide: bool = False,
     ) -> None:
         import highspy
 
+        self.wide, self._size = wide, form.shape[1]
+        form = _with_activities(form) if wide else form
         self._form, self._remaining, self._highspy = form, remaining, highspy
         self._highs: Any = highspy.Highs()
         self._origin = _Pair((_ZERO,) * form.shape[1], [_ZERO] * form.shape[0])
@@ -211,6 +231,9 @@ class _FloatingLp:
         basis = self._highspy.HighsBasis()
         basis.col_status = [known[k] for k in start.columns.tolist()]
         basis.row_status = [known[k] for k in start.rows.tolist()]
+        if self.wide:
+            basis.col_status += basis.row_status
+            basis.row_status = [kinds.kLower] * start.rows.size
         basis.valid = True
         self._highs.setOptionValue("solver", "simplex")
         self._highs.setBasis(basis)
@@ -227,10 +250,11 @@ class _FloatingLp:
 
     def basis(self) -> Basis:
         result = self._highs.getBasis()
-        return Basis(
-            np.array([int(kind) for kind in result.col_status], dtype=np.int64),
-            np.array([int(kind) for kind in result.row_status], dtype=np.int64),
-        )
+        columns = np.array([int(kind) for kind in result.col_status], dtype=np.int64)
+        rows = np.array([int(kind) for kind in result.row_status], dtype=np.int64)
+        if not self.wide:
+            return Basis(columns, rows)
+        return Basis(columns[: self._size], np.where(rows == _BASIC, _BASIC, columns[self._size :]))
 
     def floating(self) -> _Pair:
         """The origin plus the floating-point correction, converted to fractions exactly."""
@@ -239,7 +263,7 @@ class _FloatingLp:
         x = zip(self._origin.x, solution.col_value, self._scale_columns.tolist(), strict=True)
         y = zip(self._origin.y, solution.row_dual, self._scale_rows.tolist(), strict=True)
         return _Pair(
-            tuple([at + Fraction(v) * Fraction(2) ** (power - primal) for at, v, power in x]),
+            tuple([at + Fraction(v) * Fraction(2) ** (power - primal) for at, v, power in x][: self._size]),
             [at + flip * Fraction(v) * Fraction(2) ** (power - dual) for at, v, power in y],
         )
 
@@ -250,6 +274,9 @@ class _FloatingLp:
         """Set up the program of the correction to x and y, in units of 2^-primal and 2^-dual."""
         form, highs = self._form, self._highs
         rows, columns = self._scale_rows.tolist(), self._scale_columns.tolist()
+        if self.wide:
+            z = z | {self._size + i: value for i, value in enumerate(y) if value}
+            x, activity = (*x, *activity), [_ZERO] * len(activity)
         self._origin, self._units = _Pair(tuple(x), list(y)), (primal, dual)
         highs.setOptionValue("solver", "simplex")
         highs.setOptionValue("presolve", "off")
@@ -266,6 +293,28 @@ class _FloatingLp:
             high = np.array([np.inf if end is None else _scaled(end - at, primal + power)
                              for end, at, power in zip(upper, values, powers, strict=True)], dtype=float)  # fmt: skip
             change(index.size, index, low, high)
+
+
+def _with_activities(form: ExactForm) -> ExactForm:
+    """The program with the activity of every row as one more column."""
+    rows, columns = form.shape
+    values: list[Fraction] = []
+    for i in range(rows):
+        values += [*form.values[form.indptr[i] : form.indptr[i + 1]], Fraction(-1)]
+    return replace(
+        form,
+        indptr=form.indptr + np.arange(rows + 1),
+        indices=np.insert(form.indices, form.indptr[1:], columns + np.arange(rows)),
+        values=tuple(values),
+        row_lower=(_ZERO,) * rows,
+        row_upper=(_ZERO,) * rows,
+        col_lower=(*form.col_lower, *form.row_lower),
+        col_upper=(*form.col_upper, *form.row_upper),
+        cost=(*form.cost, *[_ZERO] * rows),
+        integer=np.zeros(columns + rows, dtype=bool),
+        columns={},
+        rows={},
+    )
 
 
 def _scaled(value: Fraction, power: int) -> float:
@@ -524,8 +573,8 @@ def _reconstruct(total: Whole, bits: int, unsure: int = 0) -> tuple[Whole, int] 
         below *= nearest.denominator
 
 
-def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> ExactAnswer | tuple[Fraction, ...]:
-    """The proof that a program is infeasible or unbounded; a feasible solution if it has an optimum."""
+def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> ExactAnswer | _Pair:
+    """The proof that a program is infeasible or unbounded; feasible x and y if it has an optimum."""
     rows, columns = form.shape
     slack = replace(
         form,
@@ -555,7 +604,10 @@ def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> 
     )  # fmt: skip
     best = solve_linear(ways, remaining)
     if best.objective == 0:
-        return x
+        # The bounds that `ways` adds cost nothing, so its multipliers price no column that the program leaves free.
+        paid = best.nodes[0]
+        assert isinstance(paid, Leaf)
+        return _Pair(x, [paid.y.get(i, _ZERO) for i in range(rows)])
     return ExactAnswer("unbounded", x=x, ray=best.x)
 
 

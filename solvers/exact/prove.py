@@ -27,6 +27,7 @@ from opticoll.solvers.exact import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.integer import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits, call_isolated
+from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.standard_form import compile_built, import_layer
 from opticoll.solvers.task import Proof, Termination
 
@@ -51,8 +52,6 @@ TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
 Arrays: TypeAlias = "dict[str, tuple[tuple[int, ...], dict[int, Fraction]]]"
 #: Prefix of the comment of a certificate that states such an array.
 NEEDED = "needed array"
-#: Description of an exact proof of infeasibility.
-FARKAS = "multipliers of the rows in rational arithmetic"
 
 
 def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fraction]:
@@ -289,7 +288,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
 
     message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
     try:
-        form = exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
+        form = plan.stated or exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
         answer, figures = answer_of(plan.formulation, plan.data, form, solve)
         metrics |= figures
         if (wrong := fault(form, answer)) is not None:
@@ -355,6 +354,8 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
         return _with_bound(run, form, answer)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         infeasible = answer.status == "infeasible"
+        message = message.replace(CLAIMED, "").replace(UNBOUNDED, "").strip()
+        message = message if infeasible else f"{message} {UNBOUNDED}"
         if infeasible and record.verified:
             message += " exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
         return replace(

@@ -13,7 +13,7 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.adapters.highs import pass_form
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.relaxation import objective_step, rounded
+from opticoll.solvers.relaxation import UNBOUNDED, objective_step, rounded
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations
@@ -87,19 +87,27 @@ class BranchingTree:
         Called before every node with (incumbent, bound, nodes, open nodes); raises TimeoutError to end the search.
     on_incumbent
         Called with every better x and its value.
+    remaining
+        Seconds left, or None; raises TimeoutError when no time is left.
     """
 
     def __init__(
-        self, form: StandardForm, *, incumbent: float = np.inf, x: F64 | None = None, tol: float = 1e-6,
+        self,
+        form: StandardForm,
+        *,
+        incumbent: float = np.inf,
+        x: F64 | None = None,
+        tol: float = 1e-6,
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
-    ) -> None:  # fmt: skip
+        remaining: Callable[[], float | None] = lambda: None,
+    ) -> None:
         self.form, self.leaf = form, LeafBounds.of(form)
         self.incumbent, self.x, self.tol = incumbent, x, tol
-        self.tick, self.on_incumbent = tick, on_incumbent
+        self.tick, self.on_incumbent, self.remaining = tick, on_incumbent, remaining
         self.whole = np.flatnonzero(np.asarray(form.integer))
         self.step = objective_step(form)
-        self.nodes = self.unproven = 0
+        self.nodes = self.unproven = self.exact = 0
         self.closed = np.inf  # the smallest bound among closed leaves
         self._order = 0
         self._oracle = _Oracle(form)
@@ -123,6 +131,8 @@ class BranchingTree:
         ------
         TimeoutError
             From the tick.
+        Unbounded
+            If the relaxation is unbounded, proven in rational arithmetic.
         """
         heapq.heappush(self._open, Node(-np.inf, 0, {}))
         while self._open:
@@ -141,8 +151,8 @@ class BranchingTree:
         """Close a leaf by the bound that the row duals proved."""
         self.closed = min(self.closed, bound)
 
-    def _discard(self, node: Node, ray: F64) -> None:
-        """Close a leaf that the ray proved infeasible."""
+    def _discard(self, node: Node, ray: F64 | None) -> None:
+        """Close a leaf that the ray, or rational arithmetic, proved infeasible."""
         self._update_pseudo_costs(node, np.inf)
 
     def _process(self, node: Node) -> Node | None:
@@ -156,13 +166,18 @@ class BranchingTree:
         self.nodes += 1
         state, x, duals = self._oracle.solve(lower, upper)
         bound, proof = node.bound, node.duals
-        if state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper):
+        empty = state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper)
+        own = -np.inf
+        if duals is not None and state != "infeasible":
+            own = self.leaf.bound(duals, lower, upper)
+            bound, proof = (own, duals) if own > bound else (bound, proof)
+            self._update_pseudo_costs(node, own)
+        if not empty and not np.isfinite(own):
+            bound = max(bound, self._exact_bound(lower, upper))
+            empty = bound == np.inf
+        if empty:
             self._discard(node, duals)
             return None
-        if duals is not None and state != "infeasible":
-            bound = self.leaf.bound(duals, lower, upper)
-            bound, proof = (bound, duals) if bound > bound else (bound, proof)
-            self._update_pseudo_costs(node, bound)
         if self._cut(bound):
             self._close(node, bound, proof)
             return None
@@ -170,6 +185,8 @@ class BranchingTree:
         free = lower[self.whole] < upper[self.whole]
         if x is not None and state == "optimal" and (fraction <= WHOLE).all():
             self._accept(x, lower, upper)
+            if not free.any() and not self._cut(bound):
+                bound = max(bound, self._exact_bound(lower, upper))
             if self._cut(bound) or not free.any():
                 self._close(node, bound, proof)
                 return None
@@ -181,6 +198,31 @@ class BranchingTree:
             self._close(node, bound, proof)
             return None
         return self._branch(replace(node, duals=proof), bound, x, candidates, lower, upper)
+
+    def _exact_bound(self, lower: F64, upper: F64) -> float:
+        """The bound of a leaf's relaxation in rational arithmetic; infinite if it is empty, -inf if nothing is proven.
+
+        Raises
+        ------
+        Unbounded
+            If the relaxation is unbounded.
+        """
+        from opticoll.solvers.exact.lp_bound import exact_relaxation_here
+
+        try:
+            leaf = replace(self.form, col_lower=lower, col_upper=upper)
+            relaxed = exact_relaxation_here(leaf, None, self.remaining)
+        except NoSolution:
+            return -np.inf
+        if relaxed.answer.status == "unbounded":
+            raise Unbounded
+        self.exact += 1
+        return np.inf if relaxed.bound is None else relaxed.bound.value
+
+    @property
+    def reasons(self) -> str:
+        """How the leaves are closed."""
+        return "by recomputed duals or rays" + (f", {self.exact} in rational arithmetic" if self.exact else "")
 
     def _accept(self, x: F64, lower: F64, upper: F64) -> None:
         """Round the integer columns of a solution, solve for the others again, and keep the result if it improves."""
@@ -195,7 +237,7 @@ class BranchingTree:
             self.on_incumbent(again, value)
 
     def _branch(self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64) -> Node:
-        at = 0.5 * (lower + upper) if x is None else np.clip(x, lower, upper)
+        at = _middle(lower, upper) if x is None else np.clip(x, lower, upper)
         column = self._choose(bound, at, candidates, lower, upper) if x is not None else int(candidates[0])
         below = float(np.floor(at[column] + WHOLE)) if at[column] < upper[column] else upper[column] - 1.0
         fraction = float(np.clip(at[column] - below, 0.0, 1.0))
@@ -249,6 +291,16 @@ class BranchingTree:
         return int(candidates[int(np.argmax(score))])
 
 
+class Unbounded(Exception):
+    """The relaxation is unbounded."""
+
+
+def _middle(lower: F64, upper: F64) -> F64:
+    """A point between the bounds, ``(columns,)``: the middle, or the one nearest to 0 where they are infinite."""
+    nearest = np.clip(0.0, lower, upper)
+    return np.where(np.isfinite(lower) & np.isfinite(upper), 0.5 * lower + 0.5 * upper, nearest)
+
+
 class _Oracle:
     """HiGHS's dual simplex on one LP with changing column bounds."""
 
@@ -274,6 +326,8 @@ class _Oracle:
         status = self._highs.getModelStatus().name
         if status == "kInfeasible":
             return "infeasible", None, self._ray()
+        if status in ("kUnbounded", "kUnboundedOrInfeasible"):
+            return "unbounded", None, None
         solution = self._highs.getSolution()
         duals = np.array(solution.row_dual, dtype=float) if solution.dual_valid else None
         if status == "kOptimal":
@@ -324,8 +378,10 @@ def run(context: Context) -> Answer:
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
-    (Farkas). Both are recomputed rigorously (:mod:`opticoll.solvers.verify`). A leaf that they do not close keeps the
-    bound of its parent. So ``proof: optimal`` does not depend on a solver's claim, at the cost of much more time.
+    (Farkas). Both are recomputed rigorously (:mod:`opticoll.solvers.verify`). Where they bound nothing, as with free
+    columns, the leaf is solved in rational arithmetic (:mod:`opticoll.solvers.exact.lp_bound`), which also proves that
+    a relaxation is unbounded. A leaf that is not closed keeps the bound of its parent. So ``proof: optimal`` does not
+    depend on a solver's claim, at the cost of much more time.
     """
     layer = context.task.form or context.formulation.forms[0]
     import_layer(layer)
@@ -347,6 +403,7 @@ class _Proof:
         self.value = np.inf
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
+        self.reasons = "by recomputed duals or rays"
         self.bound = -np.inf
         self.saved = time.monotonic()
 
@@ -374,23 +431,58 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        tree = BranchingTree(self.form, incumbent=self.value, x=self.x, tol=self.context.task.tol, tick=self._tick,
-                    on_incumbent=self._found)  # fmt: skip
+        tree = BranchingTree(
+            self.form,
+            incumbent=self.value,
+            x=self.x,
+            tol=self.context.task.tol,
+            tick=self._tick,
+            on_incumbent=self._found,
+            remaining=self.context.remaining,
+        )
         ending = Termination.OPTIMAL
         try:
             tree.run()
         except TimeoutError:
             ending = Termination.TIME_LIMIT
-        self.bound, self.nodes, self.unproven = tree.bound, tree.nodes, tree.unproven
+        except Unbounded:
+            return self._unbounded()
+        self.bound, self.nodes, self.unproven, self.reasons = tree.bound, tree.nodes, tree.unproven, tree.reasons
         if ending is Termination.OPTIMAL and self.x is None:
-            if self.bound < np.inf:
-                message = f"no solution was found, and {tree.unproven} leaves were not proven infeasible"
-                return Answer(Termination.TOLERANCE, metrics=self._metrics(), message=message)
-            return Answer(
-                Termination.INFEASIBLE, infeasible_by=f"branch and bound, {tree.nodes} nodes, every leaf by a ray",
-                metrics=self._metrics(), message="every leaf was proven infeasible",
-            )  # fmt: skip
+            return self._no_solution(tree)
         return self.answer(ending)
+
+    def _no_solution(self, tree: BranchingTree) -> Answer:
+        """The answer of a tree that has ended without a solution."""
+        if tree.bound < np.inf:
+            message = f"no solution was found, and {tree.unproven} leaves were not proven infeasible"
+            return Answer(Termination.TOLERANCE, metrics=self._metrics(), message=message)
+        return Answer(
+            Termination.INFEASIBLE,
+            infeasible_by=f"branch and bound, {tree.nodes} nodes, every leaf {tree.reasons}",
+            metrics=self._metrics(),
+            message="every leaf was proven infeasible",
+        )
+
+    def _unbounded(self) -> Answer:
+        """The answer if the relaxation is unbounded: with rational data the program is, too, or it has no solution.
+
+        If no solution is known, a tree for the same program without costs finds one or proves that there is none.
+        """
+        if self.x is None:
+            free = replace(self.form, cost=np.zeros(self.form.cost.size), offset=0.0)
+            tree = BranchingTree(free, tick=self._tick, remaining=self.context.remaining)
+            try:
+                tree.run()
+            except TimeoutError:
+                message = (
+                    "the relaxation is unbounded; no solution was found, which would show that the program is, too"
+                )
+                return Answer(Termination.TIME_LIMIT, metrics=self._metrics(), message=message)
+            self.x, self.nodes, self.unproven = tree.x, tree.nodes, tree.unproven
+            if self.x is None:
+                return self._no_solution(tree)
+        return Answer(Termination.UNBOUNDED, metrics=self._metrics(), message=UNBOUNDED)
 
     def _found(self, x: F64, value: float) -> None:
         self.x, self.value = x, value
@@ -417,7 +509,7 @@ class _Proof:
             ending,
             values=values,
             bound=_turned(self.bound, self.flip),
-            bound_source=f"branch and bound, {self.nodes} nodes, every leaf by recomputed duals",
+            bound_source=f"branch and bound, {self.nodes} nodes, every leaf {self.reasons}",
             solver={"name": "highs", "version": None, "algorithm": "certified branch and bound", "options": {}},
             metrics=self._metrics(),
         )

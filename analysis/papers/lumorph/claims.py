@@ -15,7 +15,6 @@ from opticoll.formulations.lumorph import LUMORPH_4, formula
 from opticoll.formulations.rounds import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import Topology, parse
-from opticoll.solvers.exact.prove import FARKAS
 from opticoll.solvers.methods.lumorph import index_all_to_all, recursive
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     greedy_rounds,
@@ -23,6 +22,7 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import (
     layer_to_layer,
     random_groups,
 )
+from opticoll.solvers.relaxation import FARKAS
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
