@@ -53,6 +53,8 @@ MOST_BYTES, MOST_UNPACKED = 512 << 20, 2 << 30
 #: A compressed file that unpacks to more than this [bytes] may not unpack to more than so many times its size: programs
 #: compress to a tenth or a twentieth.
 LEAST_PACKED, MOST_RATIO = 32 << 20, 200
+#: Bytes of a compressed file that are unpacked at once.
+_PORTION = 1 << 16
 _SUFFIXES = (".mps", ".lp")
 _REMEDY = "name a .mps, .mps.gz, .lp or .lp.gz file"
 
@@ -181,24 +183,28 @@ def _with_sense(program: MatrixProgram, sense: Literal["min", "max"]) -> MatrixP
 
 def _unpacked(content: bytes, where: str) -> bytes:
     """Contents of a gzip file, within limits on their size and on their ratio to the file's."""
-    most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * len(content)))
-    pieces, size = [], 0
-    while content:  # a gzip file may have several members
-        stream = zlib.decompressobj(wbits=31)
-        try:
-            piece = stream.decompress(content, most + 1 - size)
-        except zlib.error as error:
-            msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
-            raise BadFile(msg) from None
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            msg = f"{where} has more than {most} bytes after decompression; use a smaller file"
-            raise BadFile(msg)
-        if not stream.eof:
-            msg = f"{where} ends in the middle of its compressed data; copy the whole file"
-            raise BadFile(msg)
-        content = stream.unused_data.lstrip(b"\0")
+    pieces, size, ended = [], 0, False
+    stream = zlib.decompressobj(wbits=31)
+    for first in range(0, len(content), _PORTION):
+        given = content[first : first + _PORTION]
+        while given := given.lstrip(b"\0") if ended else given:  # zeros may follow a member, or another member
+            if ended:
+                stream, ended = zlib.decompressobj(wbits=31), False
+            try:
+                piece = stream.decompress(given)
+            except zlib.error as error:
+                msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
+                raise BadFile(msg) from None
+            pieces.append(piece)
+            size += len(piece)
+            most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * (first + _PORTION)))
+            if size > most:
+                msg = f"{where} has more than {most} bytes after decompression; use a smaller file"
+                raise BadFile(msg)
+            ended, given = stream.eof, stream.unused_data
+    if not ended:
+        msg = f"{where} ends in the middle of its compressed data; copy the whole file"
+        raise BadFile(msg)
     return b"".join(pieces)
 
 

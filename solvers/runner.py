@@ -35,6 +35,7 @@ from opticoll.solvers.plan import (
 from opticoll.solvers.relaxation import infeasibility, relaxation_bound, scaling_steps, solve_scaled
 from opticoll.solvers.standard_form import compile_built, declared_arrays, import_layer
 from opticoll.solvers.task import (
+    NOTE,
     Kkt,
     Needed,
     Outcome,
@@ -583,6 +584,8 @@ class _Work:
         plan, task, out = self.plan, self.task, self.outcome
         refuted = self.infeasible_by is not None and self.infeasible_by == self.refuted_by
         model = model_info(plan, out, self.form, refuted=refuted)
+        told = plan.instance.notes if isinstance(plan.instance, MatrixProgram) else ()
+        message = " ".join([*([out.message] if out.message else []), *(f"{NOTE}{note}." for note in told)])
         return Record(
             key=plan_key(task, plan), formulation=plan.formulation.name, paper=plan.formulation.paper,
             instance=plan.instance.spec, instance_hash=plan.instance.hash, n=plan.instance.n,
@@ -594,7 +597,7 @@ class _Work:
             settings=texts(plan.settings),
             solver_claims=SolverClaims(objective=out.objective, bound=out.bound, status=out.raw),
             time=Times(**self.times), size=Size() if self.form is None else Size(**self.form.size),
-            peak_memory_mb=out.peak_memory_mb, message=one_line(out.message), incumbents=out.incumbents,
+            peak_memory_mb=out.peak_memory_mb, message=one_line(message), incumbents=out.incumbents,
             requested=Requested.of(task), needed=None if needed is None else Needed.of(needed.record),
             repaired=self.repaired, plugins=plugins_of(plan) or None,
         )  # fmt: skip

@@ -79,7 +79,7 @@ _OTHER = {
     ("user", "cuts"): "user cuts",
     ("general", "constraints"): "general constraints",
     ("gencons",): "general constraints",
-    ("pwlobj",): "a piecewise linear objective",
+    ("pwlobj",): "piecewise linear objectives",
     ("sin",): "semi-integer columns",
     ("semi", "-", "integer"): "semi-integer columns",
     ("multi", "-", "objectives"): "several objectives",
@@ -152,17 +152,16 @@ class _Reader(LineReader):
     def read(self) -> ProgramDraft:
         """Read all lines."""
         words_of = _WORDS.findall
-        for self.line, text in enumerate(self.lines(), start=1):
-            if "\\" in text:
-                text = text[: text.index("\\")]
-            self.text, words, place = text, words_of(text), 0
+        for line, text in enumerate(self.lines(), start=1):
+            self.line, self.text = line, text
+            words, place = words_of(text if "\\" not in text else text[: text.index("\\")]), 0
             while place < len(words):
                 place = self._read_from(words, place)
                 if self.section == "end":
                     return self._draft()
         if self.section is None:
             self.refuse_file("it has no objective; begin with Minimize or Maximize")
-        self.refuse(self.line, "the file has no End at its end; it is incomplete or not in LP format")
+        return self.refuse(self.line, "the file has no End at its end; it is incomplete or not in LP format")
 
     def _read_from(self, words: list[str], place: int) -> int:
         """Read words of a line in the current section; return the place of the first that is left."""
@@ -187,7 +186,7 @@ class _Reader(LineReader):
             self.refuse(self.line, f"no colon may follow {words[place]}; write a line with {words[place]} only")
         following = tuple(word.lower() for word in words[place + 1 : place + 4])
         if following in _OTHER:
-            self.refuse(self.line, f"{_OTHER[following]} are not part of a linear program; write one objective")
+            self.refuse(self.line, f"a linear program has no {_OTHER[following]}; write one objective")
         self.sense, self.section, self.begun = sense, "objective", self.line
         return place + 1
 
@@ -200,7 +199,7 @@ class _Reader(LineReader):
             given = tuple(word.lower() for word in words[place : place + size])
             if given in _OTHER and len(given) == size:
                 what = _OTHER[given]
-                self.refuse(self.line, f"section {quoted(' '.join(given))}: {what} are not part of a linear program")
+                self.refuse(self.line, f"section {quoted(' '.join(given))}: a linear program has no {what}; remove it")
             if given in _KEYWORDS and len(given) == size:
                 return _KEYWORDS[given], size
         if first in _SENSES:
@@ -211,11 +210,13 @@ class _Reader(LineReader):
         assert self.section is not None
         if words[place + size : place + size + 1] == [":"]:
             self.refuse(self.line, f"no colon may follow {quoted(' '.join(words[place : place + size]))}")
-        if _PLACE[section] < _PLACE[self.section] or (section == self.section and section in {"rows", "bounds"}):
+        if section == self.section and section in {"rows", "bounds"}:
+            self.refuse(self.line, f"a second section {_TITLES[section]}; write one")
+        if _PLACE[section] < _PLACE[self.section]:
             self.refuse(
                 self.line,
                 f"section {_TITLES[section]} comes after {_TITLES[self.section]}, where CPLEX ignores it and Gurobi "
-                "refuses it; write it once and before",
+                "refuses it; write it before",
             )
         self.section = section
         return place + size
@@ -274,7 +275,8 @@ class _Reader(LineReader):
     def _refuse_name(self, word: str) -> NoReturn:
         if self.relation:
             self.refuse(
-                self.line, f"row {self._row_name()}: {quoted(word)} stands right of {self.relation}; move it to the left"
+                self.line,
+                f"row {self._row_name()}: {quoted(word)} stands right of {self.relation}; move it to the left",
             )
         self.refuse(self.line, f"no operator before {quoted(word)}; write + or - between terms")
 
@@ -317,7 +319,8 @@ class _Reader(LineReader):
         labels = words[place + 1 : place + 2] == [":"]
         section = None if word in self.column_of else self._section_at(words, place)
         if section:
-            if not (complete or (self.section == "objective" and self.number is not None)):
+            constant = self.section == "objective" and self.number is not None and place == 0
+            if not (complete or constant):
                 self.refuse(self.line, f"{quoted(word)} is reserved for a section; rename it")
             self._finish()
             return self._enter(*section, words, place)
@@ -350,7 +353,9 @@ class _Reader(LineReader):
         if word in {":", "."}:
             self.refuse(self.line, f"{quoted(word)} begins no name; a name begins with a letter or an underscore")
         if word[0] in "dD" and (found := _DOUBLE.search(self.text)):
-            self.refuse(self.line, f"{quoted(found[0])}: write exponents with e; readers take D for a name or ignore it")
+            self.refuse(
+                self.line, f"{quoted(found[0])}: write exponents with e; readers take D for a name or ignore it"
+            )
         if word.lower() in _INFINITY:
             self.refuse(self.line, f"{quoted(word)} is a number for some readers and a name for others; rename it")
         if word.count("(") != word.count(")"):
@@ -367,13 +372,13 @@ class _Reader(LineReader):
 
     def _refuse_operator(self, word: str) -> NoReturn:
         remedy = {
-            "*": "products; write '2 x', not '2 * x'",
-            "/": "quotients; write the number that it is",
+            "*": "products of columns; write '2 x' for '2 * x'",
+            "/": "quotients; write a decimal number",
             "^": "powers; write a linear program",
             "[": "quadratic terms; write a linear program",
             "]": "quadratic terms; write a linear program",
         }[word[0]]
-        self.refuse(self.line, f"{quoted(word)}: an LP file with rows and columns only has no {remedy}")
+        self.refuse(self.line, f"{quoted(word)}: a linear program has no {remedy}")
 
     def _finish(self) -> None:
         """End the objective or a row at the beginning of a section."""
@@ -432,12 +437,12 @@ class _Reader(LineReader):
     def _after_row(self, words: list[str], place: int) -> int:
         """Require that a new row on the same line begins with a label."""
         if words[place : place + 2] == ["-", ">"]:
-            self.refuse(self.line, "'->': indicator rows are not part of a linear program; write a linear program")
+            self.refuse(self.line, "'->': a linear program has no indicator rows; remove it")
         if place < len(words) and words[place + 1 : place + 2] != [":"] and not self._section_at(words, place):
             self.refuse(
                 self.line,
-                f"{quoted(words[place])} follows the right-hand side of a row; a row ends with one number, and the next "
-                "begins on a new line",
+                f"{quoted(words[place])} follows the right-hand side of a row, which is one number; begin the next row "
+                "on a new line",
             )
         return place
 
@@ -519,7 +524,7 @@ class _Reader(LineReader):
         word = words[place]
         if self.section in {"semi", "sets"}:
             what = "semi-continuous columns" if self.section == "semi" else "special ordered sets"
-            self.refuse(self.line, f"section {_TITLES[self.section]}: {what} are not part of a linear program")
+            self.refuse(self.line, f"section {_TITLES[self.section]}: a linear program has no {what}; remove it")
         if word[0] in "+-<>=:*/^0123456789.":
             self.refuse(self.line, f"{quoted(word)} is not the name of a column in the section {_TITLES[self.section]}")
         column = self._late_column(word, _TITLES[self.section])
@@ -568,14 +573,14 @@ class _Reader(LineReader):
             if stated and (lower[column] < 0 or upper[column] > 1):
                 self.refuse(
                     line,
-                    f"{name} is binary and has bounds outside [0, 1], which CPLEX and HiGHS keep and Gurobi and SCIP do "
-                    "not; state its bounds or make it General",
+                    f"{name} is binary and has bounds outside [0, 1], which CPLEX and HiGHS keep and Gurobi and SCIP "
+                    "do not; change its bounds or make it General",
                 )
         elif section == "integer" and not stated:
             self.refuse(
                 line,
-                f"{name} is Integer without bounds, which means [0, 1] for CPLEX and [0, infinity) for Gurobi and SCIP; "
-                "write it in the section General or state its bounds",
+                f"{name} is Integer without bounds, which means [0, 1] for CPLEX and [0, infinity) for Gurobi and "
+                "SCIP; write it in the section General or state its bounds",
             )
 
     def _notes(self) -> list[str]:
@@ -584,7 +589,9 @@ class _Reader(LineReader):
         name, line, section = self.seen_only_after_rows[0]
         more = len(self.seen_only_after_rows) - 1
         others = f" and {more} more" if more else ""
-        return [f"column {quoted(name)}{others} occurs in no row and not in the objective, only in {section} (line {line})"]
+        return [
+            f"column {quoted(name)}{others} occurs in no row and not in the objective, only in {section} (line {line})"
+        ]
 
     def _copies(self) -> dict[Witness, bytes]:
         """Contents for readers that fail on some names, in which these are replaced."""

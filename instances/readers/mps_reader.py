@@ -44,16 +44,16 @@ OTHER = {
     "SOS1": "special ordered sets",
     "SOS2": "special ordered sets",
     "SETS": "special ordered sets",
-    "QUADOBJ": "a quadratic objective",
-    "QMATRIX": "a quadratic objective",
+    "QUADOBJ": "quadratic objective",
+    "QMATRIX": "quadratic objective",
     "QSECTION": "quadratic terms",
     "QCMATRIX": "quadratic rows",
     "CSECTION": "cones",
     "INDICATORS": "indicator rows",
     "GENCONS": "general constraints",
-    "PWLOBJ": "a piecewise linear objective",
-    "PWLNAM": "a piecewise linear objective",
-    "PWLCON": "a piecewise linear constraint",
+    "PWLOBJ": "piecewise linear objective",
+    "PWLNAM": "piecewise linear objective",
+    "PWLCON": "piecewise linear rows",
     "USERCUTS": "user cuts",
     "LAZYCONS": "lazy constraints",
     "DELAYEDROWS": "delayed rows",
@@ -69,6 +69,8 @@ _SENSES: dict[str, Literal["min", "max"]] = {
 }
 #: A comment by which PuLP records the sense; no reader regards it.
 _PULP = re.compile(r"\*\s*SENSE\s*:\s*max", re.IGNORECASE)
+#: A number with an exponent of Fortran's double precision.
+_DOUBLE = re.compile(r"(?<!\S)[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+(?!\S)")
 #: Columns of the fields of fixed format, from 0.
 _FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 _REMEDY = "write a linear program"
@@ -174,12 +176,10 @@ class _Reader(LineReader):
             return self._header(line, words, lines)
         if section in OTHER:
             return self._section_after(section, lines, self._refuse_section)
-        read = {
-            "ROWS": self._row, "COLUMNS": self._columns, "RHS": self._rhs, "RANGES": self._range, "BOUNDS": self._bound,
-        }.get(section)  # fmt: skip
         if section == "COLUMNS":
-            self._number_rows(line)
+            self._number_rows()
             return self._columns(lines)
+        read = {"ROWS": self._row, "RHS": self._rhs, "RANGES": self._range, "BOUNDS": self._bound}.get(section)
         return self._section_after(section, lines, read)
 
     def _section_after(
@@ -197,11 +197,11 @@ class _Reader(LineReader):
                 if number <= 100 and self.sense is None and _PULP.match(line):
                     self._note_pulp(number)
             elif read is None:
-                what = f"section {section}" if section else "any section"
-                self.refuse(number, f"{quoted(line)} is not in {what}; {'write it in one' if not section else _REMEDY}")
+                where = f"the section {section} has no lines" if section else "it is in no section of an MPS file"
+                self.refuse(number, f"{quoted(line)}: {where}; begin with NAME or ROWS")
             else:
                 read(number, fields)
-        self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
+        return self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
 
     def _section_words(self, number: int, line: str) -> list[str] | None:
         """Words of a line that begins a section; None for other lines."""
@@ -242,7 +242,7 @@ class _Reader(LineReader):
             for n, text in reversed(list(enumerate(self.lines(), start=1))[: number - 1])
             if (words := self._section_words(n, text)) is not None
         )
-        self.refuse(number, f"section {before}: {OTHER[before]} are not part of a linear program; {_REMEDY}")
+        self.refuse(number, f"section {before}: a linear program has no {OTHER[before]}; remove it")
 
     # Sense and name of the objective
 
@@ -304,7 +304,7 @@ class _Reader(LineReader):
             self.rows.append(name)
             self.types.append(kind)
 
-    def _number_rows(self, line: int) -> None:
+    def _number_rows(self) -> None:
         """Choose the objective among the rows of type N."""
         if self.objective_name:
             if self.objective_name not in self.free_rows:
@@ -356,8 +356,11 @@ class _Reader(LineReader):
                 row = row_of.get(row_name)
                 if row is None:
                     self.refuse(number, f"there is no row {quoted(row_name)}; name a row of the section ROWS")
-                value = parse_number(text, infinite=True)
-                if value is None:
+                try:
+                    value = float(text)
+                except ValueError:
+                    self._refuse_entry(number, line)
+                if "_" in text or not text.isascii():  # as in parse_number
                     self._refuse_entry(number, line)
                 if row >= 0:
                     if last_column[row] == column:
@@ -371,13 +374,14 @@ class _Reader(LineReader):
                     if (row_name, column) in free_seen:
                         self._refuse_repeated(number, name, row_name)
                     free_seen.add((row_name, column))
-                    if abs(value) >= INFINITE:
+                    if not abs(value) < INFINITE:
                         self.refuse(number, f"the coefficient {value:g} of {quoted(name)} is not a finite number")
                     if row == _OBJECTIVE:
                         self.costs[column] = value
-        self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
+        return self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
 
     def _refuse_entry(self, number: int, line: str) -> NoReturn:
+        self._refuse_doubles(number, line)
         self.refuse(number, f"{quoted(line)} is not a line of the section COLUMNS; write a column, a row and a number")
 
     def _refuse_repeated(self, number: int, column: str, row: str) -> NoReturn:
@@ -416,7 +420,15 @@ class _Reader(LineReader):
                 self.refuse(number, f"there is no row {quoted(fields[place])}; name a row of the section ROWS")
             yield row, fields[place], value
 
+    def _refuse_doubles(self, number: int, line: str) -> None:
+        found = _DOUBLE.search(line)
+        if found:
+            self.refuse(
+                number, f"{quoted(found[0])}: write exponents with e; SCIP and Gurobi read a number with D only in part"
+            )
+
     def _refuse_data(self, section: str, number: int, fields: list[str]) -> NoReturn:
+        self._refuse_doubles(number, " ".join(fields))
         self.refuse(number, f"{quoted(' '.join(fields))} is not a line of the section {section}")
 
     def _one_set(self, section: str, number: int, name: str) -> None:
@@ -425,17 +437,17 @@ class _Reader(LineReader):
             which = " and ".join(quoted(one) if one else "none" for one in (earlier, name))
             self.refuse(
                 number,
-                f"section {section} has two sets, {which}: CPLEX and SCIP take the first, Gurobi and HiGHS all; keep one",
+                f"section {section} has two sets, {which}: CPLEX and SCIP take the first, Gurobi and HiGHS all; keep "
+                "one",
             )
 
-    def _once(
-        self, known: dict[int, tuple[float, int]], number: int, place: int, value: float, what: str
-    ) -> None:
+    def _once(self, known: dict[int, tuple[float, int]], number: int, place: int, value: float, what: str) -> None:
         """Store a value, which may be stated again only if it is the same."""
         earlier = known.setdefault(place, (value, number))
         if earlier[0] != value:
             self.refuse(
-                number, f"{what} is stated twice, as {earlier[0]:.15g} in line {earlier[1]} and as {value:.15g}; keep one"
+                number,
+                f"{what} is stated twice, as {earlier[0]:.15g} in line {earlier[1]} and as {value:.15g}; keep one",
             )
 
     def _rhs(self, number: int, fields: list[str]) -> None:
@@ -455,7 +467,8 @@ class _Reader(LineReader):
     def _bound(self, number: int, fields: list[str]) -> None:
         kind, given = fields[0], fields[1:]
         if kind in {"SC", "SI", "SB"}:
-            self.refuse(number, f"{quoted(given[-2] if len(given) > 1 else kind)} is semi-continuous; {_REMEDY}")
+            name = next((word for word in reversed(given) if word in self.column_of), kind)
+            self.refuse(number, f"column {quoted(name)} is semi-continuous; {_REMEDY}")
         if kind in {"UP", "LO", "FX", "UI", "LI"}:
             if len(given) not in (2, 3):
                 self._refuse_data("BOUNDS", number, fields)
@@ -464,7 +477,7 @@ class _Reader(LineReader):
                 self._refuse_data("BOUNDS", number, fields)
             named, name = len(given) == 3, given[-2]
         elif kind in {"FR", "MI", "PL", "BV"}:
-            if len(given) == 3 and parse_number(given[2], infinite=True) is None or len(given) not in (1, 2, 3):
+            if (len(given) == 3 and parse_number(given[2], infinite=True) is None) or len(given) not in (1, 2, 3):
                 self._refuse_data("BOUNDS", number, fields)
             value, named, name = 0.0, len(given) > 1, given[min(len(given) - 1, 1)]
         else:
@@ -509,7 +522,7 @@ class _Reader(LineReader):
                     "-infinity for CPLEX and Gurobi and 0 for HiGHS and SCIP: state its lower bound",
                 )
             upper[column] = value
-        for column in np.flatnonzero(integer):
+        for column in np.flatnonzero(integer).tolist():
             if column not in self.lowers and column not in self.uppers:
                 upper[column] = 1.0
         integer[list(self.integers)] = True

@@ -33,8 +33,9 @@ Witness = Literal["HiGHS", "SCIP"]
 class ProgramDraft:
     """A program as one reader understands a file.
 
-    ``columns`` and ``rows`` are names; the matrix is given by entries (``entry_row``, ``entry_column``, ``entry_value``),
-    in any order, without repeated positions. ``lower``, ``upper`` and ``cost`` have one value per column.
+    ``columns`` and ``rows`` are names; the matrix is given by entries (``entry_row``, ``entry_column``,
+    ``entry_value``), in any order, without repeated positions. ``lower``, ``upper`` and ``cost`` have one value per
+    column.
 
     Parameters
     ----------

@@ -167,8 +167,10 @@ def _difference(draft: ProgramDraft, reading: _Reading, witness: Witness) -> str
     if ours_sense != theirs_sense:
         return f"the sense is {ours_sense} here and {theirs_sense} for {witness}"
     if not _close(np.array([draft.offset]), np.array([float(other["offset"])]), tolerance).all():
-        return f"the constant of the objective is {draft.offset:.15g} here and {float(other['offset']):.15g} for {witness}"
-    for what, ours, theirs, names, places in (
+        return (
+            f"the constant of the objective is {draft.offset:.15g} here and {float(other['offset']):.15g} for {witness}"
+        )
+    for what, mine, of_other, names, places in (
         ("the lower bound of column", draft.lower, other["lower"], draft.columns, columns),
         ("the upper bound of column", draft.upper, other["upper"], draft.columns, columns),
         ("the cost of column", draft.cost, other["cost"], draft.columns, columns),
@@ -177,10 +179,10 @@ def _difference(draft: ProgramDraft, reading: _Reading, witness: Witness) -> str
         ("the upper end of row", draft.row_upper, other["row_upper"], draft.rows, rows),
     ):
         placed = np.empty(len(names))
-        placed[places] = infinite_beyond(theirs)
-        wrong = np.flatnonzero(~_close(np.asarray(ours, dtype=float), placed, tolerance))
+        placed[places] = infinite_beyond(of_other)
+        wrong = np.flatnonzero(~_close(mine, placed, tolerance))
         if wrong.size:
-            return _shown(f"{what} {{}} is", [(names[k], ours[k], placed[k]) for k in wrong[:_MOST_SHOWN]], witness)
+            return _shown(f"{what} {{}} is", [(names[k], mine[k], placed[k]) for k in wrong[:_MOST_SHOWN]], witness)
     return _difference_of_matrices(draft, other, rows, columns, witness)
 
 
@@ -232,7 +234,7 @@ def _shown(text: str, values: list[tuple[str, float, float]], witness: Witness) 
     return ", ".join(parts)
 
 
-def _close(ours: NDArray[np.float64], theirs: NDArray[np.float64], tolerance: float) -> NDArray[np.bool_]:
+def _close(ours: NDArray[Any], theirs: NDArray[np.float64], tolerance: float) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         return (ours == theirs) | (np.abs(ours - theirs) <= tolerance * np.maximum(np.abs(ours), np.abs(theirs)))
 
