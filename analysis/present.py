@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.solvers.task import Fields, Record, Run
+from opticoll.solvers.task import NOTE, Fields, Record, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -220,7 +220,7 @@ def repair_line(record: Record) -> dict[str, str]:
 
 def unsolved(record: Record) -> str:
     """Why a run has no verified solution, on one line."""
-    reason = record.message
+    reason = "" if (record.message or "").startswith(NOTE) else record.message
     if not reason and record.infeasible_by:
         reason = f"there is none: proven by {record.infeasible_by}"
     elif not reason and record.objective is None:

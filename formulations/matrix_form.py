@@ -200,6 +200,33 @@ def arrays(program: MatrixProgram, names: Collection[str]) -> dict[str, Array]:
     return {"x": Array((program.n,), axes=("column",))}
 
 
+def refute(program: MatrixProgram) -> Bound | None:
+    """A column or row that no value satisfies: bounds that cross, bounds without an integer, an empty row."""
+    low, high, whole = program.col_lower, program.col_upper, program.integer
+    row_low, row_high = program.row_lower, program.row_upper
+    empty = np.bincount(program.indices, minlength=program.rows) == 0
+    columns, rows = program.column_names, program.row_names
+    for what, names, wrong, lower, upper, reason in (
+        ("column", columns, low > high, low, high, "its lower bound {} is above its upper bound {}"),
+        ("column", columns, whole & (np.ceil(low) > np.floor(high)), low, high, "no integer is between {} and {}"),
+        ("row", rows, row_low > row_high, row_low, row_high, "its lower end {} is above its upper end {}"),
+        (
+            "row",
+            rows,
+            empty & ((row_low > 0) | (row_high < 0)),
+            row_low,
+            row_high,
+            "it is empty, and 0 is not in [{}, {}]",
+        ),
+    ):
+        if wrong.any():
+            first = int(wrong.argmax())
+            name = f"{what} {names[first]}"
+            ends = reason.format(f"{lower[first]:.15g}", f"{upper[first]:.15g}")
+            return Bound(name, np.inf if program.sense == "min" else -np.inf, f"{name}: {ends}", "matrix")
+    return None
+
+
 def estimate(program: MatrixProgram) -> dict[str, int]:
     """Size of the matrix."""
     return {
@@ -223,6 +250,7 @@ FORMULATION = Formulation(
     arrays=arrays,
     estimate=estimate,
     unfold=unfold,
+    refute=refute,
     of_instance=of_instance,
     size="columns of the file",
 )

@@ -1,7 +1,9 @@
 """Linear and mixed-integer programs in matrix form, read from MPS and LP files, and solution files of solvers.
 
-Files are read by HiGHS in a separate process with limits on time and memory: a malformed file can crash only that
-process. A program is identified by its numbers; names of rows and columns only label results.
+Our own readers (:mod:`opticoll.instances.readers.mps_reader`, :mod:`opticoll.instances.readers.lp_reader`) read a file,
+and name the line where they refuse it. What they read is compared with the readings of HiGHS and SCIP
+(:mod:`opticoll.instances.readers.second_readings`), and a difference is a refusal. A program is identified by its
+numbers; names of rows and columns only label results.
 
 Solution files hold values of columns by name and, optionally, duals of rows. The formats are those of HiGHS,
 SCIP, Gurobi, CBC and MIPLIB, recognised by content::
@@ -20,15 +22,10 @@ Columns that a file does not mention are 0, as these formats define.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
-import subprocess
-import sys
-import tempfile
 import zlib
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,6 +35,9 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.digraph import Instance
 from opticoll.instances.readers import decode, read_bytes
+from opticoll.instances.readers.lp_reader import read_lp
+from opticoll.instances.readers.mps_reader import read_mps
+from opticoll.instances.readers.second_readings import compare_with_others
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,13 +45,16 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.program_draft import ProgramDraft
+
 
 #: Size limits of a file [bytes], before and after decompression.
 MOST_BYTES, MOST_UNPACKED = 512 << 20, 2 << 30
-#: Limits of the reader's process: wall clock [s] and data segment [bytes].
-TIME_LIMIT_S, MEMORY_LIMIT = 600.0, 16 << 30
-#: Bounds of at least this size are infinite, as in every reader of these formats.
-INFINITE = 1e20
+#: A compressed file that unpacks to more than this [bytes] may not unpack to more than so many times its size: programs
+#: compress to a tenth or a twentieth.
+LEAST_PACKED, MOST_RATIO = 32 << 20, 200
+#: Bytes of a compressed file that are unpacked at once.
+_PORTION = 1 << 16
 _SUFFIXES = (".mps", ".lp")
 _REMEDY = "name a .mps, .mps.gz, .lp or .lp.gz file"
 
@@ -76,6 +79,10 @@ class MatrixProgram(Instance):
         ``"min"`` or ``"max"``.
     column_names, row_names
         Names in the file.
+    notes
+        What a user should know about the file, one sentence each.
+    sense_stated
+        Whether the file states the sense.
     spec, parameters
         As for every instance.
     """
@@ -93,6 +100,8 @@ class MatrixProgram(Instance):
     sense: Literal["min", "max"]
     column_names: tuple[str, ...]
     row_names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    sense_stated: bool = True
     spec: str = "custom"
     parameters: tuple[tuple[str, Any], ...] = ()
 
@@ -129,14 +138,21 @@ class MatrixProgram(Instance):
         return digest.hexdigest()
 
 
-def read_program(path: str | Path) -> MatrixProgram:
+def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -> MatrixProgram:
     """Read a program from an MPS or LP file, optionally compressed by gzip.
+
+    Parameters
+    ----------
+    path
+        File; its suffix selects the format.
+    sense
+        Sense of the objective; None for the file's, which is min where it states none.
 
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, is not complete, or contains anything but linear rows and continuous
-        or integer columns.
+        If the file cannot be read, is too large, is not complete, contains anything but linear rows and continuous or
+        integer columns, or is read differently by HiGHS or SCIP; the message names the line, row or column.
     """
     path = Path(path)
     where = f"matrix file {path}"
@@ -149,118 +165,81 @@ def read_program(path: str | Path) -> MatrixProgram:
     content = read_bytes(path, MOST_BYTES, _REMEDY, where)
     if packed:
         content = _unpacked(content, where)
+    content = content.removeprefix(b"\xef\xbb\xbf")
     if not content.strip():
         msg = f"{where} is empty; {_REMEDY}"
         raise BadFile(msg)
-    if suffix == ".mps" and not any(line.startswith(b"ENDATA") for line in content[-4096:].splitlines()):
-        msg = f"{where}: no ENDATA line at the end; the file is incomplete or not in MPS format"
-        raise BadFile(msg)
-    return _program(_read_once(content, suffix, where), where)
+    program = _read_once(content, suffix, where)
+    return replace(program) if sense is None else _with_sense(program, sense)  # a copy: the spec becomes part of it
+
+
+def _with_sense(program: MatrixProgram, sense: Literal["min", "max"]) -> MatrixProgram:
+    """The program with a stated sense, and a note if the file states the other one."""
+    notes = tuple(note for note in program.notes if ",sense=" not in note)
+    if program.sense_stated and sense != program.sense:
+        notes += (f"the file states {program.sense}; it is solved as {sense}, as ,sense={sense} says",)
+    return replace(program, sense=sense, notes=notes)
 
 
 def _unpacked(content: bytes, where: str) -> bytes:
+    """Contents of a gzip file, within limits on their size and on their ratio to the file's."""
+    pieces, size, ended = [], 0, False
     stream = zlib.decompressobj(wbits=31)
-    try:
-        text = stream.decompress(content, MOST_UNPACKED + 1)
-    except zlib.error as error:
-        msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
-        raise BadFile(msg) from None
-    if len(text) > MOST_UNPACKED:
-        msg = f"{where} has more than {MOST_UNPACKED} bytes after decompression; use a smaller file"
-        raise BadFile(msg)
-    if not stream.eof:
+    for first in range(0, len(content), _PORTION):
+        given = content[first : first + _PORTION]
+        while given := given.lstrip(b"\0") if ended else given:  # zeros may follow a member, or another member
+            if ended:
+                stream, ended = zlib.decompressobj(wbits=31), False
+            try:
+                piece = stream.decompress(given)
+            except zlib.error as error:
+                msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
+                raise BadFile(msg) from None
+            pieces.append(piece)
+            size += len(piece)
+            most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * (first + _PORTION)))
+            if size > most:
+                msg = f"{where} has more than {most} bytes after decompression; use a smaller file"
+                raise BadFile(msg)
+            ended, given = stream.eof, stream.unused_data
+    if not ended:
         msg = f"{where} ends in the middle of its compressed data; copy the whole file"
         raise BadFile(msg)
-    return text
+    return b"".join(pieces)
 
 
 #: Program read last, by digest and suffix: a spec is parsed several times in a row.
-_READ: dict[tuple[str, str], dict[str, Any]] = {}
+_READ: dict[tuple[str, str], MatrixProgram] = {}
 
 
-def _read_once(content: bytes, suffix: str, where: str) -> dict[str, Any]:
+def _read_once(content: bytes, suffix: str, where: str) -> MatrixProgram:
     key = (hashlib.sha256(content).hexdigest(), suffix)
     if key not in _READ:
-        result = _read_apart(content, suffix, where)
+        draft = (read_mps if suffix == ".mps" else read_lp)(content, where)
+        if not draft.columns:
+            msg = f"{where} has no columns; {_REMEDY}"
+            raise BadFile(msg)
+        compare_with_others(draft, content, suffix, where)
         _READ.clear()
-        _READ[key] = result
+        _READ[key] = _program(draft)
     return _READ[key]
 
 
-def _read_apart(content: bytes, suffix: str, where: str) -> dict[str, Any]:
-    """Read the arrays and names in a file's contents by HiGHS in a separate process."""
-    with tempfile.TemporaryDirectory(prefix="opticoll-matrix-") as name:
-        folder = Path(name)
-        file = folder / f"program{suffix}"
-        file.write_bytes(content)
-        reader = Path(__file__).with_name("readers") / "matrix_reader.py"
-        command = [sys.executable, "-P", str(reader), str(file), str(folder)]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, timeout=TIME_LIMIT_S, check=False, stdin=subprocess.DEVNULL,
-                preexec_fn=_limit_memory,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            msg = f"{where}: reading it took more than {TIME_LIMIT_S:.0f} s; use a smaller file"
-            raise BadFile(msg) from None
-        refused = folder / "refused.txt"
-        if refused.exists():
-            msg = f"{where}: {refused.read_text(encoding='utf-8')[:300]}; write a linear program as MPS or LP"
-            raise BadFile(msg)
-        if done.returncode != 0 or not (folder / "names.json").exists():
-            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"status {done.returncode}"]
-            msg = f"{where}: the reader of HiGHS failed ({last[0][:200]}); check the file with another reader"
-            raise BadFile(msg)
-        with np.load(folder / "arrays.npz", allow_pickle=False) as saved:
-            result: dict[str, Any] = {key: saved[key] for key in saved.files}
-        return result | json.loads((folder / "names.json").read_text(encoding="utf-8"))
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-    except ImportError:  # this platform has no such limits
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    soft = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _program(result: dict[str, Any], where: str) -> MatrixProgram:
-    names = {
-        kind: tuple(text or f"{letter}{position}" for position, text in enumerate(result[kind]))
-        for kind, letter in (("columns", "x"), ("rows", "r"))
-    }
-    for kind, given in names.items():
-        if len(set(given)) < len(given):
-            [(twice, _)] = Counter(given).most_common(1)
-            msg = f"{where}: two {kind} are named {twice[:60]!r}; give each a unique name"
-            raise BadFile(msg)
-    if not len(names["columns"]):
-        msg = f"{where} has no columns; {_REMEDY}"
-        raise BadFile(msg)
-    bounds = {
-        name: np.where(np.abs(result[name]) >= INFINITE, np.copysign(np.inf, result[name]), result[name])
-        for name in ("row_lower", "row_upper", "col_lower", "col_upper")
-    }
-    indptr, indices, data = _canonical(result["indptr"], result["indices"], result["data"], len(names["rows"]))
-    return MatrixProgram(
-        indptr=indptr, indices=indices, data=data, **bounds, cost=result["cost"], offset=float(result["offset"]),
-        integer=result["integer"], sense="max" if result["maximise"] else "min", column_names=names["columns"],
-        row_names=names["rows"],
-    )  # fmt: skip
-
-
-def _canonical(
-    indptr: NDArray[np.int64], indices: NDArray[np.int64], data: NDArray[np.float64], rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Entries of every column in row order, without zeros."""
+def _program(draft: ProgramDraft) -> MatrixProgram:
     import scipy.sparse as sp
 
-    matrix = sp.csc_array((data, indices, indptr), shape=(rows, indptr.size - 1))
-    matrix.sum_duplicates()
+    matrix = sp.csc_array(
+        (draft.entry_value, (draft.entry_row, draft.entry_column)), shape=(len(draft.rows), len(draft.columns))
+    )
     matrix.eliminate_zeros()
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
+    matrix.sort_indices()
+    return MatrixProgram(
+        indptr=matrix.indptr.astype(np.int64), indices=matrix.indices.astype(np.int64), data=matrix.data,
+        row_lower=draft.row_lower, row_upper=draft.row_upper, col_lower=draft.lower, col_upper=draft.upper,
+        cost=draft.cost, offset=draft.offset, integer=draft.integer, sense=draft.sense or "min",
+        column_names=tuple(draft.columns), row_names=tuple(draft.rows), notes=tuple(draft.notes),
+        sense_stated=draft.sense is not None,
+    )  # fmt: skip
 
 
 #: Largest solution file [bytes].

@@ -47,6 +47,7 @@ from opticoll.solvers.relaxation import (
 )
 from opticoll.solvers.standard_form import compile_built, declared_arrays, import_layer
 from opticoll.solvers.task import (
+    NOTE,
     Kkt,
     Needed,
     Outcome,
@@ -701,6 +702,8 @@ class _Work:
         plan, task, out = self.plan, self.task, self.outcome
         refuted = self.infeasible_by is not None and self.infeasible_by == self.refuted_by
         model = model_info(plan, out, self.form, refuted=refuted)
+        told = plan.instance.notes if isinstance(plan.instance, MatrixProgram) else ()
+        message = " ".join([*([out.message] if out.message else []), *(f"{NOTE}{note}." for note in told)])
         return Record(
             key=plan_key(task, plan, None if needed is None else needed.record.key),
             formulation=plan.formulation.name, paper=plan.formulation.paper,
@@ -713,7 +716,7 @@ class _Work:
             settings=texts(plan.settings),
             solver_claims=SolverClaims(objective=out.objective, bound=out.bound, status=out.raw),
             time=Times(**self.times), size=Size() if self.form is None else Size(**self.form.size),
-            peak_memory_mb=out.peak_memory_mb, message=one_line(out.message), incumbents=out.incumbents,
+            peak_memory_mb=out.peak_memory_mb, message=one_line(message), incumbents=out.incumbents,
             requested=Requested.of(task), needed=None if needed is None else Needed.of(needed.record),
             repaired=self.repaired, plugins=digests_after_run(plan) or None,
         )  # fmt: skip

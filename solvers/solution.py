@@ -437,7 +437,7 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
     violations = _residuals(model, data, values) | matrix_violations(form, x)
     worst = max(violations, key=lambda k: violations[k])
     objective = verify.objective(model, data, values)
-    reason, notes = "", []
+    reason, notes = "", list(() if program is None else program.notes)
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
         if program is not None and worst in {"row", "column", "integrality"}:

@@ -434,6 +434,10 @@ class Record(Fields, frozen=True, kw_only=True):
 MOST_TEXT = 4000
 
 
+#: How a message begins that reports no failure.
+NOTE = "note: "
+
+
 def one_line(text: object, most: int = MOST_TEXT) -> str:
     """Convert text to one line that can be stored and printed: of limited length, without control characters."""
     words = str(text)[: 4 * most].encode("utf-8", "replace").decode()

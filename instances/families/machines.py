@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput, BadSpec
+from opticoll.errors import BadFile, BadInput, BadSpec
 from opticoll.instances.digraph import Instance, Topology, both_ways, check_size
 from opticoll.instances.matrix_program import MatrixProgram, read_program
 from opticoll.instances.published import GPUS, MODELS, iteration
@@ -157,14 +157,21 @@ def from_matrix_file(path: str) -> MatrixProgram:
     Parameters
     ----------
     path
-        File; its suffix selects the format.
+        File; its suffix selects the format. ``PATH,sense=max`` or ``PATH,sense=min`` states the sense of the objective.
 
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, or contains no linear or mixed-integer program.
+        If the file cannot be read, is too large, contains no linear or mixed-integer program, or is read differently by
+        two readers.
     """
-    return read_program(path)
+    file, found, sense = path.rpartition(",sense=")
+    if not found:
+        return read_program(path)
+    if sense not in {"min", "max"}:
+        msg = f"mps:{file}: sense={sense[:40]} is unknown; write sense=min or sense=max"
+        raise BadFile(msg)
+    return read_program(file, "max" if sense == "max" else "min")
 
 
 #: TopoOpt, section 2.1: size of one ring-AllReduce transfer with all tables replicated, and without them.

@@ -1,0 +1,151 @@
+"""What a reader of MPS or LP files found, before it is compared with other readings.
+
+:mod:`opticoll.instances.readers.mps_reader` and :mod:`opticoll.instances.readers.lp_reader` fill a
+:class:`ProgramDraft`; :mod:`opticoll.instances.readers.second_readings` compares it with what HiGHS and SCIP read.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+import numpy as np
+
+from opticoll.errors import BadFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+#: Bounds of at least this size are infinite, as in every reader of these formats.
+INFINITE = 1e20
+#: Coefficients of rows smaller than this are refused: solvers drop them.
+LEAST_COEFFICIENT = 1e-12
+
+#: A reader to which a draft is compared.
+Witness = Literal["HiGHS", "SCIP"]
+
+
+@dataclass
+class ProgramDraft:
+    """A program as one reader understands a file.
+
+    ``columns`` and ``rows`` are names; the matrix is given by entries (``entry_row``, ``entry_column``,
+    ``entry_value``), in any order, without repeated positions. ``lower``, ``upper`` and ``cost`` have one value per
+    column.
+
+    Parameters
+    ----------
+    sense
+        ``"min"`` or ``"max"``; None where the file states none, which means min.
+    notes
+        What a user should know about the file, one sentence each.
+    misread
+        Readers that are known to read a construct in this file wrongly, each with the construct.
+    copies
+        Contents to give to a reader instead of the file.
+    """
+
+    columns: list[str]
+    rows: list[str]
+    entry_row: NDArray[np.int64]
+    entry_column: NDArray[np.int64]
+    entry_value: NDArray[np.float64]
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    offset: float
+    integer: NDArray[np.bool_]
+    sense: Literal["min", "max"] | None
+    notes: list[str] = field(default_factory=list)
+    misread: dict[Witness, str] = field(default_factory=dict)
+    copies: dict[Witness, bytes] = field(default_factory=dict)
+
+
+class LineReader:
+    """The lines of a file, and refusals that name one."""
+
+    def __init__(self, content: bytes, where: str) -> None:
+        self.content, self.where = content, where
+
+    def lines(self) -> Iterator[str]:
+        """Lines without their ends.
+
+        Raises
+        ------
+        BadFile
+            If the file is not UTF-8 text.
+        """
+        stream = io.TextIOWrapper(io.BytesIO(self.content), encoding="utf-8")
+        try:
+            for line in stream:
+                yield line.rstrip("\n")
+        except UnicodeDecodeError:
+            self.refuse(self._first_undecodable(), "is not UTF-8 text; save the file as UTF-8")
+
+    def _first_undecodable(self) -> int:
+        for number, line in enumerate(self.content.split(b"\n"), start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+        return 1
+
+    def refuse(self, line: int, what: str) -> NoReturn:
+        """Refuse the file because of a line."""
+        msg = f"{self.where}, line {line}: {what}"
+        raise BadFile(msg)
+
+    def refuse_file(self, what: str) -> NoReturn:
+        """Refuse the file as a whole."""
+        msg = f"{self.where}: {what}"
+        raise BadFile(msg)
+
+    def check_coefficients(
+        self, values: NDArray[np.float64], lines: Sequence[int], columns: Sequence[int], names: Sequence[str]
+    ) -> None:
+        """Refuse a coefficient that is infinite or that solvers drop, by its line and the name of its column."""
+        size = np.abs(values)
+        wrong = np.flatnonzero(~(size < INFINITE) | ((size > 0) & (size < LEAST_COEFFICIENT)))
+        if wrong.size:
+            first = int(wrong[0])
+            value, name = values[first], quoted(names[columns[first]])
+            if size[first] < 1:
+                self.refuse(
+                    lines[first],
+                    f"the coefficient {value:g} of {name} is smaller than {LEAST_COEFFICIENT:g}, which solvers drop; "
+                    "scale the row or remove the entry",
+                )
+            self.refuse(lines[first], f"the coefficient {value:g} of {name} is not a finite number")
+
+
+def quoted(text: str) -> str:
+    """A word of a file as messages show it."""
+    text = text.strip()
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def parse_number(text: str, *, infinite: bool = False) -> float | None:
+    """A decimal number, with ``inf`` and ``infinity`` if they are allowed; None for anything else.
+
+    Python also takes ``1_0``, ``nan`` and digits of other alphabets; these formats do not.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if math.isnan(value) or "_" in text or not text.isascii():
+        return None
+    if math.isinf(value) and not infinite:
+        return None
+    return value
+
+
+def infinite_beyond(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values, those of at least :data:`INFINITE` in size made infinite."""
+    return np.where(np.abs(values) >= INFINITE, np.copysign(np.inf, values), values)
