@@ -266,7 +266,14 @@ def solved(task: Task, limit_s: float) -> tuple[Run, float]:
 
     stop, done = threading.Event(), threading.Event()
     me, before = psutil.Process(), time.process_time()
-    known = {child.pid: sum(child.cpu_times()[:2]) for child in me.children(recursive=True)}
+    known: dict[int, float] = {}
+
+    def measure(into: dict[int, float]) -> None:
+        for child in me.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                into[child.pid] = sum(child.cpu_times()[:2])
+
+    measure(known)
     latest = dict(known)
 
     def used() -> float:
@@ -274,9 +281,7 @@ def solved(task: Task, limit_s: float) -> tuple[Run, float]:
 
     def watch() -> None:
         while not done.wait(0.05):
-            for child in me.children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    latest[child.pid] = sum(child.cpu_times()[:2])
+            measure(latest)
             if used() > limit_s:
                 stop.set()
 

@@ -156,7 +156,7 @@ class _Recording(BranchingTree):
         super()._close(node, bound, duals)
         self.leaves[node.order] = (duals, False)
 
-    def _discard(self, node: Node, ray: F64) -> None:
+    def _discard(self, node: Node, ray: F64 | None) -> None:
         super()._discard(node, ray)
         self.leaves[node.order] = (ray, True)
 

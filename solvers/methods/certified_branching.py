@@ -48,7 +48,11 @@ class LeafBounds:
         scale = float(np.abs(ray).max(initial=0.0))
         if not 0 < scale < np.inf:
             return False
-        return any(self.problem.empty(sign * ray / scale, lower, upper) for sign in (1.0, -1.0))
+        return any(self.holds_none(sign * ray / scale, lower, upper) for sign in (1.0, -1.0))
+
+    def holds_none(self, ray: F64, lower: F64, upper: F64) -> bool:
+        """Whether this ray itself proves it."""
+        return self.problem.empty(ray, lower, upper)
 
 
 #: Integrality tolerance of a column.
@@ -94,7 +98,7 @@ class BranchingTree:
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
     ) -> None:  # fmt: skip
-        self.form, self.leaf = form, LeafBounds.of(form)
+        self.form, self.leaf = form, self.leaves_of(form)
         self.incumbent, self.x, self.tol = incumbent, x, tol
         self.tick, self.on_incumbent = tick, on_incumbent
         self.whole = np.flatnonzero(np.asarray(form.integer))
@@ -102,13 +106,28 @@ class BranchingTree:
         self.nodes = self.unproven = 0
         self.closed = np.inf  # the smallest bound among closed leaves
         self._order = 0
-        self._oracle = _Oracle(form)
+        self._oracle = self.oracle_of(form)
         self._lower = np.where(np.asarray(form.integer), np.ceil(form.col_lower - WHOLE), form.col_lower)
         self._upper = np.where(np.asarray(form.integer), np.floor(form.col_upper + WHOLE), form.col_upper)
         self._gain = np.zeros((2, form.cost.size))
         self._seen = np.zeros((2, form.cost.size))
         self._open: list[Node] = []
         self._current: Node | None = None
+
+    def leaves_of(self, form: StandardForm) -> LeafBounds:
+        """What bounds the leaves."""
+        return LeafBounds.of(form)
+
+    def oracle_of(self, form: StandardForm) -> Oracle:
+        """What solves the relaxations."""
+        return Oracle(form)
+
+    def box(self, node: Node) -> tuple[F64, F64] | None:
+        """The column bounds at a node, ``(columns,)`` each; None if they are proven to leave no better solution."""
+        lower, upper = self._lower.copy(), self._upper.copy()
+        for column, (low, high) in node.changes.items():
+            lower[column], upper[column] = max(low, lower[column]), min(high, upper[column])
+        return lower, upper
 
     @property
     def bound(self) -> float:
@@ -141,8 +160,8 @@ class BranchingTree:
         """Close a leaf by the bound that the row duals proved."""
         self.closed = min(self.closed, bound)
 
-    def _discard(self, node: Node, ray: F64) -> None:
-        """Close a leaf that the ray proved infeasible."""
+    def _discard(self, node: Node, ray: F64 | None) -> None:
+        """Close a leaf that the ray, or its column bounds, proved infeasible."""
         self._update_pseudo_costs(node, np.inf)
 
     def _process(self, node: Node) -> Node | None:
@@ -150,10 +169,12 @@ class BranchingTree:
         if self._cut(node.bound):
             self._close(node, node.bound, node.duals)
             return None
-        lower, upper = self._lower.copy(), self._upper.copy()
-        for column, (low, high) in node.changes.items():
-            lower[column], upper[column] = low, high
         self.nodes += 1
+        box = self.box(node)
+        if box is None:
+            self._discard(node, None)
+            return None
+        lower, upper = box
         state, x, duals = self._oracle.solve(lower, upper)
         bound, proof = node.bound, node.duals
         if state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper):
@@ -249,7 +270,7 @@ class BranchingTree:
         return int(candidates[int(np.argmax(score))])
 
 
-class _Oracle:
+class Oracle:
     """HiGHS's dual simplex on one LP with changing column bounds."""
 
     def __init__(self, form: StandardForm) -> None:
@@ -374,8 +395,16 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        tree = BranchingTree(self.form, incumbent=self.value, x=self.x, tol=self.context.task.tol, tick=self._tick,
-                    on_incumbent=self._found)  # fmt: skip
+        from opticoll.solvers.methods.tightened_tree import TightenedTree
+
+        tree = TightenedTree(
+            self.form,
+            incumbent=self.value,
+            x=self.x,
+            tol=self.context.task.tol,
+            tick=self._tick,
+            on_incumbent=self._found,
+        )
         ending = Termination.OPTIMAL
         try:
             tree.run()
