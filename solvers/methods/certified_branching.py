@@ -395,15 +395,11 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        from opticoll.solvers.methods.tightened_tree import TightenedTree
+        from opticoll.solvers.methods.tightened_tree import reduced_tree
 
-        tree = TightenedTree(
-            self.form,
-            incumbent=self.value,
-            x=self.x,
-            tol=self.context.task.tol,
-            tick=self._tick,
-            on_incumbent=self._found,
+        self._settle()
+        tree = reduced_tree(
+            self.form, incumbent=self.value, tol=self.context.task.tol, tick=self._tick, on_incumbent=self._found
         )
         ending = Termination.OPTIMAL
         try:
@@ -420,6 +416,17 @@ class _Proof:
                 metrics=self._metrics(), message="every leaf was proven infeasible",
             )  # fmt: skip
         return self.answer(ending)
+
+    def _settle(self) -> None:
+        """Move the integer columns of the solution found to integers, and solve for the others again."""
+        if self.x is None:
+            return
+        whole = np.asarray(self.form.integer, dtype=bool)
+        low, high = self.form.col_lower.copy(), self.form.col_upper.copy()
+        low[whole] = high[whole] = np.rint(self.x[whole])
+        state, x, _ = Oracle(self.form).solve(low, high)
+        if state == "optimal" and x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
+            self.x, self.value = x, float(self.form.cost @ x) + self.form.offset
 
     def _found(self, x: F64, value: float) -> None:
         self.x, self.value = x, value

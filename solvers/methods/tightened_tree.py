@@ -31,6 +31,7 @@ import scipy.sparse as sp
 
 from opticoll.formulations.outward import TINY, UNIT
 from opticoll.solvers.methods.certified_branching import WHOLE, BranchingTree, LeafBounds, Node, Oracle
+from opticoll.solvers.methods.reduced_program import ReducedProgram, reduced
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 NEAR = 1e-9
 #: Coefficients whose largest is more than this multiple of their greatest common divisor have no useful lattice.
 MOST_UNITS = 10**7
+#: Part of the tolerance by which better solutions must improve the incumbent.
+SHARE = 0.1
 #: Most passes over the rows that tighten column bounds at a node, and the least share of its range that a continuous
 #: column must lose for another pass.
 PASSES, PROGRESS = 8, 1e-3
@@ -308,7 +311,7 @@ class TightenedTree(BranchingTree):
         if self.incumbent >= self._limited_at:
             return
         self._limited_at = self.incumbent
-        target = self.incumbent - 0.9 * self.tol * abs(self.incumbent) - self.form.offset
+        target = self.incumbent - SHARE * self.tol * abs(self.incumbent) - self.form.offset
         self.most = self.values.below(target)
         self.beyond = self.values.above(target) + self.form.offset
         self._fix_by_reduced_costs()
@@ -352,6 +355,25 @@ class TightenedTree(BranchingTree):
         super()._discard(node, ray)
         self.closed = min(self.closed, self.beyond)
 
+    def root_box(self) -> tuple[F64, F64] | None:
+        """Column bounds of all solutions that matter, by the relaxation's duals too; None if there are none."""
+        box = self.propagation.tightened(self._lower, self._upper, self.most)
+        if box is None:
+            return None
+        state, _, duals = self._oracle.solve(*box)
+        bound = -np.inf if duals is None or state == "infeasible" else self.leaf.bound(duals, *box)
+        if not np.isfinite(bound):
+            return box
+        self._lower, self._upper = box
+        self._root, self._root_box = (bound, duals), box
+        self._fix_by_reduced_costs()
+        priced = np.flatnonzero(self.form.cost)
+        if priced.size == 1 and self.form.cost[priced[0]] > 0:  # every value is at least the bound
+            least = (bound - self.form.offset) / float(self.form.cost[priced[0]])
+            least -= 4.0 * UNIT * abs(least)
+            self._lower[priced] = np.clip(least, self._lower[priced], self._upper[priced])
+        return self.propagation.tightened(self._lower, self._upper, self.most)
+
     def _branch(
         self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64
     ) -> Node:
@@ -364,3 +386,48 @@ class TightenedTree(BranchingTree):
         lower, upper = super().box(node) or (self._lower, self._upper)
         self._limit_to_incumbent()
         return self.propagation.tightened(lower, upper, self.most)
+
+
+#: Most rounds of solving the relaxation at the root, fixing columns by its duals and reducing the program, and the part
+#: of the columns that one must remove for another to follow.
+ROUNDS, REMOVED = 6, 0.02
+
+
+def reduced_tree(
+    form: StandardForm,
+    *,
+    incumbent: float = np.inf,
+    tol: float = 1e-6,
+    tick: Callable[[float, float, int, int], None] = lambda *_: None,
+    on_incumbent: Callable[[F64, float], None] = lambda *_: None,
+) -> TightenedTree:
+    """The tree on a smaller program with the same optimum, if that is below the ``incumbent``.
+
+    Its bound holds for ``form``, and ``on_incumbent`` is called with solutions of ``form``; its own ``x`` is of the
+    smaller program.
+    """
+    whole = np.asarray(form.integer, dtype=bool)
+    now = replace(
+        form,
+        col_lower=np.where(whole, np.ceil(form.col_lower - WHOLE), form.col_lower),
+        col_upper=np.where(whole, np.floor(form.col_upper + WHOLE), form.col_upper),
+        columns={},
+        rows={},
+    )
+    steps: list[ReducedProgram] = []
+
+    def found(x: F64, value: float) -> None:
+        for step in reversed(steps):
+            x = step.expanded(x)
+        on_incumbent(x, value)
+
+    while True:
+        tree = TightenedTree(now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found)
+        box = tree.root_box() if len(steps) < ROUNDS else None
+        if box is None:
+            return tree
+        smaller = reduced(now, *box)
+        if smaller.form.cost.size > (1.0 - REMOVED) * now.cost.size and steps:
+            return tree
+        steps.append(smaller)
+        now = smaller.form
