@@ -16,7 +16,7 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import SolveRequest, Termination
-from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations
+from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -339,9 +339,11 @@ SAVE_S = 1.0
 def run(context: Context) -> Answer:
     """Branch and bound with certified bounds: HiGHS finds solutions, and a separate tree proves them optimal.
 
-    1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
-    2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last
-       basis (only column bounds change, so it remains dual feasible).
+    1. Unless a solution is known, HiGHS's branch and bound searches for one for ``search_s`` seconds. Its bound is not
+       used.
+    2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
+    3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
+       (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -377,7 +379,7 @@ class _Proof:
 
         seconds = float(self.context.parameters["search_s"])
         left = self.context.remaining()
-        if seconds <= 0:
+        if self._known() or seconds <= 0:
             return
         limit = seconds if left is None else min(seconds, 0.5 * left)
         request = SolveRequest(limit, self.context.task.threads, self.context.task.tol, self.context.task.seed)
@@ -387,6 +389,19 @@ class _Proof:
             self.x = outcome.x
             self.value = float(self.form.cost @ outcome.x) + self.form.offset
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * self.value)
+
+    def _known(self) -> bool:
+        """Start from the known solution, if there is one and it satisfies the matrix."""
+        if self.context.start is None:
+            return False
+        try:
+            x = pack(self.stated, self.context.start)
+        except (KeyError, IndexError, ValueError):  # values of another model of the formulation
+            return False
+        if x is None or x.shape != self.form.cost.shape or max(matrix_violations(self.form, x).values()) > FEASIBLE:
+            return False
+        self._found(x, float(self.form.cost @ x) + self.form.offset)
+        return True
 
     def _searched(self, objective: float | None, bound: float | None, x: F64 | None = None) -> None:
         """Keep an incumbent of HiGHS's search, which may be stopped at any time."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from opticoll.formulations import outward
 from opticoll.formulations.outward import TINY, UNIT
 from opticoll.solvers.methods.certified_branching import WHOLE, BranchingTree, LeafBounds, Node, Oracle
 from opticoll.solvers.methods.reduced_program import ReducedProgram, reduced
@@ -174,7 +175,17 @@ class Values:
         k = np.ceil(k - NEAR * (1.0 + np.abs(k)))
         ends = (self.step * k - self.shift) / self.slope
         ends -= 4.0 * UNIT * (np.abs(self.step * k) + np.abs(self.shift)) / self.slope
-        return max(value, min(float(ends.min()), self.least if self.least >= value else math.inf))
+        first = np.flatnonzero(ends <= ends.min() + NEAR * np.abs(ends.min()))
+        return max(value, min([*(self._exactly(i, k[i]) for i in first.tolist()), self.least_from(value)]))
+
+    def least_from(self, value: float) -> float:
+        """The value outside the lattices if it is at least ``value``, else infinite."""
+        return self.least if self.least >= value else math.inf
+
+    def _exactly(self, lattice: int, k: float) -> float:
+        """The k-th value of a lattice, rounded down."""
+        step, slope, shift = (Fraction(float(part[lattice])) for part in (self.step, self.slope, self.shift))
+        return outward.fraction_down((step * int(k) - shift) / slope)
 
 
 class Propagation:
