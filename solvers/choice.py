@@ -282,17 +282,23 @@ def is_small(variables: int | None, nonzeros: int | None) -> bool:
 def settled(run: Run) -> bool:
     """Whether there is nothing left to prove, or the run was stopped."""
     return (
-        run.proof is Proof.OPTIMAL
-        or run.record.infeasible_by is not None
-        or run.termination is Termination.INTERRUPTED
+        run.proof is Proof.OPTIMAL or run.record.infeasible_by is not None or run.termination is Termination.INTERRUPTED
     )
 
 
-def continuations(choice: MethodChoice, run: Run) -> list[str]:
+@dataclass(frozen=True)
+class Continuation:
+    """A method that continues a run, and whether it is limited to :data:`PROOF_S` or has all the time."""
+
+    method: str
+    brief: bool = False
+
+
+def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
     """The methods that continue a run which did not prove the optimum, in order.
 
-    Another method than ``certified-branching`` comes between two attempts of it, of which only the second may take all
-    the time.
+    On a small program, another method than ``certified-branching`` comes between two attempts of it, of which the
+    second has all the time.
     """
     plan, size = run.plan, run.record.size
     if plan is None or plan.formulation.problem != "MILP":
@@ -300,12 +306,25 @@ def continuations(choice: MethodChoice, run: Run) -> list[str]:
     if run.termination in ENDED and not run.verified and run.termination is not Termination.INFEASIBLE:
         return []  # the build, the checker and the objective contradict each other
     variables, nonzeros = (size.variables, size.nonzeros) if plan.builds else (choice.variables, choice.nonzeros)
-    branching = [PROOF] if is_small(variables, nonzeros) else []
+    branching = Continuation(PROOF)
+    small = is_small(variables, nonzeros)
     if choice.reason is not None:  # a certified method has run, and the model was not built
-        return branching
+        return [branching] if small else []
     special = choice.proof if run.termination in ENDED else choice.beyond
-    between = [] if special in (None, PROOF) else [str(special)]
-    return [*branching, *between, *branching] if between else branching or ([PROOF] if special == PROOF else [])
+    if special is None or special == PROOF:
+        brief = [Continuation(PROOF, brief=True)] if special == PROOF and choice.beyond is not None else []
+        return [branching] if small else brief
+    other = Continuation(special)
+    return [Continuation(PROOF, brief=True), other, branching] if small else [other]
+
+
+def can_be_branched(run: Run) -> bool:
+    """Whether a run of a method without a model can be continued by ``certified-branching`` on a small one."""
+    plan = run.plan
+    if plan is None or plan.formulation.problem != "MILP" or settled(run) or not run.verified:
+        return False
+    size, _ = _size(plan.formulation, plan.data)
+    return size is not None and is_small(size["variables"], size["nonzeros"])
 
 
 def explained(run: Run) -> Run:

@@ -15,7 +15,18 @@ from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import choice, memory, solver_log, verify
-from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, PROOF_SHARE, attempt_until, continuations, joined, model_info, settled
+from opticoll.solvers.choice import (
+    ENDED,
+    PROOF,
+    PROOF_S,
+    PROOF_SHARE,
+    Continuation,
+    attempt_until,
+    continuations,
+    joined,
+    model_info,
+    settled,
+)
 from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
 from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
 from opticoll.solvers.methods.method import Answer
@@ -150,22 +161,26 @@ def _solve(
 
 
 def _continued(
-    run: Run, methods: Sequence[str], on_progress: OnProgress | None, stop: threading.Event | None, budget: Budget
+    run: Run,
+    methods: Sequence[Continuation],
+    on_progress: OnProgress | None,
+    stop: threading.Event | None,
+    budget: Budget,
 ) -> Run:
     """Continue with other methods, in order, a run that did not prove the optimum of the stated model."""
     plan = run.plan
-    for number, method in enumerate(methods):
+    for following in methods:
         now = time.monotonic()
         if settled(run) or (stop is not None and stop.is_set()):
             break
         deadline = budget.deadline
         if deadline is not None and deadline <= now:
             break
-        if method == PROOF and number + 1 < len(methods):
+        if following.brief:
             left = PROOF_S if deadline is None else min(PROOF_S, PROOF_SHARE * (deadline - now))
             deadline = now + left
         assert plan is not None
-        run = _continued_by(method, run, plan, deadline, on_progress, stop, budget)
+        run = _continued_by(following.method, run, plan, deadline, on_progress, stop, budget)
     return choice.explained(run)
 
 
@@ -232,7 +247,13 @@ def _solve_needed(
     basis = msgspec.structs.replace(
         task, formulation=name, method=method, form=None, settings=shared, repetition=0, exact=exact
     )
-    first = _exactly(_solve(basis, instance, on_progress, stop, budget := Budget(basis, stop)), budget)
+    first = _solve(basis, instance, on_progress, stop, budget := Budget(basis, stop))
+    default = next((p.default for p in model.parameters if p.name == parameter), None)
+    if task.method == "auto" and method == default and choice.can_be_branched(first):
+        if budget.deadline is not None:  # the task itself needs time too
+            budget.deadline -= PROOF_SHARE * max(budget.deadline - time.monotonic(), 0.0)
+        first = _continued(first, [Continuation(PROOF)], on_progress, stop, budget)
+    first = _exactly(first, budget)
     if first.values is None or not first.verified:
         msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
         raise NoSolution(msg)

@@ -110,9 +110,7 @@ class WeakDuality:
         """
         return _sum_down([self._bound(y, self.cost, lower, upper, row_upper), offset])
 
-    def empty(
-        self, y: F64, lower: F64 | None = None, upper: F64 | None = None, row_upper: F64 | None = None
-    ) -> bool:
+    def empty(self, y: F64, lower: F64 | None = None, upper: F64 | None = None, row_upper: F64 | None = None) -> bool:
         """Whether the ray ``y`` proves that no x satisfies the rows and the column bounds (Farkas)."""
         return self._bound(y, np.zeros(self.cost.size), lower, upper, row_upper) > 0.0
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from opticoll.formulations import formulation
 from opticoll.errors import BadInput
+from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.instances import Instance, Topology, parse
 from opticoll.instances.servers import ServerPool
@@ -250,6 +248,7 @@ def _accepted(number: int, name: str, draw: Draw, random: Random) -> Case:
 
 def without_bounds(model: Formulation[Any]) -> Formulation[Any]:
     """The formulation of a user who states the same model and no bounds."""
+
     def build(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda data: function(data)
 
@@ -319,17 +318,16 @@ def main() -> None:
         ended = run.proof is Proof.OPTIMAL or record.infeasible_by is not None
         unproven += [] if ended else [case.number]
         late += [case.number] if used > MOST_S else []
-        mark = "" if ended else "UNPROVEN "
+        size = f"n={case.instance.n} {record.size.variables or record.model.variables} variables"
         print(
-            f"{mark}{used:6.1f} s cpu {time.monotonic() - start:6.1f} s  {case}  {record.objective} >= {record.bound} "
-            f"{run.proof} {record.termination} n={case.instance.n} vars={record.size.variables or record.model.variables} "
-            f"ints={record.size.integers} nz={record.size.nonzeros} [{record.method}: {record.model.reason}] "
-            f"{record.infeasible_by or ''} {record.message or ''}",
+            *([] if ended else ["UNPROVEN"]),
+            f"{used:6.1f} s cpu {time.monotonic() - start:6.1f} s  {case}  {size}  ",
+            f"{record.objective} {record.bound} {run.proof} {record.termination} [{record.method}: "
+            f"{record.model.reason}] {record.infeasible_by or ''} {record.message or ''}",
             flush=True,
         )
     print(f"{total} cases, {len(unproven)} unproven {unproven}, {len(late)} above {MOST_S:g} s {late}")
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(__file__))
     main()

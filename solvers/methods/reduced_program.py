@@ -4,16 +4,16 @@ Each step is valid for some optimal solution, if there is one within the given c
 
 *rows*      A side of a row that no x within the column bounds violates is dropped.
 *equal*     Columns with the same cost and entries become one, whose bounds are the sums of theirs.
-*dominated* Let k and the columns J be in a row :math:`\sum x \le \kappa` over whole columns with lower bounds 0, let no
-            column of J cost more than k or have an entry that makes a row harder to satisfy, and let the upper bounds of J
-            add up to at least :math:`\kappa`. If :math:`x_k \ge 1`, some column of J is below its bound, and a unit can
-            move there from k. So :math:`x_k = 0`.
+*dominated* Let k and the columns J be in a row :math:`\sum x \le \kappa` over whole columns with lower bounds 0, let
+            no column of J cost more than k or have an entry that makes a row harder to satisfy, and let their upper
+            bounds add up to at least :math:`\kappa`. If :math:`x_k \ge 1`, some column of J is below its bound, and a
+            unit can move there from k. So :math:`x_k = 0`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,8 +21,12 @@ import scipy.sparse as sp
 from opticoll.formulations.outward import TINY, UNIT
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.standard_form import StandardForm
+
+Mask: TypeAlias = "NDArray[np.bool_]"
 
 #: Most entries of a dense comparison of the columns of one row.
 MOST_COMPARED = 20_000_000
@@ -58,7 +62,7 @@ class ReducedProgram:
 
 
 def reduced(form: StandardForm, lower: F64, upper: F64) -> ReducedProgram:
-    """Reduce a minimization with column bounds ``lower`` and ``upper``, ``(columns,)``, at least as tight as its own."""
+    """Reduce a minimization under column bounds ``lower`` and ``upper``, ``(columns,)``, no looser than its own."""
     integer = np.asarray(form.integer, dtype=bool)
     group = np.arange(form.cost.size)
     now = replace(form, col_lower=lower, col_upper=upper, columns={}, rows={})
@@ -74,7 +78,7 @@ def reduced(form: StandardForm, lower: F64, upper: F64) -> ReducedProgram:
     return ReducedProgram(now, group, lower, upper)
 
 
-def _select(form: StandardForm, group: I64, kept: F64) -> tuple[StandardForm, I64]:
+def _select(form: StandardForm, group: I64, kept: Mask) -> tuple[StandardForm, I64]:
     """The program without columns at 0."""
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     smaller = replace(
@@ -96,9 +100,7 @@ def _without_redundant_rows(form: StandardForm) -> StandardForm:
         row_upper = np.where(most <= form.row_upper, np.inf, form.row_upper)
         row_lower = np.where(least >= form.row_lower, -np.inf, form.row_lower)
     kept = np.isfinite(row_upper) | np.isfinite(row_lower)
-    return replace(
-        form, A=sp.csc_array(A[np.flatnonzero(kept)]), row_lower=row_lower[kept], row_upper=row_upper[kept]
-    )
+    return replace(form, A=sp.csc_array(A[np.flatnonzero(kept)]), row_lower=row_lower[kept], row_upper=row_upper[kept])
 
 
 def _merged(form: StandardForm, group: I64) -> tuple[StandardForm, I64]:
@@ -121,7 +123,7 @@ def _merged(form: StandardForm, group: I64) -> tuple[StandardForm, I64]:
     return smaller, np.where(group >= 0, number[leader[group]], -1)
 
 
-def _dominated(form: StandardForm) -> F64:
+def _dominated(form: StandardForm) -> Mask:
     """The columns that can be 0 in some optimal solution since others are at least as good, ``(columns,)``."""
     A, integer = sp.csr_array(form.A), np.asarray(form.integer, dtype=bool)
     result = np.zeros(form.cost.size, dtype=bool)

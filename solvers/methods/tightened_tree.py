@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,8 +38,12 @@ from opticoll.solvers.verify import Inequalities, WeakDuality
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from opticoll.instances.digraph import F64, I64
     from opticoll.solvers.standard_form import StandardForm
+
+Mask: TypeAlias = "NDArray[np.bool_]"
 
 #: A value this close to an integer, relatively, counts as that integer, whichever is weaker.
 NEAR = 1e-9
@@ -106,7 +110,7 @@ class IntegralRows:
         return np.where(np.isfinite(room), result, np.inf)
 
 
-def _lattice(columns: I64, values: F64, integer: F64) -> tuple[int, F64, float] | None:
+def _lattice(columns: I64, values: F64, integer: Mask) -> tuple[int, Mask, float] | None:
     """Position of t in a row, the other positions as a mask, and their step; None if the row has no such form."""
     loose = np.flatnonzero(~integer[columns])
     if loose.size > 1 or columns.size < 2:
@@ -312,9 +316,11 @@ class TightenedTree(BranchingTree):
         self._limit_to_incumbent()
 
     def leaves_of(self, form: StandardForm) -> LeafBounds:
+        """What bounds the leaves, with the integral rows."""
         return TightenedLeaves(form, self.rows)
 
     def oracle_of(self, form: StandardForm) -> Oracle:
+        """What solves the relaxations, with the integral rows."""
         return TightenedOracle(form, self.leaf)
 
     def _limit_to_incumbent(self) -> None:
@@ -373,7 +379,7 @@ class TightenedTree(BranchingTree):
             return None
         state, _, duals = self._oracle.solve(*box)
         bound = -np.inf if duals is None or state == "infeasible" else self.leaf.bound(duals, *box)
-        if not np.isfinite(bound):
+        if duals is None or not np.isfinite(bound):
             return box
         self._lower, self._upper = box
         self._root, self._root_box = (bound, duals), box
@@ -385,15 +391,14 @@ class TightenedTree(BranchingTree):
             self._lower[priced] = np.clip(least, self._lower[priced], self._upper[priced])
         return self.propagation.tightened(self._lower, self._upper, self.most)
 
-    def _branch(
-        self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64
-    ) -> Node:
+    def _branch(self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64) -> Node:
         if node.order == 0 and node.duals is not None and np.isfinite(bound):
             self._root, self._root_box = (bound, node.duals), (lower, upper)
             self._fix_by_reduced_costs()
         return super()._branch(node, bound, x, candidates, lower, upper)
 
     def box(self, node: Node) -> tuple[F64, F64] | None:
+        """The column bounds at a node, tightened by rows and the limit of the objective."""
         lower, upper = super().box(node) or (self._lower, self._upper)
         self._limit_to_incumbent()
         return self.propagation.tightened(lower, upper, self.most)
