@@ -210,6 +210,7 @@ class BranchingTree:
         state, again, _ = self._oracle.solve(low, high)
         if state != "optimal" or again is None:
             return
+        again[self.whole] = np.rint(again[self.whole])
         value = float(self.form.cost @ again) + self.form.offset
         if value < self.incumbent - 1e-12 * abs(value):
             self.incumbent, self.x = value, again

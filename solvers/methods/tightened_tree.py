@@ -31,7 +31,7 @@ import scipy.sparse as sp
 
 from opticoll.formulations import outward
 from opticoll.formulations.outward import TINY, UNIT
-from opticoll.solvers.methods.certified_branching import WHOLE, BranchingTree, LeafBounds, Node, Oracle
+from opticoll.solvers.methods.certified_branching import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, Oracle
 from opticoll.solvers.methods.reduced_program import ReducedProgram, reduced
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
@@ -395,7 +395,33 @@ class TightenedTree(BranchingTree):
         if node.order == 0 and node.duals is not None and np.isfinite(bound):
             self._root, self._root_box = (bound, node.duals), (lower, upper)
             self._fix_by_reduced_costs()
+        split = None if x is None else self._split_of_a_row(x, lower, upper)
+        if split is not None and x is not None:
+            column, at = split
+            x, candidates = x.copy(), np.array([column])
+            x[column] = at - 0.5
         return super()._branch(node, bound, x, candidates, lower, upper)
+
+    def _split_of_a_row(self, x: F64, lower: F64, upper: F64) -> tuple[int, float] | None:
+        """A whole t and the least value that it needs for an integral row's next multiple; the dearest such step.
+
+        In ``x``, the row then lies between two multiples, and t below that value: it is whole, so nothing else would
+        branch on it.
+        """
+        rows = self.rows
+        at = np.flatnonzero(np.asarray(self.form.integer, dtype=bool)[rows.column])
+        if at.size == 0:
+            return None
+        t = rows.column[at]
+        multiple = (rows.matrix @ x)[at] / rows.step[at]
+        below = np.floor(multiple + WHOLE)
+        need = np.ceil((rows.step[at] * (below + 1.0) - rows.limit[at]) / rows.slope[at] - WHOLE)
+        usable = (multiple - below > WHOLE) & (need > x[t] + WHOLE) & (need > lower[t]) & (need <= upper[t])
+        if not usable.any():
+            return None
+        gain = np.where(usable, (need - x[t]) * np.maximum(self.form.cost[t], LEAST_GAIN), -1.0)
+        best = int(np.argmax(gain))
+        return int(t[best]), float(need[best])
 
     def box(self, node: Node) -> tuple[F64, F64] | None:
         """The column bounds at a node, tightened by rows and the limit of the objective."""
