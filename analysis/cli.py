@@ -184,7 +184,7 @@ def solve(
     started = datetime.now(UTC)
     with (
         present.diverted_stdout(),
-        nullcontext() if show_log else _progress_line(f"{formulation} {instance}") as on_progress,
+        _progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable() as stop,
     ):
         from opticoll.solvers import choice, runner
@@ -481,10 +481,14 @@ for _command in (*commands.COMMANDS, new):
 # shared by the commands ---------------------------------------------------------------------------------------
 
 
-def _progress_line(title: str) -> ProgressLine:
+def _progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nullcontext[None]:
+    """Progress on stderr: in place on a terminal, else in plain lines; none if it is not ``shown``."""
+    terminal = sys.stderr.isatty()
+    if not shown or not (terminal or plain):
+        return nullcontext()
     from opticoll.analysis.progress_line import ProgressLine
 
-    return ProgressLine(title, notify, terminal=sys.stderr.isatty())
+    return ProgressLine(title, notify, terminal=terminal)
 
 
 def _listed_one_way(instance: Instance) -> bool:

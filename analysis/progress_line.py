@@ -76,13 +76,13 @@ class ProgressLine:
         parts.append("no bound yet" if bound is None else f"bound {bound:.8g}")
         if objective and bound is not None:
             parts.append(f"gap {abs(objective - bound) / abs(objective):.2%}")
-        return "   ".join(parts)
+        return ", ".join(parts)
 
     def _run(self) -> None:
         wait = REDRAWN_S if self._terminal else FIRST_S
         while not self._done.wait(wait):
             if self._terminal:
-                self._status.update(f"{self.title}   {self.text()}")
+                self._status.update(f"{self.title}: {self.text()}")
             else:
-                self._say(f"{self.title}   {self.text()}")
+                self._say(f"{self.title}: {self.text()}")
                 wait = min(2.0 * wait, MOST_S)

@@ -367,6 +367,9 @@ def joined(first: Run, second: Run, method: str) -> Run:
             proof, gap = verify.capped(proof, gap, first.needed.proof, first.needed.record.gap)
         record = structs.replace(old, bound=new.bound, bound_source=new.bound_source, proof=proof, gap=gap)
         kept = replace(first, record=record if new.bound is not None else structs.replace(record, message=new.message))
+    if second.termination is Termination.INTERRUPTED and kept.proof is not Proof.OPTIMAL:
+        record = structs.replace(kept.record, termination=second.termination, message=new.message)
+        kept = replace(kept, record=record)
     end = "proven optimal" if kept.proof is Proof.OPTIMAL else "continued"
     spent = {name: (old.time[name] or 0.0) + (new.time[name] or 0.0) for name in ("solve_s", "verify_s")}
     record = structs.replace(
