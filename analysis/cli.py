@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,12 +41,12 @@ from opticoll.analysis.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from opticoll.analysis.progress_line import ProgressLine
     from opticoll.analysis.solution_files import ScheduleRequest
     from opticoll.errors import OpticollError
     from opticoll.instances import Instance
-    from opticoll.solvers.task import Progress
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
 
@@ -184,7 +184,7 @@ def solve(
     started = datetime.now(UTC)
     with (
         present.diverted_stdout(),
-        _spinner(f"{formulation} {instance}", show_log) as on_progress,
+        _progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable() as stop,
     ):
         from opticoll.solvers import choice, runner
@@ -482,31 +482,14 @@ for _command in (*commands.COMMANDS, new):
 # shared by the commands ---------------------------------------------------------------------------------------
 
 
-class _spinner:
-    """A spinner with the incumbent and the bound on a terminal; elsewhere, or if hidden, the callback is None."""
+def _progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nullcontext[None]:
+    """Progress on stderr: in place on a terminal, else in plain lines; none if it is not ``shown``."""
+    terminal = sys.stderr.isatty()
+    if not shown or not (terminal or plain):
+        return nullcontext()
+    from opticoll.analysis.progress_line import ProgressLine
 
-    def __init__(self, title: str, hidden: bool = False) -> None:
-        self.title = title
-        self.hidden = hidden
-        self.status: Any = None
-
-    def __enter__(self) -> Callable[[Progress], None] | None:
-        if self.hidden or not sys.stderr.isatty():
-            return None
-        from rich.console import Console
-
-        self.status = Console(stderr=True).status(self.title)
-        self.status.__enter__()
-        return self._update
-
-    def _update(self, progress: Progress) -> None:
-        shown = {"objective": progress["objective"], "bound": progress["bound"]}
-        parts = [f"{name} {value:.8g}" for name, value in shown.items() if value is not None]
-        self.status.update("   ".join([self.title, *parts]))
-
-    def __exit__(self, *exception: object) -> None:
-        if self.status is not None:
-            self.status.__exit__(None, None, None)
+    return ProgressLine(title, notify, terminal=terminal)
 
 
 def _listed_one_way(instance: Instance) -> bool:

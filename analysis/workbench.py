@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +20,7 @@ import numpy as np
 
 from opticoll.analysis.plots import label
 from opticoll.analysis.present import meaning, number, repair_line
+from opticoll.analysis.progress_line import ProgressLine
 from opticoll.analysis.result_tables import Moves, Rounds, Scale, Schedule, cost_model, labelled_axes, table, timed
 from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
 from opticoll.errors import BadInput, NoSolution
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
     Setting = str | float | bool
 
+_log = logging.getLogger("opticoll")
 #: Maximum length of a name in a summary.
 _WIDTH = 100
 #: The summary for notebooks; colours are those of the page.
@@ -109,7 +113,8 @@ def solve(
     exact
         Also solve in rational arithmetic: ``objective_exact`` is the optimum as a fraction, proven without rounding.
     on_progress, stop
-        Called with incumbent and bound when they improve; an event that ends the solve when set.
+        Called with incumbent and bound when they improve; an event that ends the solve when set. Without
+        ``on_progress`` and ``log``, the logger ``opticoll`` reports both from time to time in a solve of over 10 s.
     **settings
         Parameters of the formulation or the method, and options of the solver, by name.
 
@@ -145,8 +150,11 @@ def solve(
         task = Task(wanted, value, method, form, chosen, time_limit, memory_limit, tol, seed, threads, exact=exact)
     if shard is not None:  # refuse it before anything is solved
         Scale.of(named(task.formulation), _instance_of(task), shard)
+    watched = on_progress is not None or log
+    name = named(task.formulation).name
     try:
-        run = runner.solve(task, on_progress=on_progress, stop=stop, log=sys.stdout if log else None)
+        with nullcontext(on_progress) if watched else ProgressLine(name, _log.warning) as shown:
+            run = runner.solve(task, on_progress=shown, stop=stop, log=sys.stdout if log else None)
     except NoSolution as error:
         spec, name = _instance_of(task).spec, named(task.formulation).name
         record = Record(

@@ -2,8 +2,11 @@
 
 ``auto`` builds the stated model and passes it to HiGHS if that is expected to take less than about ten seconds on two
 cores. :data:`LARGEST` lists the largest such model of every formulation with a certified method, which solves larger
-instances from their data without building the model. The same method continues an integer program whose optimum our
-own bounds do not prove by the time HiGHS ends or :data:`ATTEMPT_S` seconds have passed.
+instances from their data without building the model.
+
+An integer program whose optimum our own bounds do not prove by the time HiGHS ends or :data:`ATTEMPT_S` seconds have
+passed is continued by others (:func:`continuations`): a small one by ``certified-branching``, then by the formulation's
+certified method, and, without a time limit, by ``certified-branching`` until it ends.
 
 ``python -m opticoll.analysis.bench stated-models`` measures the figures behind :data:`LARGEST`.
 """
@@ -39,10 +42,11 @@ if TYPE_CHECKING:
 ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
 
-#: Method for small integer programs whose formulation has no method that proves optimality, and its time limit [s].
-PROOF, PROOF_S = "certified-branching", 10.0
-#: Largest user-supplied integer program on which it is tried.
-OWN_VARIABLES, OWN_NONZEROS = 2_000, 20_000
+#: Method that proves the optimum of small integer programs; where another method can continue, it comes first for this
+#: time [s], and for at most this share of the time left.
+PROOF, PROOF_S, PROOF_SHARE = "certified-branching", 10.0, 0.5
+#: Largest integer program that counts as small.
+SMALL_VARIABLES, SMALL_NONZEROS = 5_000, 50_000
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ LARGEST = {
 }
 #: Time limit [s] of HiGHS on an integer program that another method can continue, without ``--form``; at most this
 #: share of the whole time limit.
-ATTEMPT_S, ATTEMPT_SHARE = 20.0, 0.5
+ATTEMPT_S, ATTEMPT_SHARE = 10.0, 0.5
 
 #: LPs of up to this many variables are solved by simplex as stated, larger ones by interior point.
 SIMPLEX, SIMPLEX_VARIABLES = "highs-simplex", 4000
@@ -150,7 +154,7 @@ class MethodChoice:
     """A method and the form of the stated model that it receives, or the reason why no model is built.
 
     ``beyond`` is the method that continues if HiGHS does not solve the model, ``proof`` the one that does if the
-    optimum is not proven; ``variables`` the number of variables of the stated model, None where it is unknown;
+    optimum is not proven; ``variables`` and ``nonzeros`` the size of the stated model, None where it is unknown;
     ``reason`` why the model is not built, None where it is.
     """
 
@@ -159,6 +163,7 @@ class MethodChoice:
     beyond: str | None = None
     proof: str | None = None
     variables: int | None = None
+    nonzeros: int | None = None
     reason: str | None = None
 
 
@@ -178,17 +183,18 @@ def choose(
     size, reason = _size(model, data) if sized else (None, None)
     variables = None if size is None else size["variables"]
     form = task.form or fastest_form(model, size)
+    nonzeros = None if size is None else size["nonzeros"]
     proof = beyond if largest is None else largest.proof or beyond
-    if largest is None and model.own and model.problem == "MILP":
+    if largest is None and model.problem == "MILP":
         proof = PROOF
-    stated = MethodChoice(_solver(model, variables), form, beyond, proof, variables)
+    stated = MethodChoice(_solver(model, variables), form, beyond, proof, variables, nonzeros)
     if task.form is not None or largest is None or not sized or _within(size, largest):
         return stated
     certified = beyond or _certified_flow(model, data, task, variables)
     if certified is None:
         return stated
     reason = f"{certified} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
-    return MethodChoice(certified, model.forms[0], variables=variables, reason=reason)
+    return MethodChoice(certified, model.forms[0], variables=variables, nonzeros=nonzeros, reason=reason)
 
 
 def largest_of(name: str, parameters: Settings) -> Largest | None:
@@ -267,15 +273,58 @@ def _parameter_of(name: str, model: Formulation, task: Task) -> str | None:
     return next((p.name for p in method.parameters if p.name in task.settings and p.name not in own), None)
 
 
-def follower(choice: MethodChoice | None, run: Run) -> str | None:
-    """The method that continues the run of a stated model, None where it is proven or no method could prove it."""
-    if choice is None or run.proof is Proof.OPTIMAL or run.record.infeasible_by:
-        return None
-    ended, size = run.termination in ENDED, run.record.size
-    if choice.beyond is not None:
-        return choice.proof if ended else choice.beyond
-    small = (size.variables or 0) <= OWN_VARIABLES and (size.nonzeros or 0) <= OWN_NONZEROS
-    return choice.proof if ended and run.verified and small else None
+def is_small(variables: int | None, nonzeros: int | None) -> bool:
+    """Whether ``certified-branching`` is expected to suit an integer program of this size; not if it is unknown."""
+    known = variables is not None and nonzeros is not None
+    return known and variables <= SMALL_VARIABLES and nonzeros <= SMALL_NONZEROS  # type: ignore[operator]
+
+
+def settled(run: Run) -> bool:
+    """Whether there is nothing left to prove, or the run was stopped."""
+    return (
+        run.proof is Proof.OPTIMAL or run.record.infeasible_by is not None or run.termination is Termination.INTERRUPTED
+    )
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A method that continues a run, and whether it is limited to :data:`PROOF_S` or has all the time."""
+
+    method: str
+    brief: bool = False
+
+
+def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
+    """The methods that continue a run which did not prove the optimum, in order.
+
+    On a small program, another method than ``certified-branching`` comes between two attempts of it, of which the
+    second has all the time.
+    """
+    plan, size = run.plan, run.record.size
+    if plan is None or plan.formulation.problem != "MILP":
+        return []
+    if run.termination in ENDED and not run.verified and run.termination is not Termination.INFEASIBLE:
+        return []  # the build, the checker and the objective contradict each other
+    variables, nonzeros = (size.variables, size.nonzeros) if plan.builds else (choice.variables, choice.nonzeros)
+    branching = Continuation(PROOF)
+    small = is_small(variables, nonzeros)
+    if choice.reason is not None:  # a certified method has run, and the model was not built
+        return [branching] if small else []
+    special = choice.proof if run.termination in ENDED else choice.beyond
+    if special is None or special == PROOF:
+        brief = [Continuation(PROOF, brief=True)] if special == PROOF and choice.beyond is not None else []
+        return [branching] if small else brief
+    other = Continuation(special)
+    return [Continuation(PROOF, brief=True), other, branching] if small else [other]
+
+
+def can_be_branched(run: Run) -> bool:
+    """Whether a run of a method without a model can be continued by ``certified-branching`` on a small one."""
+    plan = run.plan
+    if plan is None or plan.formulation.problem != "MILP" or settled(run) or not run.verified:
+        return False
+    size, _ = _size(plan.formulation, plan.data)
+    return size is not None and is_small(size["variables"], size["nonzeros"])
 
 
 def explained(run: Run) -> Run:
@@ -318,6 +367,9 @@ def joined(first: Run, second: Run, method: str) -> Run:
             proof, gap = verify.capped(proof, gap, first.needed.proof, first.needed.record.gap)
         record = structs.replace(old, bound=new.bound, bound_source=new.bound_source, proof=proof, gap=gap)
         kept = replace(first, record=record if new.bound is not None else structs.replace(record, message=new.message))
+    if second.termination is Termination.INTERRUPTED and kept.proof is not Proof.OPTIMAL:
+        record = structs.replace(kept.record, termination=second.termination, message=new.message)
+        kept = replace(kept, record=record)
     end = "proven optimal" if kept.proof is Proof.OPTIMAL else "continued"
     spent = {name: (old.time[name] or 0.0) + (new.time[name] or 0.0) for name in ("solve_s", "verify_s")}
     record = structs.replace(
@@ -359,9 +411,11 @@ def compared(run: Run) -> Run:
     return replace(run, record=record, bounds=bounds, exact=run.exact if wrong is None else None)
 
 
-def attempt_until(task: Task, deadline: float | None) -> float | None:
-    """Deadline of the attempt at the stated model, if a certified method can continue it."""
-    if task.form is not None:
+def attempt_until(task: Task, plan: Plan, form: StandardForm, deadline: float | None) -> float | None:
+    """Deadline of the attempt at the stated model: the whole one, or an earlier one if other methods can continue."""
+    if plan.choice is None or not form.is_mip or task.form is not None:
+        return deadline
+    if plan.choice.beyond is None and not is_small(form.size["variables"], form.size["nonzeros"]):
         return deadline
     if deadline is None:
         return time.monotonic() + ATTEMPT_S

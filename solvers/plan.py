@@ -501,15 +501,21 @@ _ARRAYS = ("values", "duals")
 _SENT_APART = ("formulation", "instance")
 
 
-def send(task: Task, instance: Instance, needed: Mapping[str, NDArray[Any]] | None = None) -> tuple[Message, Arrays]:
+def send(
+    task: Task,
+    instance: Instance,
+    needed: Mapping[str, NDArray[Any]] | None = None,
+    start: Mapping[str, NDArray[Any]] | None = None,
+) -> tuple[Message, Arrays]:
     """JSON-able arguments and arrays that let a worker rebuild the task.
 
     A formulation that is unknown to other processes is sent with its code. An instance given by its spec is rebuilt
     from the spec. An instance made in Python, of a family of the user's script, or read from a file is sent whole,
     since the file may change. Settings that name files must be pinned; settings that hold data are sent whole.
-    ``needed`` are the values that the formulation takes as data, if any.
+    ``needed`` are the values that the formulation takes as data, if any, ``start`` those of a known solution.
     """
     data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
+    data |= {f"start.{name}": np.asarray(array) for name, array in (start or {}).items()}
     arguments = {name: getattr(task, name) for name in task.__struct_fields__ if name not in _SENT_APART}
     for name, value in task.settings.items():
         if getattr(value, "data", None) is not None:  # a demand given as data
@@ -552,6 +558,7 @@ def run_procedure(
     start = time.monotonic()
     task = rebuild(arguments, arrays)
     needed = {k.removeprefix("needed."): v for k, v in arrays.items() if k.startswith("needed.")}
+    known = {k.removeprefix("start."): v for k, v in arrays.items() if k.startswith("start.")}
     plan = make_plan(task, needed=needed or None)
     assert plan.procedure is not None
     assert plan.procedure.run is not None
@@ -566,6 +573,7 @@ def run_procedure(
     context = Context(
         task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
         parameters=plan.method_parameters, deadline=deadline, solve=solve, save=save,
+        start=known or None,
     )  # fmt: skip
     try:
         answer = plan.procedure.run(context)

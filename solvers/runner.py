@@ -16,9 +16,20 @@ from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import choice, memory, solver_log, verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
-from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
+from opticoll.solvers.choice import (
+    ENDED,
+    PROOF,
+    PROOF_S,
+    PROOF_SHARE,
+    Continuation,
+    attempt_until,
+    continuations,
+    joined,
+    model_info,
+    settled,
+)
 from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
-from opticoll.solvers.methods import method_named
+from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.plan import (
     Plan,
@@ -71,7 +82,7 @@ from opticoll.solvers.worker import start_ahead
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -156,9 +167,7 @@ def _solve(
         raise LimitSpent(msg, limits.ending) from None
     if needed is None:
         budget.start_solving()
-    deadline = budget.deadline
-    beyond = None if plan.choice is None else plan.choice.beyond
-    work = _Work(task, plan, deadline if beyond is None else attempt_until(task, deadline), on_progress, stop, budget)
+    work = _Work(task, plan, budget.deadline, on_progress, stop, budget)
     if refuted is not None:
         work.refuted(refuted)
     elif plan.procedure is not None:
@@ -166,16 +175,39 @@ def _solve(
     else:
         work.solve_matrix()
     run = work.finish(needed)
-    method = follower(plan.choice, run)
-    if method is None or (stop is not None and stop.is_set()):
+    if plan.choice is None:
         return choice.explained(run)
-    return _continued(run, plan, method, deadline, on_progress, stop, budget)
+    return _continued(run, continuations(plan.choice, run), on_progress, stop, budget)
 
 
 def _continued(
+    run: Run,
+    methods: Sequence[Continuation],
+    on_progress: OnProgress | None,
+    stop: threading.Event | None,
+    budget: Budget,
+) -> Run:
+    """Continue with other methods, in order, a run that did not prove the optimum of the stated model."""
+    plan = run.plan
+    for following in methods:
+        now = time.monotonic()
+        if settled(run) or (stop is not None and stop.is_set()):
+            break
+        deadline = budget.deadline
+        if deadline is not None and deadline <= now:
+            break
+        if following.brief:
+            left = PROOF_S if deadline is None else min(PROOF_S, PROOF_SHARE * (deadline - now))
+            deadline = now + left
+        assert plan is not None
+        run = _continued_by(following.method, run, plan, deadline, on_progress, stop, budget)
+    return choice.explained(run)
+
+
+def _continued_by(
+    method: str,
     first: Run,
     plan: Plan,
-    method: str,
     deadline: float | None,
     on_progress: OnProgress | None,
     stop: threading.Event | None,
@@ -183,11 +215,7 @@ def _continued(
 ) -> Run:
     """Continue with another method after a run that did not prove the optimum of the stated model."""
     task, old = first.task, first.record
-    if deadline is None and method == PROOF:
-        deadline = time.monotonic() + PROOF_S
     left = None if deadline is None else deadline - time.monotonic()
-    if left is not None and left <= 0:
-        return first
     own = {name: value for name, value in task.settings.items() if name in plan.parameters}
     other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
     procedure = method_named(method)
@@ -199,6 +227,7 @@ def _continued(
     try:
         work = _Work(other, next_plan, deadline, on_progress, stop, budget)
         work.analytic = first.bounds
+        work.start = first.values if first.verified else None
         if old.bound is not None:
             work.bounds.append(Bound(str(old.bound_source), old.bound, "proven for the stated model"))
         work.call_procedure()
@@ -230,7 +259,14 @@ def _solve_needed(
     if plan.formulation.needs is None:
         return None
     basis = needed_task(task, plan)
-    first = _exactly(_solve(basis, instance, on_progress, stop, budget := Budget(basis, stop)), budget)
+    first = _solve(basis, instance, on_progress, stop, budget := Budget(basis, stop))
+    parameter = METHOD_PARAMETERS.get(plan.formulation.name)
+    default = next((p.default for p in plan.formulation.parameters if p.name == parameter), None)
+    if task.method == "auto" and basis.method == default and choice.can_be_branched(first):
+        if budget.deadline is not None:  # the task itself needs time too
+            budget.deadline -= PROOF_SHARE * max(budget.deadline - time.monotonic(), 0.0)
+        first = _continued(first, [Continuation(PROOF)], on_progress, stop, budget)
+    first = _exactly(first, budget)
     if first.values is None or not first.verified:
         source = f"{task.formulation} takes its data from {basis.formulation}"
         msg = f"{source}, which ended with {first.termination}; raise the limits"
@@ -296,6 +332,7 @@ class _Work:
         self.values: Arrays | None = None
         self.duals: Arrays | None = None
         self.bounds: list[Bound] = []
+        self.start: Arrays | None = None  # a known solution
         self.violations: dict[str, float] = {}
         self.analytic: list[Bound] | None = None
         self.metrics: dict[str, Any] = {}
@@ -344,7 +381,8 @@ class _Work:
             self.outcome = Outcome(ending, message=f"{limits.message or 'out of memory'} while the model was built")
             return
         self.times["build_s"], self.times["compile_s"] = built - start, compiled - built
-        left = None if self.deadline is None else self.deadline - compiled
+        deadline = attempt_until(task, plan, self.form, self.deadline)
+        left = None if deadline is None else deadline - compiled
         if left is not None and left <= 0:
             self.outcome = Outcome(Termination.TIME_LIMIT, message="the time limit was used up by building the model")
             return
@@ -432,7 +470,7 @@ class _Work:
         start = time.monotonic()
         pinned = {name: plan.settings[name] for name in task.settings}
         sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False)
-        arguments, arrays = send(sent, plan.instance, plan.needed)
+        arguments, arrays = send(sent, plan.instance, plan.needed, self.start)
 
         def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
             self._progress(values.get("objective"), values.get("bound"))

@@ -95,7 +95,14 @@ class WeakDuality:
         """The problem's own column bounds, infinite ones replaced by what the rows imply."""
         return self._inequalities.fill(self.col_lower, self.col_upper)
 
-    def bound(self, y: F64, lower: F64 | None = None, upper: F64 | None = None, offset: float = 0.0) -> float:
+    def bound(
+        self,
+        y: F64,
+        lower: F64 | None = None,
+        upper: F64 | None = None,
+        offset: float = 0.0,
+        row_upper: F64 | None = None,
+    ) -> float:
         """Lower bound on ``cost @ x + offset``, valid in exact arithmetic, from row duals ``y``; -inf if none.
 
         Parameters
@@ -105,21 +112,24 @@ class WeakDuality:
             bound forbids.
         lower, upper
             Column bounds at least as tight as the problem's own, ``(columns,)``; None for the problem's own.
+        row_upper
+            Upper row bounds at least as tight as the problem's own, ``(rows,)``; None for the problem's own.
         """
-        return _sum_down([self._bound(y, self.cost, lower, upper), offset])
+        return _sum_down([self._bound(y, self.cost, lower, upper, row_upper), offset])
 
-    def empty(self, y: F64, lower: F64 | None = None, upper: F64 | None = None) -> bool:
+    def empty(self, y: F64, lower: F64 | None = None, upper: F64 | None = None, row_upper: F64 | None = None) -> bool:
         """Whether the ray ``y`` proves that no x satisfies the rows and the column bounds (Farkas)."""
-        return self._bound(y, np.zeros(self.cost.size), lower, upper) > 0.0
+        return self._bound(y, np.zeros(self.cost.size), lower, upper, row_upper) > 0.0
 
-    def _bound(self, y: F64, cost: F64, lower: F64 | None, upper: F64 | None) -> float:
+    def _bound(self, y: F64, cost: F64, lower: F64 | None, upper: F64 | None, row_upper: F64 | None) -> float:
         low = self.col_lower if lower is None else lower
         high = self.col_upper if upper is None else upper
+        most_of_row = self.row_upper if row_upper is None else row_upper
         y = np.where(np.isfinite(y), y, 0.0)
-        y = np.where((y > 0) & np.isneginf(self.row_lower) | (y < 0) & np.isposinf(self.row_upper), 0.0, y)
+        y = np.where((y > 0) & np.isneginf(self.row_lower) | (y < 0) & np.isposinf(most_of_row), 0.0, y)
         with np.errstate(all="ignore"):
-            least, most = self._reduced(y, cost)
-            rows = _least_products(y, y, self.row_lower, self.row_upper)
+            least, most = self.reduced(y, cost)
+            rows = _least_products(y, y, self.row_lower, most_of_row)
 
             def unbounded() -> NDArray[np.bool_]:
                 return (most > 0) & np.isneginf(low) | (least < 0) & np.isposinf(high)
@@ -162,7 +172,7 @@ class WeakDuality:
                     z -= Fraction(price) * Fraction(value)
             least[j], most[j] = fraction_down(z), fraction_up(z)
 
-    def _reduced(self, y: F64, cost: F64) -> tuple[F64, F64]:
+    def reduced(self, y: F64, cost: F64) -> tuple[F64, F64]:
         """Ends of intervals that contain ``cost - A.T @ y``, each ``(columns,)``."""
         z = cost - self.A.T @ y
         size = np.abs(cost) + self._absolute @ np.abs(y)

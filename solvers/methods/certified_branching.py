@@ -16,7 +16,7 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import UNBOUNDED, objective_step, rounded
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import SolveRequest, Termination
-from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations
+from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,11 @@ class LeafBounds:
         scale = float(np.abs(ray).max(initial=0.0))
         if not 0 < scale < np.inf:
             return False
-        return any(self.problem.empty(sign * ray / scale, lower, upper) for sign in (1.0, -1.0))
+        return any(self.holds_none(sign * ray / scale, lower, upper) for sign in (1.0, -1.0))
+
+    def holds_none(self, ray: F64, lower: F64, upper: F64) -> bool:
+        """Whether this ray itself proves it."""
+        return self.problem.empty(ray, lower, upper)
 
 
 #: Integrality tolerance of a column.
@@ -102,7 +106,7 @@ class BranchingTree:
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
         remaining: Callable[[], float | None] = lambda: None,
     ) -> None:
-        self.form, self.leaf = form, LeafBounds.of(form)
+        self.form, self.leaf = form, self.leaves_of(form)
         self.incumbent, self.x, self.tol = incumbent, x, tol
         self.tick, self.on_incumbent, self.remaining = tick, on_incumbent, remaining
         self.whole = np.flatnonzero(np.asarray(form.integer))
@@ -110,13 +114,28 @@ class BranchingTree:
         self.nodes = self.unproven = self.exact = 0
         self.closed = np.inf  # the smallest bound among closed leaves
         self._order = 0
-        self._oracle = _Oracle(form)
+        self._oracle = self.oracle_of(form)
         self._lower = np.where(np.asarray(form.integer), np.ceil(form.col_lower - WHOLE), form.col_lower)
         self._upper = np.where(np.asarray(form.integer), np.floor(form.col_upper + WHOLE), form.col_upper)
         self._gain = np.zeros((2, form.cost.size))
         self._seen = np.zeros((2, form.cost.size))
         self._open: list[Node] = []
         self._current: Node | None = None
+
+    def leaves_of(self, form: StandardForm) -> LeafBounds:
+        """What bounds the leaves."""
+        return LeafBounds.of(form)
+
+    def oracle_of(self, form: StandardForm) -> Oracle:
+        """What solves the relaxations."""
+        return Oracle(form)
+
+    def box(self, node: Node) -> tuple[F64, F64] | None:
+        """The column bounds at a node, ``(columns,)`` each; None if they are proven to leave no better solution."""
+        lower, upper = self._lower.copy(), self._upper.copy()
+        for column, (low, high) in node.changes.items():
+            lower[column], upper[column] = max(low, lower[column]), min(high, upper[column])
+        return lower, upper
 
     @property
     def bound(self) -> float:
@@ -152,7 +171,7 @@ class BranchingTree:
         self.closed = min(self.closed, bound)
 
     def _discard(self, node: Node, ray: F64 | None) -> None:
-        """Close a leaf that the ray, or rational arithmetic, proved infeasible."""
+        """Close a leaf that the ray, its column bounds, or rational arithmetic proved infeasible."""
         self._update_pseudo_costs(node, np.inf)
 
     def _process(self, node: Node) -> Node | None:
@@ -160,10 +179,12 @@ class BranchingTree:
         if self._cut(node.bound):
             self._close(node, node.bound, node.duals)
             return None
-        lower, upper = self._lower.copy(), self._upper.copy()
-        for column, (low, high) in node.changes.items():
-            lower[column], upper[column] = low, high
         self.nodes += 1
+        box = self.box(node)
+        if box is None:
+            self._discard(node, None)
+            return None
+        lower, upper = box
         state, x, duals = self._oracle.solve(lower, upper)
         bound, proof = node.bound, node.duals
         empty = state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper)
@@ -231,6 +252,7 @@ class BranchingTree:
         state, again, _ = self._oracle.solve(low, high)
         if state != "optimal" or again is None:
             return
+        again[self.whole] = np.rint(again[self.whole])
         value = float(self.form.cost @ again) + self.form.offset
         if value < self.incumbent - 1e-12 * abs(value):
             self.incumbent, self.x = value, again
@@ -301,7 +323,7 @@ def _middle(lower: F64, upper: F64) -> F64:
     return np.where(np.isfinite(lower) & np.isfinite(upper), 0.5 * lower + 0.5 * upper, nearest)
 
 
-class _Oracle:
+class Oracle:
     """HiGHS's dual simplex on one LP with changing column bounds."""
 
     def __init__(self, form: StandardForm) -> None:
@@ -372,9 +394,11 @@ SAVE_S = 1.0
 def run(context: Context) -> Answer:
     """Branch and bound with certified bounds: HiGHS finds solutions, and a separate tree proves them optimal.
 
-    1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
-    2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last
-       basis (only column bounds change, so it remains dual feasible).
+    1. Unless a solution is known, HiGHS's branch and bound searches for one for ``search_s`` seconds. Its bound is not
+       used.
+    2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
+    3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
+       (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -413,7 +437,7 @@ class _Proof:
 
         seconds = float(self.context.parameters["search_s"])
         left = self.context.remaining()
-        if seconds <= 0:
+        if self._known() or seconds <= 0:
             return
         limit = seconds if left is None else min(seconds, 0.5 * left)
         request = SolveRequest(limit, self.context.task.threads, self.context.task.tol, self.context.task.seed)
@@ -424,6 +448,19 @@ class _Proof:
             self.value = float(self.form.cost @ outcome.x) + self.form.offset
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * self.value)
 
+    def _known(self) -> bool:
+        """Start from the known solution, if there is one and it satisfies the matrix."""
+        if self.context.start is None:
+            return False
+        try:
+            x = pack(self.stated, self.context.start)
+        except (KeyError, IndexError, ValueError):  # values of another model of the formulation
+            return False
+        if x is None or x.shape != self.form.cost.shape or max(matrix_violations(self.form, x).values()) > FEASIBLE:
+            return False
+        self._found(x, float(self.form.cost @ x) + self.form.offset)
+        return True
+
     def _searched(self, objective: float | None, bound: float | None, x: F64 | None = None) -> None:
         """Keep an incumbent of HiGHS's search, which may be stopped at any time."""
         if x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
@@ -431,10 +468,12 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        tree = BranchingTree(
+        from opticoll.solvers.methods.tightened_tree import reduced_tree
+
+        self._settle()
+        tree = reduced_tree(
             self.form,
             incumbent=self.value,
-            x=self.x,
             tol=self.context.task.tol,
             tick=self._tick,
             on_incumbent=self._found,
@@ -483,6 +522,17 @@ class _Proof:
             if self.x is None:
                 return self._no_solution(tree)
         return Answer(Termination.UNBOUNDED, metrics=self._metrics(), message=UNBOUNDED)
+
+    def _settle(self) -> None:
+        """Move the integer columns of the solution found to integers, and solve for the others again."""
+        if self.x is None:
+            return
+        whole = np.asarray(self.form.integer, dtype=bool)
+        low, high = self.form.col_lower.copy(), self.form.col_upper.copy()
+        low[whole] = high[whole] = np.rint(self.x[whole])
+        state, x, _ = Oracle(self.form).solve(low, high)
+        if state == "optimal" and x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
+            self.x, self.value = x, float(self.form.cost @ x) + self.form.offset
 
     def _found(self, x: F64, value: float) -> None:
         self.x, self.value = x, value

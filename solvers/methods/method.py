@@ -106,7 +106,8 @@ class Answer:
 class Context:
     """The problem of a procedure, its limits, and the runner for subproblems.
 
-    ``save(answer, objective)`` keeps an intermediate answer, which survives if the procedure is killed later.
+    ``save(answer, objective)`` keeps an intermediate answer, which survives if the procedure is killed later. ``start``
+    are the named values of a known solution, if any.
     """
 
     task: Task
@@ -117,6 +118,7 @@ class Context:
     deadline: float | None
     solve: Callable[..., Run]
     save: Callable[..., None]
+    start: Mapping[str, NDArray[np.float64]] | None = None
 
     def remaining(self) -> float | None:
         """Seconds left, None without a limit.

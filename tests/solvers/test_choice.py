@@ -14,7 +14,7 @@ import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
 from opticoll.solvers import runner, verify
-from opticoll.solvers.choice import LARGEST, fastest_form
+from opticoll.solvers.choice import LARGEST, PROOF_S, fastest_form
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
@@ -151,8 +151,8 @@ def test_an_optimum_that_our_bounds_do_not_prove_is_continued():
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(alone.objective, rel=1e-6)
     assert run.record.model.built
-    assert run.record.model.reason == "solved by highs, proven optimal by design-search"
-    assert run.record.method == "design-search"
+    assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
+    assert run.record.method == "certified-branching"
     assert run.record.key == runner.resume_key(TAX)
     assert run.record.size.variables == run.record.model.variables == alone.record.size.variables
     assert run.record.requested.method == "auto"
@@ -170,7 +170,7 @@ def test_an_attempt_that_reaches_its_limit_is_continued(monkeypatch):
     assert run.proof is Proof.OPTIMAL
     assert run.objective == 5
     assert run.record.model.built
-    assert run.record.model.reason == "highs ended with time-limit, proven optimal by exact-routing"
+    assert run.record.model.reason == "highs ended with time-limit, proven optimal by certified-branching"
     limited = runner.solve(Task("alltoall.min-congestion", "petersen", form="pyomo"))
     assert limited.record.method == "highs"
 
@@ -179,6 +179,7 @@ def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
     name, settings = "sipml.placement", {"k": "3", "degree": "2"}
     spec = "op-graph:model=random,layers=5,parts=2,training=false,seed=2"
     monkeypatch.setitem(LARGEST, name, replace(LARGEST[name], proof=None))
+    monkeypatch.setattr("opticoll.solvers.choice.SMALL_VARIABLES", 0)
     heuristic = runner.solve(Task(name, spec, "degree-aware", settings=settings))
     run = runner.solve(Task(name, spec, settings=settings))
     assert run.objective < heuristic.objective
@@ -200,8 +201,8 @@ def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypat
     monkeypatch.setattr(runner, "_Work", spying)
     monkeypatch.setattr("opticoll.solvers.choice.ATTEMPT_SHARE", 1e-6)
     run = runner.solve(Task("alltoall.min-congestion", "petersen", time_limit_s=300.0))
-    assert set(seen) == {"highs", "exact-routing"}
-    assert seen["exact-routing"] < seen["highs"] == 300.0
+    assert set(seen) == {"highs", "certified-branching"}
+    assert seen["certified-branching"] <= PROOF_S < seen["highs"] == 300.0
     assert run.proof is Proof.OPTIMAL
 
 
@@ -291,7 +292,7 @@ def test_an_integer_program_from_outside_is_proven_by_branching(monkeypatch):
     assert (run.objective, run.proof) == (pytest.approx(1.0), Proof.OPTIMAL)
     assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
     assert oc.solve(packing(1.0), "complete:5", method="highs").proof is Proof.CERTIFIED_GAP
-    monkeypatch.setattr("opticoll.solvers.choice.OWN_VARIABLES", 4)
+    monkeypatch.setattr("opticoll.solvers.choice.SMALL_VARIABLES", 4)
     assert oc.solve(packing(1.0), "complete:5").proof is Proof.CERTIFIED_GAP
 
 

@@ -492,12 +492,18 @@ TREE_PACKING = Method(
 )
 
 
+#: Most seconds for certified branch and bound on the flows by source.
+BRANCHING_S = 60.0
+
+
 def run_source_flows(context: Context) -> Answer:
     """SCCL's program as an integer flow per source, which is then split into chunks.
 
-    The bound is that of the time-stepped LP by source, from its step prices, rounded up to whole rounds.
+    The bound is that of the time-stepped LP by source, from its step prices, rounded up to whole rounds; if it is below
+    the value and the program is small, ``certified-branching`` raises it.
     """
     from opticoll.formulations.alltoall.sccl import chunk_values, prepare
+    from opticoll.solvers.choice import is_small
 
     data: ChunkSteps = context.data
     task, flow = context.task, data.flow
@@ -518,13 +524,32 @@ def run_source_flows(context: Context) -> Answer:
             settings=settings, time_limit_s=context.remaining(), **common,
         )
     )  # fmt: skip
+    source = "step prices of the time-stepped LP, whole rounds"
+    size, found = result.record.size, result.objective
+    unproven = result.verified and None not in (bound, found) and found > bound * (1 + task.tol)  # type: ignore[operator]
+    if unproven and is_small(size.variables, size.nonzeros):
+        left = context.remaining()
+        branched = context.solve(
+            Task(
+                context.formulation.name,
+                task.instance,
+                method="certified-branching",
+                settings=settings,
+                time_limit_s=BRANCHING_S if left is None else min(left, BRANCHING_S),
+                **common,
+            )
+        )
+        if branched.verified and branched.objective is not None and found is not None and branched.objective <= found:
+            result = branched
+        if branched.bound is not None and bound is not None and branched.bound > bound:
+            bound, source = branched.bound, f"{branched.record.bound_source}, of the flows by source"
     values = None
     if result.verified and result.values is not None:
         values = {name: np.rint(array) for name, array in result.values.items()}
         if data.model == "chunks":
             values = chunk_values(data, prepare(context.instance, settings), values)
     return Answer(
-        result.termination, values=values, bound=bound, bound_source="step prices of the time-stepped LP, whole rounds",
+        result.termination, values=values, bound=bound, bound_source=source,
         solver={**result.record["solver"], "name": "source-flows"}, message=result.record["message"] or "",
     )  # fmt: skip
 

@@ -1,0 +1,158 @@
+"""The tightened tree: the optimum of an enumeration in fractions, and bounds that never pass it, at any capacities."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opticoll.solvers.methods.reduced_program import reduced
+from opticoll.solvers.methods.tightened_tree import (
+    IntegralRows,
+    Propagation,
+    TightenedTree,
+    Values,
+    common_step,
+    reduced_tree,
+)
+from opticoll.solvers.standard_form import StandardForm
+
+
+def routing(seed):
+    """A choice of kappa of a few options per group; capacities over four orders of magnitude, t the largest load."""
+    random = np.random.default_rng(seed)
+    groups, arcs, kappa = int(random.integers(2, 5)), int(random.integers(2, 5)), int(random.integers(1, 4))
+    sizes = random.integers(kappa, kappa + 3, groups)
+    columns = int(sizes.sum())
+    choose = np.zeros((groups, columns))
+    choose[np.repeat(np.arange(groups), sizes), np.arange(columns)] = 1.0
+    amount = [np.ones(groups), random.choice([0.5, 1.0, 3.0], groups), random.uniform(0.0, 2.0, groups)][seed % 3]
+    load = (random.random((arcs, columns)) < 0.5) * np.repeat(amount, sizes)
+    capacity = 10.0 ** random.uniform(-3, 1, arcs)
+    A = np.block([[choose, np.zeros((groups, 1))], [load, -capacity[:, None]]])
+    most = kappa * amount.sum() / capacity.min()
+    equal = np.full(groups, float(kappa))
+    return StandardForm(
+        sp.csc_array(A), np.concatenate([equal, np.full(arcs, -np.inf)]), np.concatenate([equal, np.zeros(arcs)]),
+        np.zeros(columns + 1), np.append(np.ones(columns), most), np.append(np.zeros(columns), 1.0), "min",
+        integer=np.append(np.ones(columns, dtype=bool), False),
+    )  # fmt: skip
+
+
+def enumerated(form):
+    """The optimum of :func:`routing` in exact arithmetic."""
+    A, columns = form.A.toarray(), form.cost.size - 1
+    groups = int(np.isfinite(form.row_lower).sum())
+    choices = [
+        itertools.combinations(np.flatnonzero(A[row, :columns]).tolist(), int(form.row_upper[row]))
+        for row in range(groups)
+    ]
+    loads = [[Fraction(value) for value in row] for row in A[groups:].tolist()]
+    return min(
+        max(sum(load[j] for part in chosen for j in part) / -load[-1] for load in loads)
+        for chosen in itertools.product(*choices)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 100_000), st.sampled_from([np.inf, 1.5, 1.0]))
+def test_the_optimum_is_that_of_an_enumeration_in_fractions(seed, above):
+    form, found = routing(seed), []
+    best = enumerated(form)
+    incumbent = np.inf if above == np.inf else above * float(best)
+    tree = reduced_tree(form, incumbent=incumbent, on_incumbent=lambda x, value: found.append((x, value)))
+    tree.run()
+    assert tree.incumbent == pytest.approx(float(best), rel=1e-9)
+    assert Fraction(tree.bound) <= best
+    assert tree.bound >= float(best) * (1 - 1e-6)
+    for x, value in found:
+        assert value >= float(best) * (1 - 1e-9)
+        assert (form.A @ x <= form.row_upper + 1e-7 * np.maximum(1.0, value)).all()
+        assert (form.A @ x >= form.row_lower - 1e-7).all()
+        assert np.array_equal(x[:-1], np.rint(x[:-1]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 100_000), st.integers(0, 8))
+def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
+    form = routing(seed)
+
+    def tick(_incumbent, _bound, nodes, _open):
+        if nodes >= most:
+            raise TimeoutError
+
+    tree = reduced_tree(form, incumbent=2.0 * float(enumerated(form)), tick=tick)
+    with contextlib.suppress(TimeoutError):
+        tree.run()
+    assert not np.isfinite(tree.bound) or Fraction(tree.bound) <= enumerated(form)
+
+
+def test_a_wrong_oracle_proves_nothing():
+    form = routing(3)
+    best = enumerated(form)
+    tree = TightenedTree(form, incumbent=2.0 * float(best))
+    honest, random = tree._oracle.solve, np.random.default_rng(0)
+
+    def lies(lower, upper):
+        state, x, duals = honest(lower, upper)
+        return state, x, None if duals is None else random.normal(size=duals.size) * 10
+
+    tree._oracle.solve = lies
+    tree.run()
+    assert Fraction(tree.bound) <= best
+
+
+def test_values_are_those_of_the_loads():
+    form = replace_capacities(routing(0), [0.7, 0.03])
+    rows = IntegralRows.of(form)
+    values = Values.of(form, rows)
+    assert rows.step.tolist() == [1.0, 1.0]
+    assert values.above(1.0) == pytest.approx(1 / 0.7)
+    assert values.above(2 / 0.7) == pytest.approx(2 / 0.7)
+    assert values.below(1 / 0.7) <= 1e-9
+    assert values.below(34.0) == pytest.approx(1 / 0.03)
+    upper = np.append(np.ones(form.cost.size - 1), 40.0)
+    assert rows.limits(upper) == pytest.approx([28.0, 1.0])
+
+
+def replace_capacities(form, capacity):
+    """The first rows of a routing problem with demands of 1 and other capacities."""
+    columns = form.cost.size - 1
+    load = np.ones((len(capacity), columns))
+    A = sp.csc_array(np.hstack([load, -np.array(capacity)[:, None]]))
+    return StandardForm(
+        A, np.full(len(capacity), -np.inf), np.zeros(len(capacity)), form.col_lower, form.col_upper, form.cost, "min",
+        integer=form.integer,
+    )  # fmt: skip
+
+
+def test_steps():
+    assert common_step(np.array([0.5, 3.0, -1.0])) == 0.5
+    assert common_step(np.array([6.0, 4.0])) == 2.0
+    assert common_step(np.array([0.1, 0.3])) is None, "0.3 is no multiple of 0.1 in binary"
+    assert common_step(np.array([])) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 100_000))
+def test_propagation_and_reduction_keep_an_optimum(seed):
+    form = routing(seed)
+    best = enumerated(form)
+    most = float(best) * (1 + 1e-6)
+    box = Propagation(form).tightened(form.col_lower, form.col_upper, most)
+    assert box is not None
+    smaller = reduced(form, *box)
+    assert smaller.form.cost.size <= form.cost.size
+    tree = TightenedTree(smaller.form)
+    tree.run()
+    assert tree.incumbent == pytest.approx(float(best), rel=1e-9)
+    x = smaller.expanded(tree.x)
+    assert (form.A @ x <= form.row_upper + 1e-7 * max(1.0, most)).all()
+    assert (x <= form.col_upper + 1e-9).all()
+    assert Propagation(form).tightened(form.col_lower, form.col_upper, -1.0) is None

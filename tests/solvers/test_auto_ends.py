@@ -1,0 +1,122 @@
+"""``auto`` without a limit ends with a proof on small instances of every integer formulation."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from integer_population import DRAWS, MOST_S, population, solved, without_bounds
+
+from opticoll.formulations import formulation, formulations
+from opticoll.instances import Topology
+from opticoll.solvers import runner
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Proof, Task, Termination
+
+#: Cases of the whole population that end unproven, see docs/guide/auto.md.
+OPEN = {4, 14, 166, 256, 264, 290}
+CASES = {case.number: case for case in population()}
+#: The first case of every formulation (of one, a smaller one), and some that HiGHS and our bounds alone do not prove.
+FIRST = {name: next(n for n, case in CASES.items() if case.formulation == name) for name in DRAWS}
+SAMPLE = sorted({*FIRST.values(), 3, 5, 8, 9, 10, 16, 18, 91, 291} - {FIRST["topoopt.topology"]})
+
+
+def test_the_population_covers_every_integer_formulation():
+    names = {name for name, model in formulations().items() if model.problem == "MILP" and model.paper != "matrix"}
+    assert set(DRAWS) == names
+    assert len(CASES) >= 300
+    assert all(case.instance.n <= 8 or case.formulation == "sipml.placement" for case in CASES.values())
+    assert {case.settings.get("kappa") for case in CASES.values()} >= {1, 2, 3}
+
+
+def proven(run):
+    return run.proof is Proof.OPTIMAL or run.record.infeasible_by is not None
+
+
+@pytest.mark.parametrize("number", SAMPLE, ids=lambda number: f"{number} {CASES[number].formulation}")
+def test_a_sample_is_proven(number):
+    run = runner.solve(CASES[number].task())
+    assert proven(run), run.record.message
+
+
+@pytest.mark.parametrize("number", [3, 5, 10, 16, 91])
+def test_a_users_formulation_without_bounds_is_proven_too(number):
+    case = CASES[number]
+    ours = runner.solve(case.task())
+    own = runner.solve(Task(without_bounds(formulation(case.formulation)), case.instance, settings=case.settings))
+    assert proven(own), own.record.message
+    assert own.objective == pytest.approx(ours.objective, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", sorted(set(CASES) - OPEN), ids=lambda number: f"{number}")
+def test_the_whole_population_is_proven_in_time(number):
+    run, used = solved(CASES[number].task(), 3 * MOST_S)
+    assert proven(run), run.record.message
+    assert used <= MOST_S
+
+
+def routed(topology, paths, kappa):
+    """The least load of kappa paths of every pair, in fractions, by enumeration."""
+    plan = make_plan(Task("alltoall.min-congestion", topology, settings={"paths": paths, "kappa": kappa}))
+    listed, capacity = plan.data.paths, [Fraction(c) for c in topology.capacity.tolist()]
+    arcs = [listed.arcs[listed.start[p] : listed.start[p + 1]].tolist() for p in range(listed.paths)]
+    best = None
+    for chosen in itertools.product(*(itertools.combinations(listed.of_pair(k), kappa) for k in range(listed.pairs))):
+        load = [0] * topology.arcs
+        for path in itertools.chain(*chosen):
+            for arc in arcs[path]:
+                load[arc] += 1
+        worst = max(Fraction(count) / c for count, c in zip(load, capacity, strict=True)) / kappa
+        best = worst if best is None else min(best, worst)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_stay_on_the_right_side_at_any_capacities(seed):
+    random = np.random.default_rng(seed)
+    ends = [(u, v) for u in range(3) for v in range(3) if u != v]
+    capacity = 10.0 ** random.uniform(-3, 1, 6) if seed % 2 else random.choice([0.001, 0.1, 1.0, 10.0], 6)
+    topology = Topology(3, [u for u, _ in ends], [v for _, v in ends], capacity)
+    kappa = 1 + seed % 2
+    run = runner.solve(Task("alltoall.min-congestion", topology, settings={"paths": "all", "kappa": kappa}))
+    exact = routed(topology, "all", kappa)
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(float(exact), rel=1e-9)
+    assert Fraction(run.bound) <= exact * (1 + Fraction(1, 10**12))
+    assert run.bound >= float(exact) * (1 - 1e-6)
+
+
+def test_a_small_file_of_three_vertices_ends(tmp_path):
+    path = tmp_path / "three.txt"
+    path.write_text("".join(f"{u} {v} 3\n" for u in range(3) for v in range(3) if u != v))
+    run = runner.solve(Task("alltoall.min-congestion", f"file:{path}", settings={"paths": "all", "kappa": 2}))
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == 0.5
+    assert run.bound == pytest.approx(0.5, rel=1e-6)
+
+
+def test_a_proof_without_end_shows_progress_and_keeps_its_incumbent_when_stopped(monkeypatch):
+    stop, begun, seen = threading.Event(), [], []
+    continued = runner._continued_by
+
+    def beginning(method, *rest):
+        begun.append(method)
+        return continued(method, *rest)
+
+    def watch(progress):
+        if begun and progress["objective"] is not None:
+            seen.append(progress)
+            stop.set()
+
+    monkeypatch.setattr(runner, "_continued_by", beginning)
+    run = runner.solve(Task("topology.design", "servers:n=8,degree=3,traffic=alltoall"), on_progress=watch, stop=stop)
+    assert begun == ["certified-branching"]
+    assert seen
+    assert run.termination is Termination.INTERRUPTED
+    assert run.verified
+    assert run.proof is Proof.CERTIFIED_GAP
+    assert run.record.model.reason.endswith(", continued by certified-branching")
