@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opticoll.analysis.benchmark import Row, Table, tables
-from opticoll.analysis.ledger import claims, kept
+from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
 from opticoll.analysis.ledger.claim import Verdict, counted, page
+from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.present import number
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput, OpticollError
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.ledger import ClaimRow
-    from opticoll.analysis.papers import PaperFigure
+    from opticoll.analysis.ledger.claim import ClaimRow
+    from opticoll.analysis.papers.paper_figure import PaperFigure
     from opticoll.analysis.store import Store
 
 
@@ -263,7 +263,7 @@ def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> s
     MissingData
         If cells of its studies have no run in the store.
     """
-    from opticoll.analysis.plots import card
+    from opticoll.analysis.plots.style import card
 
     _check_complete(plot, store)
     title, caption, figure = plot.make(results)
@@ -294,7 +294,7 @@ def _check_complete(plot: Plot, store: Store) -> None:
 
 def _chosen(name: str, results: pd.DataFrame) -> tuple[PaperFigure, pd.DataFrame]:
     """Figure of :mod:`opticoll.analysis.papers` with its rows, at least one."""
-    from opticoll.analysis.papers import figures
+    from opticoll.analysis.papers.paper_figure import figures
 
     figure = next(figure for figure in figures() if figure.name == name)
     rows = results if results.empty else figure.select(results)
@@ -582,14 +582,14 @@ def _measure(name: str, store: Store, known: Mapping[str, Table], jobs: int | No
         measure(store, known[name])
         return
     if name == CLAIMS:
-        from opticoll.analysis.ledger import ledger
+        from opticoll.analysis.ledger.ledger import ledger
 
         for row in ledger((), store, resume=True):
             print(f"  {row['id']}: {row['verdict']}", file=sys.stderr, flush=True)
         return
-    from opticoll.analysis import study as study_command
+    from opticoll.analysis.study import running
 
-    if study_command.run(name, store, jobs, None).interrupted:
+    if running.run(name, store, jobs, None).interrupted:
         raise KeyboardInterrupt
 
 

@@ -219,7 +219,7 @@ def studies() -> list[StudyRow]:
 
 def claims() -> list[ClaimNameRow]:
     """Claims in the ledger, without measuring anything."""
-    from opticoll.analysis.ledger import claims as known
+    from opticoll.analysis.ledger.ledger import claims as known
 
     return [
         {"name": one.id, "id": one.id, "paper": one.paper, "where": one.where, "claim": one.claim}

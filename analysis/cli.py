@@ -154,7 +154,7 @@ def solve(
     """
     from datetime import UTC, datetime
 
-    from opticoll.analysis import describe, present, result_tables, solution_files
+    from opticoll.analysis import describe, present, solution_files, units
     from opticoll.solvers.task import Task
 
     if no_store and store_dir:
@@ -177,7 +177,7 @@ def solve(
     if schedule is not None:
         solution_files.refuse_schedule_early(schedule, task)
         task = solution_files.for_schedule(task)
-    scale = None if shard is None else result_tables.scale_of(task, shard)
+    scale = None if shard is None else units.scale_of(task, shard)
     if paths is not None:
         refuse_unwritable(paths)
         solution_files.refuse_paths_early(paths, formulation)
@@ -187,17 +187,18 @@ def solve(
         _progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable() as stop,
     ):
-        from opticoll.solvers import choice, runner
+        from opticoll.solvers import auto
+        from opticoll.solvers import solve as runner
 
         run = runner.solve(task, on_progress=on_progress, stop=stop, log=sys.stderr if show_log else None)
     if run.exit_status == 4:
         from opticoll.errors import SolverUnavailable
 
         raise SolverUnavailable(run.record.message or "the solver is not available")
-    run = run if scale is None else replace(run, record=result_tables.timed(run, scale))
+    run = run if scale is None else replace(run, record=units.timed(run, scale))
     finished = datetime.now(UTC)
     with suppress(KeyboardInterrupt):  # Ctrl-C omits the bounds beside the value, and keeps the run
-        run = run if as_json else choice.compared(run)
+        run = run if as_json else auto.compared(run)
     written: dict[str, Any] = {}
     failures: list[OpticollError] = []
     # If one file cannot be written, the answer is still printed, and the other files and the record are written.
@@ -301,7 +302,7 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
         raise click.UsageError(msg)
     refuse_unwritable(path)
     with present.diverted_stdout():
-        from opticoll.solvers import runner
+        from opticoll.solvers import solve as runner
 
         runner.export(formulation, instance, path, form, settings_of(settings))
     click.echo(f"wrote {path}", err=True)
@@ -383,8 +384,8 @@ def claims(
             raise click.UsageError(msg)
     rest = 0
     with present.diverted_stdout():
-        from opticoll.analysis import ledger
         from opticoll.analysis.ledger.claim import explanation
+        from opticoll.analysis.ledger.ledger import ledger
 
         position = {claim.id: index for index, claim in enumerate(ledger.chosen(identifiers))}
         wanted = len(position)

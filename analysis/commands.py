@@ -34,7 +34,7 @@ from opticoll.analysis.options import (
 )
 
 if TYPE_CHECKING:
-    from opticoll.analysis.study import Summary
+    from opticoll.analysis.study.running import Summary
 
 
 @click.command()
@@ -106,7 +106,7 @@ def sweep(
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
     store = writable_store(store_dir)
     with present.diverted_stdout():
-        from opticoll.analysis import bound_sweep
+        from opticoll.analysis import sweep as bound_sweep
 
         result = bound_sweep.sweep(
             formulation, bound, list(over), on=on, sense=sense, settings=settings_of(settings), method=method,
@@ -180,7 +180,7 @@ def design(
         notify(f"design: cannot read {' '.join(sizes)[:60]!r}; write whole numbers, such as n=64 degree=4")
         return 2
     with present.diverted_stdout():
-        from opticoll.analysis import topology_design
+        from opticoll.analysis import design as topology_design
 
         result = topology_design.design(
             int(given["n"]), int(given["degree"]), directed=directed, table=not search, compare=others,
@@ -224,7 +224,7 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     from opticoll.analysis import present
 
     with present.diverted_stdout():
-        from opticoll.analysis import iteration_times
+        from opticoll.analysis import iteration as iteration_times
 
         result = iteration_times.iteration(model, network, **settings)
     if as_json:
@@ -372,16 +372,16 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
     cell has an answer (4 if all lack their solver); 130 after Ctrl-C.
     """
     from opticoll.analysis import present
-    from opticoll.analysis import study as study_command
+    from opticoll.analysis.study import running
 
     if jobs is not None and dask is not None:
         msg = "--jobs and --dask are mutually exclusive"
         raise click.UsageError(msg)
     store = writable_store(store_dir)
     with present.diverted_stdout():
-        summary = study_command.run(study, store, jobs, dask)
+        summary = running.run(study, store, jobs, dask)
     if as_json:
-        present.emit_json(study_command.as_json(summary))
+        present.emit_json(running.as_json(summary))
     else:
         present.show_summary(summary)
     if summary.interrupted:

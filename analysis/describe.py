@@ -345,7 +345,7 @@ def _sizes(model: Formulation, spec: str, settings: Mapping[str, object]) -> Siz
     from opticoll.formulations import bounds_of
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
-    from opticoll.solvers.choice import choose
+    from opticoll.solvers.auto import choose
     from opticoll.solvers.methods import prepared
     from opticoll.solvers.standard_form import compile_built
     from opticoll.solvers.task import Task
@@ -401,7 +401,7 @@ def _family(name: str) -> Description | None:
 
 def _schedules(topology: Topology) -> dict[str, Json]:
     """The all-to-all schedule of every fabric, where all vertices are ranks."""
-    from opticoll.analysis.papers.alltoall import FABRICS, schedules
+    from opticoll.analysis.papers.alltoall.schedule_choice import FABRICS, schedules
 
     if topology.ranks < max(topology.n, 2) or not topology.connected or topology.n > LARGEST_CHOSEN:
         return {}
@@ -529,7 +529,7 @@ def _study(name: str) -> Description | None:
 def _claim(name: str) -> Description | None:
     if "." not in name:
         return None
-    from opticoll.analysis.ledger import claims
+    from opticoll.analysis.ledger.ledger import claims
 
     claim = claims().get(name)
     if claim is None:

@@ -236,10 +236,10 @@ def _stored_run() -> type[msgspec.Struct]:
 def outputs() -> Mapping[str, object]:
     """Types of the outputs by command."""
     from opticoll.analysis import catalog
-    from opticoll.analysis.bound_sweep import SweepResult
     from opticoll.analysis.describe import BoundRow, Description
-    from opticoll.analysis.iteration_times import IterationTime
+    from opticoll.analysis.iteration import IterationTime
     from opticoll.analysis.ledger.claim import ClaimRow
+    from opticoll.analysis.sweep import SweepResult
 
     return {
         "solve": SolveOutput,

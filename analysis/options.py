@@ -44,7 +44,8 @@ def complete_methods(context: click.Context, parameter: click.Parameter, start: 
     from opticoll.errors import BadInput
     from opticoll.formulations import formulation
     from opticoll.solvers.adapters import adapters
-    from opticoll.solvers.methods import MODULES, methods_for
+    from opticoll.solvers.methods import methods_for
+    from opticoll.solvers.methods.method import MODULES
 
     try:
         methods = list(methods_for(formulation(_formulation_of(context))))
@@ -74,7 +75,7 @@ def complete_studies(context: click.Context, parameter: click.Parameter, start: 
 
 def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Identifiers of claims."""
-    from opticoll.analysis.ledger import claims
+    from opticoll.analysis.ledger.ledger import claims
 
     return _starting_with(claims(), start)
 

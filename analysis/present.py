@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from opticoll.analysis.benchmark.study_comparison import StudyComparison
-    from opticoll.analysis.bound_sweep import SweepResult
     from opticoll.analysis.describe import BoundRow, Description
-    from opticoll.analysis.iteration_times import IterationTime
+    from opticoll.analysis.design import TopologyDesign
+    from opticoll.analysis.iteration import IterationTime
     from opticoll.analysis.ledger.claim import ClaimRow
-    from opticoll.analysis.study import Summary
-    from opticoll.analysis.topology_design import TopologyDesign
-    from opticoll.instances.readers import Json
+    from opticoll.analysis.study.running import Summary
+    from opticoll.analysis.sweep import SweepResult
+    from opticoll.instances.types import Json
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {

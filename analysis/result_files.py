@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from opticoll.analysis.result_tables import Scale
-from opticoll.analysis.workbench import DESCRIPTION, Result
+from opticoll.analysis.result import DESCRIPTION, Result
+from opticoll.analysis.units import Scale
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.analysis.workbench import InstanceLike
+    from opticoll.analysis.result import InstanceLike
     from opticoll.formulations import Formulation
     from opticoll.solvers.task import CheckRecord
 

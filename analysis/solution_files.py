@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opticoll.formulations.schedules.lowering import XmlOptions
-    from opticoll.instances.readers import Json
+    from opticoll.instances.types import Json
+    from opticoll.solvers.schedules.lowering import XmlOptions
     from opticoll.solvers.task import Run, Task
 
 
@@ -109,8 +109,8 @@ def schedule_request(
         For an invalid number, size or name, or options of MSCCL XML for another file.
     """
     from opticoll.errors import BadInput
-    from opticoll.formulations.schedules.lowering import XmlOptions
-    from opticoll.instances.digraph import parse_size
+    from opticoll.instances.topology import parse_size
+    from opticoll.solvers.schedules.lowering import XmlOptions
 
     numbers: int | tuple[int, ...] | None
     if isinstance(chunks, str):
@@ -198,8 +198,8 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
 
     from opticoll.errors import BadInput
     from opticoll.formulations import formulation
-    from opticoll.formulations.schedules import lowering as build
     from opticoll.instances.demands import UNIFORM
+    from opticoll.solvers.schedules import lowering as build
 
     path = request.path
     if formulation(task.formulation).rounds is not None:
@@ -235,9 +235,9 @@ def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     """Write the rounds of a verified run, read them back and replay them."""
     import json
 
-    from opticoll.formulations.schedules.schedule_json import rounds_document
     from opticoll.instances import Topology
     from opticoll.solvers import solution
+    from opticoll.solvers.schedules.schedule_json import rounds_document
 
     plan = run.plan
     assert plan is not None
@@ -266,7 +266,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
 
     Returns
     -------
-    ``file``, the facts of :class:`opticoll.formulations.schedules.lowering.CutFacts`, ``simulated_time``, and
+    ``file``, the facts of :class:`opticoll.solvers.schedules.lowering.CutFacts`, ``simulated_time``, and
     ``delivers``: whether the simulator found every shard in its place. For a program, ``fits_runtime`` names the
     runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For rounds of circuits
     only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``.
@@ -276,11 +276,11 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     BadInput
         If the file cannot be written.
     """
-    from opticoll.formulations.schedules import lowering as build
-    from opticoll.formulations.schedules.collective_steps import COLLECTIVES
-    from opticoll.formulations.schedules.schedule_json import verify_file
     from opticoll.instances import Topology
     from opticoll.instances.demands import traffic_of
+    from opticoll.solvers.schedules import lowering as build
+    from opticoll.solvers.schedules.collective_steps import COLLECTIVES
+    from opticoll.solvers.schedules.schedule_json import verify_file
 
     assert run.plan is not None
     assert run.values is not None

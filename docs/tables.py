@@ -230,7 +230,7 @@ def _type(value: dict[str, Any]) -> str:
 def with_records(text: str) -> str:
     """Text of the page on designs with a summary of the current table of records."""
     from opticoll.analysis.bench import replaced
-    from opticoll.analysis.topology_design import RecordRow, records
+    from opticoll.analysis.design import RecordRow, records
 
     rows = records()
 
@@ -277,7 +277,7 @@ def gap_figure() -> str:
     mpl.rcParams["svg.hashsalt"] = "opticoll"
     import matplotlib.pyplot as plt
 
-    from opticoll.analysis.topology_design import records
+    from opticoll.analysis.design import records
 
     rows = records()
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")

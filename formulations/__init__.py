@@ -6,189 +6,24 @@ if __name__ != "opticoll.formulations":
     msg = "formulations is part of opticoll now: import opticoll.formulations"
     raise ImportError(msg)
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from fractions import Fraction
-from functools import cache
-from importlib.util import find_spec
-from inspect import getdoc, signature
-from numbers import Real
-
-from opticoll.errors import BadInput
-from opticoll.formulations.model import Bound, Formulation
-from opticoll.instances import plugins
-from opticoll.instances.spec import contributed, modules_of, nearest
-
-#: Sub-packages with the formulations of one paper each; the other sub-packages are shared.
-PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
-#: Modules of the formulations that belong to no paper.
-_MODULES = {"matrix.program": "matrix_form", "topology.design": "degree_design"}
-
-
-@cache
-def _ours() -> dict[str, Formulation]:
-    modules = [module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}")]
-    modules += [f"{__name__}.{module}" for module in _MODULES.values()]
-    return {model.name: model for model in contributed(modules, "FORMULATION")}
-
-
-@cache
-def own_names() -> frozenset[str]:
-    """Names that formulations of the package have or may have, without importing them: those of their modules."""
-    modules = (module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}"))
-    return frozenset(module.removeprefix(f"{__name__}.").replace("_", "-") for module in modules)
-
-
-def formulations() -> dict[str, Formulation]:
-    """All formulations by name.
-
-    They are defined as ``FORMULATION`` by the modules of the papers' sub-packages, and by plug-ins
-    (:mod:`opticoll.instances.plugins`).
-    """
-    return {**_ours(), **{model.name: model for model in plugins.contributed("FORMULATION")}}
-
-
-def formulation(name: str | Formulation) -> Formulation:
-    """Return the formulation called ``name``; a formulation object is returned unchanged.
-
-    Raises
-    ------
-    BadInput
-        If there is no such formulation; the message suggests the closest name. Also if a user-defined formulation
-        has the name of another one.
-    """
-    if isinstance(name, Formulation):
-        known = _lookup(name.name)
-        if known is not None and known is not name:
-            msg = f"formulation {name.name!r}: opticoll or a plug-in already uses this name; choose another name"
-            raise BadInput(msg)
-        return name
-    result = _lookup(name)
-    if result is None:
-        plugins.load_installed()
-        known_names = formulations()
-        if name not in known_names:
-            hint = nearest(name, known_names)
-            own = "; load your own file with --plugin FILE.py or oc.load_plugin" if hint.startswith("known") else ""
-            msg = f"unknown formulation {name!r}; {hint}{own}"
-            raise BadInput(msg)
-        return known_names[name]
-    return result
-
-
-def _lookup(name: str) -> Formulation | None:
-    """Look up a formulation, ours by importing only its module; None if there is none."""
-    paper, _, module = name.replace("-", "_").partition(".")
-    path = f"{__name__}.{_MODULES.get(name, f'{paper}.{module}')}"
-    if name in _MODULES or (paper in PAPERS and module.isidentifier() and find_spec(path) is not None):
-        for model in contributed((path,), "FORMULATION"):  # only this module, without importing all others
-            if isinstance(model, Formulation) and model.name == name:
-                return model
-    return next((model for model in plugins.contributed("FORMULATION") if model.name == name), None)
-
-
-def named(model: Formulation) -> bool:
-    """Whether a formulation can be looked up by name, including in another process."""
-    return _lookup(model.name) is model
-
-
-def bounds_of(model: Formulation, data: object) -> list[Bound]:
-    """Compute the analytic bounds of a formulation.
-
-    Raises
-    ------
-    BadInput
-        If a user-defined formulation's function returns anything but a list of bounds whose values are numbers.
-    """
-    result = model.bounds(data)
-    if not model.own:  # ours are NaN only where rounding overflows, which bounds nothing
-        return [bound for bound in result if not math.isnan(bound.value)]
-    listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
-    wrong = next((bound for bound in result if not _is_number(bound.value)), None) if listed else None
-    if not listed or wrong is not None:
-        where = f"{plugins.place_of(model.bounds)}formulation {model.name!r}"
-        returned = str(result)[:60] if wrong is None else f"{str(wrong.value)[:60]} for {wrong.name!r}"
-        msg = f"{where}: bounds returned {returned}; return a list of Bound objects whose values are numbers"
-        raise BadInput(msg)
-    return [replace(one, value=float(one.value)) if isinstance(one.value, Fraction) else one for one in result]
-
-
-def _is_number(value: object) -> bool:
-    """Whether a bound may have this value: an infinite one is valid, and proves nothing."""
-    return isinstance(value, Real) and bool(value == value)
-
-
-def check_bounds(bounds: object, names: Iterable[str]) -> None:
-    """Check the ``BOUNDS`` of a plug-in; ``names`` are the formulations of plug-ins.
-
-    Raises
-    ------
-    BadInput
-        If it names an unknown formulation, or contains anything but functions of the instance, or of it and the data.
-    """
-    if not isinstance(bounds, Mapping) or not bounds:
-        msg = f'BOUNDS is of type {type(bounds).__name__}; write BOUNDS = {{"alltoall.master": function}}'
-        raise BadInput(msg)
-    known = own_names() | set(names)
-    for name in bounds:
-        if name not in known:
-            hint = nearest(str(name), sorted(known))
-            hint = f"{hint} If" if hint.startswith("did") else "see `opticoll list formulations`; if"
-            named = f"BOUNDS names the formulation {name!r}, which is unknown"
-            msg = f"{named}; {hint} another plug-in defines it, name that one first"
-            raise BadInput(msg)
-        for function in plugins.functions(bounds, name):
-            if not callable(function):
-                msg = f"BOUNDS[{name!r}] contains {function!r}, not a function of the instance"
-                raise BadInput(msg)
-            try:
-                taken = signature(function)
-                taken.bind(*[None] * (2 if len(taken.parameters) > 1 else 1))
-            except (TypeError, ValueError) as error:
-                named = f"{plugins.place_of(function)}BOUNDS[{name!r}]: {getattr(function, '__name__', 'a function')}"
-                msg = f"{named} must take the instance, or the instance and the data ({error}); correct its arguments"
-                raise BadInput(msg) from error
-
-
-def plugin_bounds(model: Formulation, instance: object, data: object, others: Iterable[Bound] = ()) -> list[Bound]:
-    """Compute the bounds contributed by plug-ins; they are shown but never used as a proof.
-
-    A bound is a function of the instance, or of the instance and the formulation's data. It returns a number, a
-    :class:`~opticoll.formulations.model.Bound`, or None where it does not apply. ``others`` are the formulation's own.
-
-    Raises
-    ------
-    BadInput
-        If a function returns anything else, or a bound with the name of another one.
-    """
-    results: list[Bound] = []
-    taken = {bound.name: "opticoll" if not model.own else "the formulation" for bound in others}
-    for function in plugins.own_bounds(model.name):
-        own = getattr(function, "__name__", "<lambda>")
-        name = "bound" if own == "<lambda>" else own
-        value = function(instance, data) if len(signature(function).parameters) > 1 else function(instance)
-        name = value.name if isinstance(value, Bound) else name
-        named = isinstance(value, Bound) or own != "<lambda>"
-        if named and name in taken:
-            where = f"{plugins.place_of(function)}the bound name {name!r} of {model.name}"
-            msg = f"{where} is already used by {taken[name]}; choose another name"
-            raise BadInput(msg)
-        if named:
-            taken[name] = "another bound of a plug-in"
-        if isinstance(value, Bound) and _is_number(value.value):
-            results.append(replace(value, paper=value.paper or "own"))
-        elif isinstance(value, Real) and _is_number(value):
-            summary = (getdoc(function) or "a bound from a plug-in").split("\n")[0].rstrip(".")
-            results.append(Bound(name, float(value), summary, "own"))
-        elif value is not None:
-            where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
-            returned = value.value if isinstance(value, Bound) else value
-            msg = f"{where}: returned {returned!r}; return a number, a Bound or None"
-            raise BadInput(msg)
-    return results
-
+from opticoll.formulations.model import Formulation
+from opticoll.formulations.registry import (
+    bounds_of,
+    check_bounds,
+    formulation,
+    formulations,
+    named,
+    own_names,
+    plugin_bounds,
+)
 
 __all__ = [
-    "Formulation", "bounds_of", "check_bounds", "formulation", "formulations", "named", "own_names", "plugin_bounds",
-]  # fmt: skip
+    "Formulation",
+    "bounds_of",
+    "check_bounds",
+    "formulation",
+    "formulations",
+    "named",
+    "own_names",
+    "plugin_bounds",
+]

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from opticoll.formulations.arrays import Array, IndexSets, Links
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.readers import Json, Setting, Settings
+    from opticoll.formulations.variables import Array, IndexSets, Links
+    from opticoll.instances.types import Json, Setting, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
 
@@ -297,7 +297,7 @@ class Formulation(Generic[Data]):
         Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
     index_sets
         ``(data, values) -> {axis: names}``, names of the indices along the axes that ``arrays`` declares
-        (:mod:`opticoll.formulations.arrays`). Indices of other axes are numbered.
+        (:mod:`opticoll.formulations.variables`). Indices of other axes are numbered.
     links
         ``(data, values) -> Links``, the load of every link under a verified solution.
     rounds

@@ -5,13 +5,15 @@ if __name__ != "opticoll.instances":
     raise ImportError(msg)
 
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
-from opticoll.instances.digraph import Instance, Topology
 from opticoll.instances.matrix_program import MatrixProgram
+from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, write_topology
 from opticoll.instances.readers.graph_formats import to_networkx
 from opticoll.instances.readers.objects import as_instance, from_networkx, topology
-from opticoll.instances.servers import LightpathMesh, ServerPool, TrainingIteration, WdmLine, WdmRing
+from opticoll.instances.servers import ServerPool
 from opticoll.instances.spec import describe, parse
+from opticoll.instances.topology import Instance, Topology
+from opticoll.instances.training_iteration import TrainingIteration
 
 __all__ = [
     "BadFile",

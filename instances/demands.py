@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
+from opticoll.instances.readers.reading import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
 
 UNIFORM = "uniform"
 FORMS = "uniform, random:SEED, gravity:SEED, permutation:SEED, longest-matching or file:PATH"

@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.digraph import Instance
-from opticoll.instances.readers import decode, read_bytes
 from opticoll.instances.readers.lp_reader import read_lp
 from opticoll.instances.readers.mps_reader import read_mps
+from opticoll.instances.readers.reading import decode, read_bytes
 from opticoll.instances.readers.second_readings import compare_with_others
+from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

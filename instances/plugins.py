@@ -2,7 +2,7 @@
 
 A plug-in is a Python file or an installed module. It contributes the same objects as our own modules, under the same
 names: ``FORMULATION``, ``ADAPTER``, ``METHOD`` and ``CLAIM`` (or ``FORMULATIONS``, ..., a list), ``BOUNDS``
-(``{formulation: function or list of functions}``, see :func:`opticoll.formulations.plugin_bounds`), and families and
+(``{formulation: function or list of functions}``, see :func:`opticoll.formulations.registry.plugin_bounds`), and families and
 modifiers by their decorators. It is named by ``--plugin``, by the
 environment variable ``OPTICOLL_PLUGINS`` (entries separated as in ``PATH``), by ``plugins`` in a study file, or by an
 entry point of the group ``opticoll.plugins``.
@@ -42,7 +42,7 @@ from typing import Any, TypedDict
 
 from opticoll.errors import BadInput, OpticollError, import_remedy
 from opticoll.instances import outside_modules
-from opticoll.instances.readers import read_bytes
+from opticoll.instances.readers.reading import read_bytes
 
 #: Environment variable and entry-point group that name plug-ins.
 VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
@@ -67,14 +67,14 @@ class Kind:
 
 #: Contributions by the name of the module attribute; its plural is a list of them.
 KINDS = {
-    "FORMULATION": Kind("opticoll.formulations.model:Formulation", "opticoll.formulations:own_names"),
+    "FORMULATION": Kind("opticoll.formulations.model:Formulation", "opticoll.formulations.registry:own_names"),
     "ADAPTER": Kind(
         "opticoll.solvers.adapters.interface:Adapter",
-        "opticoll.solvers.methods:own_names",
+        "opticoll.solvers.methods.registry:own_names",
         ("name", "title", "package", "distribution", "algorithm", "capabilities"),
     ),
-    "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods:own_names"),
-    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger:own_names"),
+    "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods.registry:own_names"),
+    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger.ledger:own_names"),
 }
 #: Methods and solvers share one name space, ``--method``.
 _SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}
@@ -646,7 +646,7 @@ def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
         count += 1
         others = (sys.modules[name] for name in _checked)
         names = [_name(item) for one in (module, *others) for item in _items(one, "FORMULATION")]
-        _ours("opticoll.formulations:check_bounds")(bounds, names)
+        _ours("opticoll.formulations.registry:check_bounds")(bounds, names)
     if contributes and not count:
         known = ", ".join([*KINDS, BOUNDS])
         msg = f"it defines nothing for opticoll; define one of {known}, or a family; `opticoll new` writes an example"

@@ -1,150 +1,23 @@
-"""Photonic meshes, lines and rings; pools of servers; and the communication of a training job.
-
-Photonic topologies are LIGHTPATH meshes (LuMorph), and optical lines and rings (OpTree, TeraRack). Pools of servers
-(TopoOpt, SiP-ML) and training iterations (LuMorph) have no topology.
-"""
+"""Pools of servers, and the all-reduce groups among them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.digraph import Instance, Topology, both_ways, check_size
-from opticoll.instances.spec import Dimensions, check_positive
+from opticoll.instances.spec import check_positive
+from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from opticoll.instances.readers import Settings
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class LightpathMesh(Topology):
-    """A rectangular mesh of tiles whose arcs are bundles of waveguides.
-
-    Attributes
-    ----------
-    shape
-        Rows and columns; tile ``(i, j)`` is vertex ``i * columns + j``.
-    lasers
-        Number of wavelengths that a tile can send, and that it can receive, at a time.
-    waveguides
-        Waveguides of every arc: the number of circuits of the *same* wavelength that it can carry at a time.
-
-    The capacity of every arc is 1, a bundle of waveguides; formulations read ``waveguides`` and ``lasers``.
-
-    Raises
-    ------
-    BadInput
-        For fewer than one laser or waveguide, and as in :class:`~opticoll.instances.digraph.Topology`.
-    """
-
-    shape: Dimensions = field(default=Dimensions())
-    lasers: int = field(default=16)
-    waveguides: int = field(default=1)
-
-    def __init__(self, mesh: Topology, shape: Dimensions, lasers: int, waveguides: int) -> None:
-        check_positive(lasers, "lasers", "lightpath")
-        check_positive(waveguides, "waveguides", "lightpath")
-        super().__init__(mesh.n, mesh.tail, mesh.head, mesh.capacity, spec="lightpath", labels=mesh.labels)
-        object.__setattr__(self, "shape", Dimensions(shape))
-        object.__setattr__(self, "lasers", int(lasers))
-        object.__setattr__(self, "waveguides", int(waveguides))
-
-    @cached_property
-    def intact(self) -> bool:
-        """Whether the arcs are exactly those between neighbouring tiles, one each way."""
-        rows, columns = self.shape
-        (row, column), (to_row, to_column) = (np.divmod(ends, columns) for ends in (self.tail, self.head))
-        neighbours = np.abs(row - to_row) + np.abs(column - to_column) == 1
-        return bool(neighbours.all()) and self.arcs == 2 * (rows * (columns - 1) + columns * (rows - 1))
-
-    @cached_property
-    def hops(self) -> NDArray[np.float64]:
-        """Hop distances as for every topology; Manhattan distances of the tiles if the mesh is intact."""
-        if not self.intact:
-            return super().hops
-        row, column = np.divmod(np.arange(self.n), self.shape[1])
-        hops = np.abs(row[self.terminals, None] - row) + np.abs(column[self.terminals, None] - column)
-        distances = hops.astype(np.float64)
-        distances.setflags(write=False)
-        return distances
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class WdmFibres(Topology):
-    """Nodes ``0 .. n-1`` in a line or a ring, with a fibre each way between neighbours.
-
-    Parameters
-    ----------
-    n
-        Number of nodes, at least 2 (line) or 3 (ring).
-    wavelengths
-        Wavelengths of every fibre: the number of transfers that an arc can carry at a time.
-
-    The capacity of every arc is 1, a whole fibre; formulations read ``wavelengths``.
-
-    Raises
-    ------
-    BadInput
-        For too few nodes or wavelengths, or too many nodes.
-    """
-
-    wavelengths: int = field(default=1)
-
-    #: Name of the family, minimum number of nodes, and whether the last node is adjacent to the first.
-    family: ClassVar[str]
-    least: ClassVar[int]
-    circular: ClassVar[bool]
-
-    def __init__(self, n: int, wavelengths: int) -> None:
-        check_positive(n, "n", self.family, least=self.least)
-        check_positive(wavelengths, "wavelengths", self.family)
-        fibres = n if self.circular else n - 1
-        check_size(n, 2 * fibres, self.family)
-        nodes = np.arange(fibres)
-        super().__init__(n, *both_ways(nodes, (nodes + 1) % n), spec=self.family)
-        object.__setattr__(self, "wavelengths", int(wavelengths))
-
-    @property
-    def intact(self) -> bool:
-        """Whether the topology is the one that the family generates for ``n`` and ``wavelengths``."""
-        whole = type(self)(self.n, self.wavelengths) if self.n >= self.least else None
-        return whole is not None and whole.hash == self.hash
-
-    def arcs_onward(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Arcs ``i -> i + 1`` and arcs ``i + 1 -> i`` for every node i with a successor, ``(fibres,)`` each.
-
-        On a ring, node 0 succeeds the last node. Requires ``intact``.
-        """
-        nodes = np.arange(self.n if self.circular else self.n - 1)
-        key = self.tail * self.n + self.head  # ascending: canonical arc order
-        after = (nodes + 1) % self.n
-        return np.searchsorted(key, nodes * self.n + after), np.searchsorted(key, after * self.n + nodes)
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class WdmLine(WdmFibres):
-    """Nodes in a line."""
-
-    family: ClassVar[str] = "wdm-line"
-    least: ClassVar[int] = 2
-    circular: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class WdmRing(WdmFibres):
-    """Nodes in a ring."""
-
-    family: ClassVar[str] = "wdm-ring"
-    least: ClassVar[int] = 3
-    circular: ClassVar[bool] = True
+    from opticoll.instances.types import Settings
 
 
 #: Maximum number of servers: the traffic matrix is dense.
@@ -339,114 +212,4 @@ class ServerPool(Instance):
         for group in self.groups:
             digest.update(np.array([group.size, *group.members], dtype="<i8").tobytes())
             digest.update(np.array([group.transfer], dtype="<f8").tobytes())
-        return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class AllReduceCall:
-    """An all-reduce among ``ranks``, ascending, each with a buffer of ``size`` bytes; one rank alone sends nothing."""
-
-    ranks: tuple[int, ...]
-    size: int
-
-
-@dataclass(frozen=True)
-class LayerTransfer:
-    """Activations between layers: every GPU of ``sources`` sends ``size`` bytes to every GPU of ``targets``.
-
-    In the backward pass every target sends the same number of bytes of gradients to every source. ``layer`` is the
-    operator that consumes the data; a source listed twice sends twice, and data that a GPU sends to itself are not
-    traffic.
-    """
-
-    layer: int
-    size: int
-    sources: tuple[int, ...]
-    targets: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class TrainingIteration(Instance):
-    """Communication of the GPUs of a training job in one iteration, call by call (LuMorph, section 6).
-
-    Parameters
-    ----------
-    n
-        Number of GPUs.
-    calls
-        All-reduces in the order in which they are issued.
-    transfers
-        Transfers between layers.
-    spec, parameters
-        As for every instance.
-
-    Raises
-    ------
-    BadInput
-        For a call or transfer without GPUs, with a GPU that does not exist, or of less than one byte.
-    """
-
-    n: int
-    calls: tuple[AllReduceCall, ...]
-    transfers: tuple[LayerTransfer, ...] = ()
-    spec: str = "custom"
-    parameters: tuple[tuple[str, Any], ...] = ()
-
-    def __init__(
-        self,
-        n: int,
-        calls: Iterable[AllReduceCall],
-        transfers: Iterable[LayerTransfer] = (),
-        *,
-        spec: str = "custom",
-        parameters: Settings | tuple[tuple[str, Any], ...] = (),
-    ) -> None:
-        check_positive(n, "n", spec, least=2)
-        calls, transfers = tuple(calls), tuple(transfers)
-        groups = [(f"call {k}", call.ranks, call.size) for k, call in enumerate(calls)]
-        for k, each in enumerate(transfers):
-            groups += [(f"transfer {k}", ends, each.size) for ends in (each.sources, each.targets)]
-        for name, members, size in groups:
-            if not members or size < 1 or not all(0 <= v < n for v in members):
-                msg = f"{spec}: {name} needs at least 1 byte and GPUs from 0 to {n - 1}"
-                raise BadInput(msg)
-        for k, call in enumerate(calls):
-            if list(call.ranks) != sorted(set(call.ranks)):
-                msg = f"{spec}: call {k} must name its GPUs once each, in ascending order"
-                raise BadInput(msg)
-        put = object.__setattr__
-        put(self, "n", int(n))
-        put(self, "calls", calls)
-        put(self, "transfers", transfers)
-        put(self, "spec", spec)
-        put(self, "parameters", tuple(parameters.items()) if isinstance(parameters, dict) else parameters)
-
-    @property
-    def all_reduce_bytes(self) -> int:
-        """Buffer bytes of all calls of more than one GPU, once per call."""
-        return sum(call.size for call in self.calls if len(call.ranks) > 1)
-
-    @cached_property
-    def transfer_matrix(self) -> NDArray[np.int64]:
-        """Bytes from GPU i to GPU j between layers, both passes, ``(n, n)``, zero on the diagonal."""
-        matrix = np.zeros((self.n, self.n), dtype=np.int64)
-        for each in self.transfers:
-            sent = np.bincount(each.sources, minlength=self.n)
-            received = np.bincount(each.targets, minlength=self.n)
-            forward = each.size * np.outer(sent, received)
-            matrix += forward + forward.T
-        np.fill_diagonal(matrix, 0)
-        matrix.setflags(write=False)
-        return matrix
-
-    @cached_property
-    def hash(self) -> str:
-        """SHA-256 of the number of GPUs, the calls and the transfers."""
-        digest = hashlib.sha256(b"opticoll-iteration-1")
-        digest.update(np.array([self.n, len(self.calls), len(self.transfers)], dtype="<i8").tobytes())
-        for call in self.calls:
-            digest.update(np.array([call.size, len(call.ranks), *call.ranks], dtype="<i8").tobytes())
-        for each in self.transfers:
-            counts = (each.layer, each.size, len(each.sources), len(each.targets))
-            digest.update(np.array([*counts, *each.sources, *each.targets], dtype="<i8").tobytes())
         return digest.hexdigest()

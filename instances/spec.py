@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Instance, Topology
-    from opticoll.instances.readers import Json
+    from opticoll.instances.topology import Instance, Topology
+    from opticoll.instances.types import Json
 
     #: A generator of instances, a function of a population, and a change of a topology, with their arguments.
     Build = TypeVar("Build", bound=Callable[..., Instance])
@@ -411,7 +411,7 @@ def parse(spec: str) -> Any:
     Returns
     -------
     Instance
-        A :class:`~opticoll.instances.digraph.Topology` or a subclass of it; for the family ``servers`` a
+        A :class:`~opticoll.instances.topology.Topology` or a subclass of it; for the family ``servers`` a
         :class:`~opticoll.instances.servers.ServerPool`, which has no arcs. Type checkers see Any: the spec decides.
 
     Raises
@@ -423,7 +423,7 @@ def parse(spec: str) -> Any:
     BadFile
         For a file that cannot be read.
     """
-    from opticoll.instances.digraph import Instance, Topology
+    from opticoll.instances.topology import Instance, Topology
 
     load_families()
     if len(spec) > 4096:

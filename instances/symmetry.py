@@ -30,14 +30,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.instances import plugins
-from opticoll.instances.families import line
+from opticoll.instances.families.modifiers import line
 from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from opticoll.instances.digraph import I64, Topology
-    from opticoll.instances.readers import Json
+    from opticoll.instances.topology import I64, Topology
+    from opticoll.instances.types import Json
 
 #: Maximum number of proposals of a family that are verified.
 MOST_GENERATORS = 64

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
     from opticoll.instances.training_jobs import TrainingJob
 
 COMPUTING, TRANSFER, ALL_REDUCE = 0, 1, 2

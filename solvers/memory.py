@@ -154,7 +154,7 @@ def _needed_by_procedure(model: Formulation, size: Size, method: str) -> float |
 
 def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit: Limit) -> str:
     """Name alternatives that fit: other methods, a smaller layer, a smaller formulation with the same optimum."""
-    from opticoll.solvers.methods import SMALLER_FORMULATIONS
+    from opticoll.solvers.methods.registry import SMALLER_FORMULATIONS
 
     smaller = SMALLER_FORMULATIONS.get(model.name)
     needs = {name: _needed_by_procedure(model, size, name) for name in methods_for(model)}

@@ -30,15 +30,16 @@ from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import UNIFORM, DemandSpec
 from opticoll.instances.outside_modules import modules_of
-from opticoll.instances.readers import names_file
+from opticoll.instances.readers.reading import names_file
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.adapters.interface import distribution_version
-from opticoll.solvers.choice import FIRST_ORDER, LARGEST, ORBIT, MethodChoice, applies, choose
+from opticoll.solvers.auto import FIRST_ORDER, LARGEST, ORBIT, MethodChoice, applies, choose
 from opticoll.solvers.isolation import solve_isolated
-from opticoll.solvers.methods import METHOD_PARAMETERS, Method, method_named, methods_for, prepared
+from opticoll.solvers.methods import Method, method_named, methods_for, prepared
 from opticoll.solvers.methods.method import MODULES, Answer, Context
+from opticoll.solvers.methods.registry import METHOD_PARAMETERS
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, Termination, digest, texts
 
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Instance
-    from opticoll.instances.readers import Setting, Settings
-    from opticoll.solvers.exact import ExactForm
+    from opticoll.instances.types import Setting, Settings
+    from opticoll.solvers.exact.exact_form import ExactForm
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.task import Run
 

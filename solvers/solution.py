@@ -12,18 +12,20 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.arrays import finite_number, named_arrays
 from opticoll.formulations.model import read_parameters
-from opticoll.formulations.schedules.collective_steps import COLLECTIVES
-from opticoll.formulations.schedules.schedule_json import is_schedule, read_rounds
-from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance, readers
+from opticoll.formulations.variables import finite_number, named_arrays
+from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import DemandSpec, same_demand, traffic_of
-from opticoll.instances.readers import Json, Settings, same_text
+from opticoll.instances.readers import reading
+from opticoll.instances.readers.reading import same_text
+from opticoll.instances.types import Json, Settings
 from opticoll.solvers import verify
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES
+from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
 from opticoll.solvers.standard_form import declared_arrays, index_labels
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
@@ -132,7 +134,7 @@ def check(
     ------
     BadFile
         If the file is not a solution document, too large, for another formulation, instance or settings, or its arrays
-        are not those of the formulation (:mod:`opticoll.formulations.arrays`).
+        are not those of the formulation (:mod:`opticoll.formulations.variables`).
     BadInput
         For settings that the formulation does not have.
     """
@@ -399,7 +401,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
 def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a solver's solution file (:mod:`opticoll.instances.matrix_program`).
 
-    Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.runner.export` writes it.
+    Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.solve.export` writes it.
     Duals in the file give a bound by weak duality, unless there are integer columns.
 
     Raises
@@ -408,7 +410,7 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
         If the file is malformed, too large, or names other columns; also for a formulation that takes its data from a
         solution, which the file does not hold.
     """
-    from opticoll.formulations.matrix_form import most_violated
+    from opticoll.formulations.matrix.program import most_violated
     from opticoll.instances.matrix_program import positions, read_sol
     from opticoll.solvers.adapters.interface import plain_names
     from opticoll.solvers.standard_form import compile_built
@@ -515,7 +517,7 @@ def check_schedule(
     BadInput
         For other settings.
     """
-    from opticoll.formulations.schedules import schedule_json
+    from opticoll.solvers.schedules import schedule_json
 
     if not model.name.startswith("alltoall."):
         msg = f"{path}: a schedule is checked as one of an alltoall formulation, not as {model.name}"
@@ -572,7 +574,7 @@ def read_document(path: Path) -> dict[str, Json]:
     BadFile
         If it cannot be read, is too large, or is neither.
     """
-    document = readers.read_json(path, MAX_BYTES, "name a solution file that solve --solution wrote")
+    document = reading.read_json(path, MAX_BYTES, "name a solution file that solve --solution wrote")
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
         msg = f"{path}: is not a solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)

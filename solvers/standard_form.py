@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import ModelError
-from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel
+from opticoll.formulations.variables import Array
 from opticoll.instances.plugins import place_of
 
 if TYPE_CHECKING:

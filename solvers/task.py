@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overl
 import msgspec
 
 from opticoll.errors import BadOption
-from opticoll.instances.readers import Json
+from opticoll.instances.types import Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Bound, Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.exact import ExactAnswer, ExactForm
+    from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
     from opticoll.solvers.plan import Plan
 
 

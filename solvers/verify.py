@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.outward import TINY, UNIT, fraction_down, fraction_up
+from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
 from opticoll.instances.plugins import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
-    from opticoll.instances.readers import Json
+    from opticoll.instances.types import Json
     from opticoll.solvers.standard_form import StandardForm
 
     F64 = NDArray[np.float64]

@@ -23,7 +23,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.instances import Instance, Topology, parse
 from opticoll.instances.servers import ServerPool
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Proof, Run, Task
 
@@ -287,7 +287,7 @@ def solved(task: Task, limit_s: float) -> tuple[Run, float]:
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        run = runner.solve(task, stop=stop)
+        run = solve.solve(task, stop=stop)
     finally:
         done.set()
         watcher.join()

@@ -18,8 +18,8 @@ import numpy as np
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import Formulation, formulation
-from opticoll.formulations.arrays import Array, SolutionSize
 from opticoll.formulations.model import read_parameters
+from opticoll.formulations.variables import Array, SolutionSize
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
 

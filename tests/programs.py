@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opticoll.formulations.schedules import (
+from opticoll.solvers.schedules.program import (
     READS,
     RECEIVES,
     SENDS,

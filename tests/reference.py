@@ -10,9 +10,9 @@ from builds import differences
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import dijkstra
 
-from opticoll.formulations.schedules.shard_routes import Route
 from opticoll.instances import Topology
 from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.solvers.schedules.shard_routes import Route
 
 #: Every topology family at no more than 27 nodes (12 and fewer first).
 SMALL = (

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from opticoll.analysis.ledger import Claim, ClaimRow, Laboratory, Verdict
+from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Verdict
 from opticoll.solvers.task import Json, plain
 
 Second = Callable[[ClaimRow], None]

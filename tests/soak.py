@@ -38,7 +38,7 @@ from opticoll.errors import OpticollError
 from opticoll.formulations import formulations
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, expand, load_families
-from opticoll.solvers import relaxation, runner, shared_files
+from opticoll.solvers import relaxation, shared_files, solve
 from opticoll.solvers.isolation import LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution import check, solution_document
@@ -334,7 +334,7 @@ def read_only(draw: random.Random, folder: Path) -> str:
         [folder / "file", folder / "file" / "below", Path("/proc/soak"), Path("/dev/null/x"), Path("x" * 300)]
     )
     words = draw.choice([("solve", "alltoall.master", "ring:3"), ("study", "demo"), ("claims",)])
-    with mock.patch.object(runner, "solve", side_effect=Miss("it was solved")):
+    with mock.patch.object(solve, "solve", side_effect=Miss("it was solved")):
         status, _, _ = ran(*words, "--store", str(place))
     if status != 2:
         missed(f"{words} --store {place}: status {status}")
@@ -439,7 +439,7 @@ def _answer(name: str, spec: str) -> tuple[Any, list[Outcome]]:
             return seen[-1]
 
         with mock.patch.object(relaxation, "solve_isolated", watched):
-            run = runner.solve(Task(name, spec, "highs"))
+            run = solve.solve(Task(name, spec, "highs"))
         if run.proof is not Proof.OPTIMAL:
             missed(f"{name} on {spec} is not proven: {run.record.message}")
         _answers[name, spec] = run, seen
@@ -461,7 +461,7 @@ def lies(draw: random.Random, folder: Path) -> str:
 
     with mock.patch.object(relaxation, "solve_isolated", liar), np.errstate(all="ignore"):
         try:
-            result = runner.solve(Task(name, spec, "highs"))
+            result = solve.solve(Task(name, spec, "highs"))
         except OpticollError:
             return CAUGHT
     Store(folder / "store").save(result)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from opticoll.instances.readers import Json
+    from opticoll.instances.types import Json
     from opticoll.solvers.task import Run
 
 STUDY = "solver-bench"
@@ -362,11 +362,11 @@ def _with_bounds(problem: Problem) -> Problem | None:
 
 def _run(problem: Problem, method: str, limit_s: float, *, exact: bool = False) -> Run | None:
     """One run; None if the method does not support the problem."""
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
     from opticoll.solvers.task import Task
 
     try:
-        return runner.solve(
+        return solve.solve(
             Task(
                 problem.formulation, problem.instance, method, settings=dict(problem.settings), time_limit_s=limit_s,
                 tol=PROVEN, threads=problem.threads, exact=exact,
@@ -410,7 +410,7 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
     """
     from opticoll.formulations import formulation
     from opticoll.instances import parse
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
 
     known = best_known()
     rows: list[dict[str, Any]] = []
@@ -422,7 +422,7 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
                 msg = f"{problem.name}: its best known value belongs to a different instance; run `prove` for it again"
                 raise BadFile(msg)
             plain, file = folder / f"{problem.name}.mps", folder / f"{problem.name}.mps.gz"
-            runner.export(problem.formulation, problem.instance, plain, settings=dict(problem.settings))
+            solve.export(problem.formulation, problem.instance, plain, settings=dict(problem.settings))
             file.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
             plain.unlink()
             entry = {} if best is None else asdict(best)

@@ -132,7 +132,7 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: b
     """
     from opticoll.analysis.solution_files import write_certificate
     from opticoll.instances import parse
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
     from opticoll.solvers.task import Task
 
     known = best_known().get(problem.name)
@@ -143,13 +143,13 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: b
     instance_hash, value, ending, reason = parse(problem.instance).hash, None, ".vipr.gz", ""
     if task.exact:
         try:
-            run = runner.solve(task)
+            run = solve.solve(task)
             value, reason = run.record.objective_exact, run.record.message or f"ended with {run.termination}"
         except OpticollError as error:
             reason = str(error)
     if value is None and known is not None and problem.formulation in FORMULATIONS:
         try:
-            run = runner.solve(msgspec.structs.replace(task, method=known.method, exact=False))
+            run = solve.solve(msgspec.structs.replace(task, method=known.method, exact=False))
             value, ending = _combinatorial(run), ".proof.json.gz"
         except OpticollError as error:
             reason = f"{reason} {error}".strip()
@@ -249,7 +249,7 @@ def families_command(specs: tuple[str, ...], time_limit: float) -> None:
     """Print the exact T of the all-to-all on INSTANCE..., by default an example of every family, as Markdown."""
     from opticoll.instances import Topology, parse
     from opticoll.instances.spec import FAMILIES
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
     from opticoll.solvers.task import Task
 
     click.echo("| instance | ranks | T | decimal |")
@@ -259,7 +259,7 @@ def families_command(specs: tuple[str, ...], time_limit: float) -> None:
             instance = parse(spec)
             if not isinstance(instance, Topology) or not 2 <= instance.ranks <= MOST_RANKS:
                 continue
-            run = runner.solve(Task("alltoall.master", instance.spec, time_limit_s=time_limit, threads=1, exact=True))
+            run = solve.solve(Task("alltoall.master", instance.spec, time_limit_s=time_limit, threads=1, exact=True))
         except OpticollError as error:
             if specs or not isinstance(error, BadFile | BadInput):
                 click.echo(f"{spec}: {error}", err=True)

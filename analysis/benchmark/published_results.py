@@ -264,7 +264,7 @@ def run_problems(
         If no solver takes any of the problems.
     """
     from opticoll.analysis.report import findings
-    from opticoll.analysis.study import run_with_progress
+    from opticoll.analysis.study.running import run_with_progress
     from opticoll.analysis.study.study_file import study_of
     from opticoll.formulations import formulation
     from opticoll.solvers.adapters import adapter

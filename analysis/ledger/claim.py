@@ -266,7 +266,7 @@ class Laboratory:
         Raises
         ------
         BadInput, SolverUnavailable
-            As :func:`opticoll.solvers.runner.solve`.
+            As :func:`opticoll.solvers.solve.solve`.
         """
         from opticoll.solvers.task import Task
 
@@ -291,7 +291,7 @@ class Laboratory:
         """Return the record of a task, as :meth:`solve`."""
         from datetime import UTC, datetime
 
-        from opticoll.solvers import runner
+        from opticoll.solvers import solve as runner
 
         if self.store is not None:
             for record in self.store.answered({runner.resume_key(task)}).values():

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots import INK, MUTED, label, log_axes, name_rows, one_panel, series, strip_and_box
+from opticoll.analysis.papers.paper_figure import PaperFigure, argument
+from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, name_rows, one_panel, series, strip_and_box
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def finding(rows: pd.DataFrame) -> str:
 
 def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame:
     """Gaps of OpTree, and steps of the other algorithms of Table I over the proven optimum of the same rings."""
-    from opticoll.formulations import optree as theory
+    from opticoll.formulations.optree import step_counts
 
     records = gap_rows(rows, wanted)
     trees = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)]
@@ -206,7 +206,7 @@ def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.Data
         if not nodes or not wavelengths:
             continue
         best = float(run["objective"])
-        for algorithm in theory.TABLE_I:
+        for algorithm in step_counts.TABLE_I:
             steps = float(algorithm.steps(nodes, wavelengths))
             closed.append(
                 {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.plots import INK, MUTED, PALETTE, label, legend_mark, one_panel, styled_figure
 from opticoll.analysis.plots.network_plots import topology
+from opticoll.analysis.plots.style import INK, MUTED, PALETTE, label, legend_mark, one_panel, styled_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

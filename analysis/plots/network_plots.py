@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots import GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, new_figure, style
+from opticoll.analysis.plots.style import GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, new_figure, style
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
-    from opticoll.analysis.workbench import InstanceLike
-    from opticoll.formulations.arrays import Links
+    from opticoll.analysis.result import InstanceLike
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.formulations.variables import Links
     from opticoll.instances import Instance
 
     F64 = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """Plots of stored results: bounds, solve times, all-to-all times, claims by verdict, and the solver benchmark.
 
-Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` returns them, or the tables of
+Every function takes rows as :meth:`opticoll.analysis.store.records.Store.sql` returns them, or the tables of
 :mod:`opticoll.analysis.benchmark.solver_metrics`, and returns a matplotlib ``Figure``. Only measured values are drawn:
 a run stopped by its limit is an open marker at the limit and never a time, a failed run has no marker.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots import (
+from opticoll.analysis.plots.style import (
     BAND,
     GRID,
     INK,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.ledger import ClaimRow
+    from opticoll.analysis.ledger.claim import ClaimRow
 
 
 #: Colour and marker of common bounds; other bounds use the next free ones.

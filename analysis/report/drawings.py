@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from opticoll.analysis import report
 from opticoll.analysis.ledger.claim import Verdict
-from opticoll.analysis.papers import figures as paper_figures
-from opticoll.analysis.plots import counted, drawing, inline, png, store_plots
-from opticoll.analysis.report import PROOFS, Column, PageTable, Row, missing, table, written
+from opticoll.analysis.papers.paper_figure import figures as paper_figures
+from opticoll.analysis.plots import store_plots
+from opticoll.analysis.plots.style import counted, drawing, inline, png
+from opticoll.analysis.report import page_tables
 from opticoll.analysis.report.findings import PAPER_NAMES, distinguishing_columns, machine
+from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, Row, missing, table, written
 from opticoll.solvers.executor import LocalProcesses
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.papers import PaperFigure
+    from opticoll.analysis.papers.paper_figure import PaperFigure
     from opticoll.analysis.report.findings import Findings
     from opticoll.analysis.store import Store
 
@@ -294,7 +295,7 @@ def overview(findings: Findings) -> Overview:
     tiles += [(text, int(counts.get(name, 0))) for name, text in words.items()]
     tiles.append(("failed or unverified", len(findings.failures)))
     by = results.groupby("formulation")["proof"].value_counts().unstack(fill_value=0)
-    rows = report.rows(by.reset_index())
+    rows = page_tables.rows(by.reset_index())
     shown = [Column("formulation", "formulation")]
     shown += [Column(name, text, "count") for name, text in words.items() if name in by]
     return Overview(tiles, PageTable("Cells by formulation and proof status", shown, rows, len(rows), sortable=False))
@@ -389,7 +390,7 @@ def environment(findings: Findings) -> ReportEnvironment:
         Fact("opticoll", current["opticoll"]), Fact("commit", current["git_commit"]),
         Fact("solvers in the store", versions),
     )  # fmt: skip
-    rows = report.rows(findings.environments)
+    rows = page_tables.rows(findings.environments)
     for row in rows:
         for moment in ("first", "last"):
             row[moment] = None if missing(row[moment]) else f"{row[moment]:%Y-%m-%d %H:%M}"
@@ -414,7 +415,7 @@ def records(shown: Mapping[str, Row]) -> list[Details]:
     shown
         Records by id, in order.
     """
-    return [_details(record, whole=len(shown) <= report.MOST_ROWS) for record in shown.values()]
+    return [_details(record, whole=len(shown) <= page_tables.MOST_ROWS) for record in shown.values()]
 
 
 def _details(record: Row, *, whole: bool) -> Details:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from opticoll.analysis import ledger
-from opticoll.analysis.ledger import claims
-from opticoll.analysis.report import Kind, missing, written
+from opticoll.analysis.ledger.ledger import claims, ledger
+from opticoll.analysis.report.page_tables import Kind, missing, written
 from opticoll.analysis.store.schema import environment
 from opticoll.solvers.task import PROVEN, plain
 
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from opticoll.analysis.ledger import ClaimRow
+    from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.store import Store
     from opticoll.formulations import Formulation
-    from opticoll.instances.readers import Json
+    from opticoll.instances.types import Json
 
 
 #: Full names of the papers.

@@ -27,12 +27,13 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from opticoll.analysis import report
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
-from opticoll.analysis.plots import DARK_CSS, LIGHT_CSS, standalone, store_plots
-from opticoll.analysis.report import Column, PageTable, drawings, table
+from opticoll.analysis.plots import store_plots
+from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
+from opticoll.analysis.report import drawings, page_tables
 from opticoll.analysis.report.drawings import ReportFigure
 from opticoll.analysis.report.findings import PAPER_NAMES, SUPERSEDED_COMMAND, claims_frame, collect
+from opticoll.analysis.report.page_tables import Column, PageTable, table
 from opticoll.errors import BadInput
 from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import plain
@@ -429,10 +430,10 @@ def templates() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
         finalize=_printable, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"written": report.written}
-    environment.tests |= {"missing": report.missing}
+    environment.filters |= {"written": page_tables.written}
+    environment.tests |= {"missing": page_tables.missing}
     environment.globals |= {
-        "PROOFS": report.PROOFS, "VERDICTS": drawings.VERDICTS, "MOST_INSTANCES": drawings.MOST_INSTANCES,
+        "PROOFS": page_tables.PROOFS, "VERDICTS": drawings.VERDICTS, "MOST_INSTANCES": drawings.MOST_INSTANCES,
         "STUDY": STUDY, "PAPER_NAMES": PAPER_NAMES, "SUPERSEDED_COMMAND": SUPERSEDED_COMMAND,
     }  # fmt: skip
     return environment

@@ -45,7 +45,7 @@ from msgspec import structs
 
 from opticoll.errors import BadFile, BadInput, SolverUnavailable
 from opticoll.instances.plugins import digests, load_plugin
-from opticoll.instances.readers import decode, names_file, pinned, read_bytes
+from opticoll.instances.readers.reading import decode, names_file, pinned, read_bytes
 from opticoll.instances.spec import expand, nearest
 from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.task import Task, digest, one_line

@@ -40,9 +40,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import (
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.time_expansion import PAPER
+from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
+from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     TIME,
@@ -54,16 +56,14 @@ from opticoll.formulations.arrays import (
     vertex_labels,
     vertex_names,
 )
-from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from opticoll.formulations.alltoall.all_reduce import AllReduction
     from opticoll.formulations.model import Parameter
-    from opticoll.instances.digraph import F64, I64, Topology
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.all-gather"
 
@@ -234,17 +234,17 @@ def length_bound(data: SharedFlows, lengths: F64) -> float:
     from scipy.sparse.csgraph import dijkstra
 
     sends, topology = data.supply > 0, data.topology
-    best, scale = 0.0, outward.exponent(topology.capacity)
-    capacity = outward.scaled_up(topology.capacity, -scale)
+    best, scale = 0.0, rounding.exponent(topology.capacity)
+    capacity = rounding.scaled_up(topology.capacity, -scale)
     for j, v in enumerate(data.ends.tolist()):
-        mine = outward.usable_lengths(topology.capacity, lengths[:, j])
+        mine = rounding.usable_lengths(topology.capacity, lengths[:, j])
         if mine.size:
             matrix = topology.length_matrix(mine)
             reach = dijkstra(matrix if data.away else matrix.T, indices=v)
-            paid = outward.dot_down(data.supply[sends], reach[sends])
-            distances = float(outward.down(paid, topology.n))
-            best = max(best, outward.quotient_down(distances, outward.dot_up(capacity, mine)))
-    return max(float(outward.scaled_down(best, -scale)), 0.0)
+            paid = rounding.dot_down(data.supply[sends], reach[sends])
+            distances = float(rounding.down(paid, topology.n))
+            best = max(best, rounding.quotient_down(distances, rounding.dot_up(capacity, mine)))
+    return max(float(rounding.scaled_down(best, -scale)), 0.0)
 
 
 def certify(data: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
@@ -269,7 +269,7 @@ def metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, 
 
 def derived(data: SharedFlows) -> list[Fraction]:
     """Upper bound on T."""
-    return [Fraction(data.most) / outward.entered(float(data.topology.capacity.min()))]
+    return [Fraction(data.most) / rounding.entered(float(data.topology.capacity.min()))]
 
 
 def shared_formulation(
@@ -375,12 +375,12 @@ def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
     topology = data.topology
     ends, degree = (topology.tail, topology.out_degree) if data.away else (topology.head, topology.in_degree)
     passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
-    room = float(outward.up(passing.min(), int(degree.max())))
+    room = float(rounding.up(passing.min(), int(degree.max())))
     time, inside = least_time(reversed_arcs(topology) if data.away else topology, [1] * topology.ranks)
     held = int(np.isin(topology.terminals, list(inside)).sum())
     return [
-        Bound("node-cut", max(outward.quotient_down(data.most, room), 0.0), node),
-        Bound("worst-cut", outward.fraction_down(time),
+        Bound("node-cut", max(rounding.quotient_down(data.most, room), 0.0), node),
+        Bound("worst-cut", rounding.fraction_down(time),
               f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
               exact=True, detail={"inside": sorted(inside)}),
     ]  # fmt: skip

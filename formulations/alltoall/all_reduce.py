@@ -44,10 +44,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.all_gather import metrics, outflow, stated_time
-from opticoll.formulations.arrays import (
+from opticoll.formulations.alltoall.time_expansion import PAPER
+from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
+from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     TIME,
@@ -59,14 +61,12 @@ from opticoll.formulations.arrays import (
     vertex_labels,
     vertex_names,
 )
-from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from opticoll.instances.digraph import F64, I64, Topology
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.types import Settings
 
 NAME = "alltoall.all-reduce"
 _BLOCKS = (
@@ -284,10 +284,10 @@ def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> floa
     parts, N = np.unique(number[topology.terminals]).size, topology.ranks
     crossing = number[topology.tail] != number[topology.head]
     least = min(
-        float(outward.up(topology.capacity[crossing & (number[ends] >= 0)].sum(), topology.arcs))
+        float(rounding.up(topology.capacity[crossing & (number[ends] >= 0)].sum(), topology.arcs))
         for ends in (topology.tail, topology.head)
     )
-    return outward.quotient_down(2 * N * (parts - 1), least) if least > 0 else 0.0
+    return rounding.quotient_down(2 * N * (parts - 1), least) if least > 0 else 0.0
 
 
 def bounds(data: AllReduction) -> list[Bound]:
@@ -301,7 +301,7 @@ def bounds(data: AllReduction) -> list[Bound]:
     result = [
         Bound("receptions", partition_bound(topology, [{v} for v in data.ranks.tolist()]),
               "every rank sends N - x_v as sums and receives N - x_v as copies"),
-        Bound("least-cut", outward.fraction_down(time * N), f"{N} shards over a capacity of {float(1 / time):g}",
+        Bound("least-cut", rounding.fraction_down(time * N), f"{N} shards over a capacity of {float(1 / time):g}",
               detail={"inside": sorted(inside)}),
     ]  # fmt: skip
     partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
@@ -315,7 +315,7 @@ def bounds(data: AllReduction) -> list[Bound]:
 def derived(data: AllReduction) -> list[Fraction]:
     """Upper bound on T."""
     N = data.topology.ranks
-    return [Fraction(2 * N * (N - 1)) / outward.entered(float(data.topology.capacity.min()))]
+    return [Fraction(2 * N * (N - 1)) / rounding.entered(float(data.topology.capacity.min()))]
 
 
 FORMULATION = Formulation(

@@ -34,13 +34,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations import outward
+from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.all_gather import SharedFlows, shared_formulation
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, Parameter
 
 if TYPE_CHECKING:
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.broadcast"
 PARAMETERS = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
@@ -71,12 +71,12 @@ def bounds(data: SharedFlows) -> list[Bound]:
 
     topology, root = data.topology, data.root
     leaving = float(topology.capacity[topology.tail == root].sum())
-    room = float(outward.up(leaving, int(np.count_nonzero(topology.tail == root))))
+    room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
     time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
     return [
-        Bound("node-cut", outward.quotient_down(1, room), "what leaves the root"),
+        Bound("node-cut", rounding.quotient_down(1, room), "what leaves the root"),
         Bound(
-            "least-cut", outward.fraction_down(time),
+            "least-cut", rounding.fraction_down(time),
             f"a cut of capacity {float(1 / time):g} around the root, by max-flows", exact=True,
             detail={"inside": sorted(inside)},
         ),

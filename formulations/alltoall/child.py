@@ -27,18 +27,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import Names, arc_labels, vertex_labels
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.variables import Names, arc_labels, vertex_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.formulations.arrays import Links
-    from opticoll.instances.digraph import F64, Topology
-    from opticoll.instances.readers import Settings
+    from opticoll.formulations.variables import Links
+    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.types import Settings
 
 NAME = "alltoall.child"
 
@@ -90,7 +90,7 @@ def bounds(data: model.ConcurrentFlow) -> list[Bound]:
         Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
         Bound(
             "inflow",
-            float(outward.up(inflow.min(), int(data.topology.in_degree.max()) + 1)),
+            float(rounding.up(inflow.min(), int(data.topology.in_degree.max()) + 1)),
             "what g brings to the destination that gets least",
             "alltoall",
         ),
@@ -141,7 +141,7 @@ FORMULATION = Formulation(
     links=links,
     estimate=model.estimate,
     needs="alltoall.master",
-    derived=lambda data: outward.decimals(data.demand),
+    derived=lambda data: rounding.decimals(data.demand),
     concurrent="F",
     size="(N-1) m + 1 variables",
 )

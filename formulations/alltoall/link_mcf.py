@@ -29,21 +29,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import Names, arc_labels, arc_names, pair_labels, vertex_names
-from opticoll.formulations.flows import bounds as flow_bounds
-from opticoll.formulations.flows import closed_forms as flow_closed_forms
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
+from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
+from opticoll.formulations.variables import Names, arc_labels, arc_names, pair_labels, vertex_names
 from opticoll.instances.demands import UNIFORM
-from opticoll.instances.digraph import Topology
+from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.instances.digraph import F64, I64, Mask
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Settings
 
 NAME = "alltoall.link-mcf"
 
@@ -197,7 +197,7 @@ def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
     """
     from scipy.sparse.csgraph import dijkstra
 
-    lengths = outward.usable_lengths(data.flow.capacity, lengths)
+    lengths = rounding.usable_lengths(data.flow.capacity, lengths)
     if not lengths.size:
         return np.inf
     topology = data.flow.topology
@@ -205,8 +205,8 @@ def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
     cycle = np.full(topology.n, np.inf)
     np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
     direct = reach[data.flow.sources, data.targets]
-    cost = float(outward.down(outward.dot_down(data.amount, np.minimum(direct, cycle[data.targets])), topology.n + 1))
-    return outward.weighted_capacity(data.flow.capacity, lengths, cost)
+    cost = float(rounding.down(rounding.dot_down(data.amount, np.minimum(direct, cycle[data.targets])), topology.n + 1))
+    return rounding.weighted_capacity(data.flow.capacity, lengths, cost)
 
 
 def bounds(data: LinkFlow) -> list[Bound]:
@@ -280,7 +280,7 @@ FORMULATION = Formulation(
     metrics=metrics,
     estimate=lambda data: model.estimate(data.flow),
     early_estimate=early_estimate,
-    derived=lambda data: outward.decimals(data.flow.demand),
+    derived=lambda data: rounding.decimals(data.flow.demand),
     concurrent="F",
     size="N(N-1) m + 1 variables",
     meaning=meaning,

@@ -20,14 +20,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.flows import bounds, closed_forms
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
 from opticoll.formulations.model import Formulation
 from opticoll.instances.demands import UNIFORM
-from opticoll.instances.digraph import Topology
-from opticoll.instances.readers import PREFIX, Settings
+from opticoll.instances.readers.reading import PREFIX
+from opticoll.instances.topology import Topology
+from opticoll.instances.types import Settings
 
 if TYPE_CHECKING:
     pass
@@ -78,7 +79,7 @@ FORMULATION = Formulation(
     metrics=model.traffic_metrics,
     estimate=model.estimate,
     early_estimate=early_estimate,
-    derived=lambda data: outward.decimals(data.demand),
+    derived=lambda data: rounding.decimals(data.demand),
     concurrent="F",
     size="|S| m + 1 variables",
     meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",

@@ -38,9 +38,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER, path_mcf
-from opticoll.formulations.arrays import BANDWIDTHS, SHARDS, Links
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall import path_mcf
+from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_metrics, demand_parameter
 from opticoll.formulations.flows.path_flow import (
@@ -57,12 +57,13 @@ from opticoll.formulations.flows.path_flow import (
 )
 from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.instances.digraph import F64
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64
+    from opticoll.instances.types import Settings
 
 NAME = "alltoall.min-congestion"
 
@@ -108,7 +109,7 @@ def check_enough(data: PathFlow) -> None:
 
 def rounded(data: PathFlow, bound: Bound) -> Bound:
     """Bound on Lambda / kappa that follows from a bound on the fluid flow F."""
-    fluid = max(outward.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
+    fluid = max(rounding.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
     value = round_up(fluid, data.topology.capacity, quantum(data.amount) / data.kappa)
     return Bound(bound.name, value, f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}", bound.paper)
 

@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import BANDWIDTHS, Array, Links, arc_names
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
@@ -50,12 +49,13 @@ from opticoll.formulations.flows.path_flow import (
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
+from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.instances.digraph import F64
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64
+    from opticoll.instances.types import Settings
 
 NAME = "alltoall.path-mcf"
 
@@ -202,13 +202,13 @@ def length_bound(data: PathFlow, lengths: F64) -> float:
     Any lengths ``(m,)`` prove a bound. They are read as by
     :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
-    lengths = outward.usable_lengths(data.topology.capacity, lengths)
+    lengths = rounding.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:
         return np.inf
     # A path has at most n arcs: so many additions, plus those of the sum and of the mean.
     roundings = data.topology.n + 1 + data.kappa
-    cost = float(outward.down(outward.dot_down(data.amount, shortest_lengths(data, lengths)), roundings))
-    return outward.weighted_capacity(data.topology.capacity, lengths, cost)
+    cost = float(rounding.down(rounding.dot_down(data.amount, shortest_lengths(data, lengths)), roundings))
+    return rounding.weighted_capacity(data.topology.capacity, lengths, cost)
 
 
 def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
@@ -315,7 +315,7 @@ FORMULATION = Formulation(
     metrics=metrics,
     restriction=restriction,
     estimate=estimate,
-    derived=lambda data: outward.decimals(data.amount),
+    derived=lambda data: rounding.decimals(data.amount),
     concurrent="F",
     size="|P| + 1 variables",
     meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",

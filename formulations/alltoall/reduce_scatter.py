@@ -34,7 +34,7 @@ from opticoll.formulations.alltoall.all_gather import SharedFlows, between_all, 
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.types import Settings
 
 NAME = "alltoall.reduce-scatter"
 

@@ -42,18 +42,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.alltoall import PAPER, timestep_mcf
+from opticoll.formulations.alltoall import timestep_mcf
+from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow, arc_ends
-from opticoll.formulations.arrays import Array, Links, Names, arc_labels, arc_names, pair_labels, vertex_names
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import Array, Links, Names, arc_labels, arc_names, pair_labels, vertex_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.instances.digraph import F64, Topology
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.types import Json, Settings
 
     Values = Mapping[str, F64]
 

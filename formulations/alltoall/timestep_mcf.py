@@ -54,9 +54,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER, TimeExpanded, holding, step_distances, step_hops, unroll
-from opticoll.formulations.arrays import (
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.time_expansion import (
+    PAPER,
+    TimeExpanded,
+    holding,
+    step_distances,
+    step_hops,
+    unroll,
+)
+from opticoll.formulations.flows import concurrent_flow as static
+from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     TIME,
@@ -69,19 +79,16 @@ from opticoll.formulations.arrays import (
     vertex_labels,
     vertex_names,
 )
-from opticoll.formulations.flows import bounds as fluid_bounds
-from opticoll.formulations.flows import concurrent_flow as static
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.demands import UNIFORM
-from opticoll.instances.digraph import Topology
+from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
 
-    from opticoll.instances.digraph import F64, Mask
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, Mask
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.timestep-mcf"
 
@@ -426,18 +433,18 @@ def price_bound(data: StepFlow, prices: F64) -> float:
     Negative and non-finite prices count as 0.
     """
     prices = np.where(np.isfinite(prices) & (prices > 0), prices, 0.0)
-    scale = outward.exponent(data.topology.capacity)
-    capacity = outward.scaled_up(data.topology.capacity, -scale)
+    scale = rounding.exponent(data.topology.capacity)
+    capacity = rounding.scaled_up(data.topology.capacity, -scale)
     with np.errstate(all="ignore"):
         prices = prices / np.where((top := prices.max(axis=0, initial=0.0)) > 0, top, 1.0)
         prices = np.where((total := capacity @ prices) > 0, prices / total, 0.0)
     prices = np.minimum(prices, 1e280)
-    most = max(outward.dot_up(capacity, prices[:, t]) for t in range(data.steps))
+    most = max(rounding.dot_up(capacity, prices[:, t]) for t in range(data.steps))
     unique, inverse = np.unique(data.groups.sources, return_inverse=True)
     reach = step_distances(data.topology, unique, prices, data.holds)[inverse].T
     wanted = data.groups.demand > 0
-    paid = float(outward.down(outward.dot_down(data.groups.demand[wanted], reach[wanted]), data.steps))
-    return max(float(outward.scaled_down(outward.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
+    paid = float(rounding.down(rounding.dot_down(data.groups.demand[wanted], reach[wanted]), data.steps))
+    return max(float(rounding.scaled_down(rounding.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
 
 
 def certify(data: StepFlow, duals: Mapping[str, F64]) -> Bound | None:
@@ -453,7 +460,7 @@ def bounds(data: StepFlow) -> list[Bound]:
     """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
     fluid = static.by_source(data.topology, None if data.groups.uniform else data.groups.traffic)
     return [
-        Bound(b.name, outward.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
+        Bound(b.name, rounding.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
         for b in fluid_bounds(fluid)
         if b.value > 0 and np.isfinite(b.value)
     ]
@@ -511,11 +518,11 @@ def metrics(data: StepFlow, value: float | None) -> dict[str, Json]:
 
 def derived(data: StepFlow) -> list[Fraction]:
     """The demands, and the variable bounds that are sums and quotients of them: by group, and ``longest``."""
-    each = [sum(map(outward.decimal, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
+    each = [sum(map(rounding.decimal, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
     return [
-        *outward.decimals(data.groups.demand),
+        *rounding.decimals(data.groups.demand),
         *each,
-        sum(each, Fraction(0)) / outward.entered(float(data.topology.capacity.min())),
+        sum(each, Fraction(0)) / rounding.entered(float(data.topology.capacity.min())),
     ]
 
 

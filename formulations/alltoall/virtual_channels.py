@@ -33,8 +33,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.alltoall import PAPER, min_congestion
-from opticoll.formulations.arrays import (
+from opticoll.formulations.alltoall import min_congestion
+from opticoll.formulations.alltoall.time_expansion import PAPER
+from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     Array,
@@ -45,15 +48,13 @@ from opticoll.formulations.arrays import (
     pair_names,
     path_names,
 )
-from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from opticoll.formulations.flows.path_sets import PathSet
-    from opticoll.instances.digraph import F64, I64, Topology
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.types import Settings
 
 NAME = "alltoall.virtual-channels"
 

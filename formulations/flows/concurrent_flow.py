@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import (
+from opticoll.formulations import rounding
+from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import (
     BANDWIDTHS,
     Array,
     Links,
@@ -45,17 +46,16 @@ from opticoll.formulations.arrays import (
     vertex_labels,
     vertex_names,
 )
-from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
-from opticoll.instances.digraph import Topology, connecting_remedy
+from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping
 
     import scipy.sparse as sp
 
-    from opticoll.instances.digraph import F64, I64, Mask
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Settings
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
@@ -514,7 +514,7 @@ def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
     """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0."""
     from scipy.sparse.csgraph import dijkstra
 
-    lengths = outward.usable_lengths(data.capacity, lengths)
+    lengths = rounding.usable_lengths(data.capacity, lengths)
     if not lengths.size:
         return np.inf
     graph, parts = data.topology.length_matrix(lengths), []
@@ -523,18 +523,18 @@ def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
         unique, inverse = np.unique(data.sources[batch], return_inverse=True)
         reach = np.asarray(dijkstra(graph, indices=unique))[inverse].T
         needed = (wanted := demand[:, batch]) > 0
-        parts.append(outward.dot_down(wanted[needed], reach[needed]))
+        parts.append(rounding.dot_down(wanted[needed], reach[needed]))
     # A distance is the sum of at most n - 1 lengths, too long by at most the rounding of their additions.
-    cost = float(outward.down(outward.sum_down(parts), data.topology.n))
-    return outward.weighted_capacity(data.capacity, lengths, cost, power)
+    cost = float(rounding.down(rounding.sum_down(parts), data.topology.n))
+    return rounding.weighted_capacity(data.capacity, lengths, cost, power)
 
 
 def scaled_demand(data: ConcurrentFlow) -> tuple[F64, int]:
     """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent; D itself if of normal magnitude."""
-    power = outward.exponent(data.demand)
+    power = rounding.exponent(data.demand)
     if abs(power) < 256:
         return data.demand, 0
-    return outward.scaled_down(data.demand, -power), power
+    return rounding.scaled_down(data.demand, -power), power
 
 
 def certify(data: ConcurrentFlow, duals: Mapping[str, F64]) -> Bound | None:

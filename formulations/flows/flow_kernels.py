@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
+    from opticoll.instances.topology import F64, I32, I64, Mask, Topology
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from opticoll.formulations.model import MatrixModel, NotApplicable
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 
 if TYPE_CHECKING:
-    from opticoll.instances.digraph import F64, I64, Mask
+    from opticoll.instances.topology import F64, I64, Mask
 
 #: Maximum number of entries in a transversal of one orbit (8 bytes each, twice).
 MOST_ENTRIES = 150_000_000

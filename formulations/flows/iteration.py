@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import F64, I64, Mask, Topology
     from opticoll.instances.task_graph import TaskGraph
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 Routing = Literal["single", "even", "k"]
 Rings = tuple[tuple[float, tuple[int, ...]], ...]

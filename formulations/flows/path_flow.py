@@ -27,20 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import (
-    TIME,
-    Array,
-    Names,
-    SolutionSize,
-    arc_labels,
-    arc_names,
-    pair_labels,
-    pair_names,
-    path_names,
-)
-from opticoll.formulations.flows import bounds as flow_bounds
+from opticoll.formulations import rounding
 from opticoll.formulations.flows import concurrent_flow
+from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.path_sets import (
     PathRule,
     PathSet,
@@ -53,12 +42,23 @@ from opticoll.formulations.flows.path_sets import (
     to_arrays,
 )
 from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, PyomoModel
+from opticoll.formulations.variables import (
+    TIME,
+    Array,
+    Names,
+    SolutionSize,
+    arc_labels,
+    arc_names,
+    pair_labels,
+    pair_names,
+    path_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
 
-    from opticoll.instances.digraph import F64, I64, Topology
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.types import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +277,7 @@ def round_up(time: float, capacity: F64, unit: Fraction = Fraction(1)) -> float:
     Loads are multiples of ``unit``, see :func:`quantum`.
     """
     rooms, exact = (Fraction(c) / unit for c in np.unique(capacity).tolist()), Fraction(time)
-    return outward.fraction_down(min(ceil(exact * room) / room for room in rooms))
+    return rounding.fraction_down(min(ceil(exact * room) / room for room in rooms))
 
 
 def largest_load(data: PathFlow) -> float:
@@ -287,9 +287,9 @@ def largest_load(data: PathFlow) -> float:
 
 def derived(data: PathFlow) -> list[Fraction]:
     """The amounts; the bound on Lambda, kappa times their sum over the smallest capacity; and 1/kappa."""
-    total = data.kappa * sum(map(outward.decimal, data.amount.tolist()), Fraction(0))
-    least = outward.entered(float(data.topology.capacity.min()))
-    return [*outward.decimals(data.amount), total / least, Fraction(1, data.kappa)]
+    total = data.kappa * sum(map(rounding.decimal, data.amount.tolist()), Fraction(0))
+    least = rounding.entered(float(data.topology.capacity.min()))
+    return [*rounding.decimals(data.amount), total / least, Fraction(1, data.kappa)]
 
 
 def carried(data: PathFlow, paths: PathSet, x: F64) -> F64:
@@ -301,10 +301,10 @@ def unsplit_bounds(data: PathFlow) -> list[Bound]:
     """Bound from an unsplit share, which crosses the narrowest arc of its path; empty for demands of 1."""
     if data.traffic is None:
         return []
-    needed = outward.down(data.share / widths(data), 2)
+    needed = rounding.down(data.share / widths(data), 2)
     k = int(np.argmax(needed))
     names = [data.topology.labels[ends[k]] for ends in data.commodities]
-    value = float(outward.down(needed[k]))
+    value = float(rounding.down(needed[k]))
     return [Bound("widest-path", value, f"a share of {names[0]} to {names[1]} over the widest path")]
 
 

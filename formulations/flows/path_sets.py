@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    from opticoll.instances.digraph import F64, I64, Mask, Topology
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.types import Settings
 
     Pairs = tuple[I64, I64]
 

@@ -13,7 +13,7 @@ import numpy as np
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
-    from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
 
 
 #: Arcs with less than this share of the inflow of a vertex are treated as solver noise.

@@ -48,7 +48,7 @@ from opticoll.formulations.model import NotApplicable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from opticoll.instances.digraph import I64, Mask, Topology
+    from opticoll.instances.topology import I64, Mask, Topology
 
 
 #: Maximum number of divisors tried as the number of trees per shard.

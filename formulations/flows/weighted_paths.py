@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.arrays import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.single_source import WeightedPath
-from opticoll.instances import readers
+from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.instances.demands import UNIFORM
+from opticoll.instances.readers import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.instances.digraph import F64, I32, I64, Topology
+    from opticoll.instances.topology import F64, I32, I64, Topology
 
 
 #: Maximum missing share of a commodity that counts as served; the paths then carry it too.
@@ -271,7 +271,7 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open the archive; errors while reading become one-line messages."""
-    readers.check_file(path, MAX_BYTES, "name a file of paths")
+    reading.check_file(path, MAX_BYTES, "name a file of paths")
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive

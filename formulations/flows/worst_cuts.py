@@ -20,7 +20,7 @@ from opticoll.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.instances.digraph import I64, Mask, Topology
+    from opticoll.instances.topology import I64, Mask, Topology
 
 #: Maximum sum of capacities in the kernels.
 MOST_FLOW = 1 << 60

@@ -28,19 +28,20 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
-from opticoll.formulations.lumorph import LUMORPH_2, LUMORPH_4, PAPER, RING, formula
+from opticoll.formulations import rounding
+from opticoll.formulations.lumorph.circuits import PAPER
+from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.instances.servers import TrainingIteration
+from opticoll.formulations.variables import Array
+from opticoll.instances.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.formulations.arrays import Names
-    from opticoll.formulations.lumorph import Variant
-    from opticoll.instances.digraph import F64, I64, Mask
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.formulations.lumorph.cost_formulas import Variant
+    from opticoll.formulations.variables import Names
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Json, Settings
 
 NAME = "lumorph.co-scheduling"
 #: Maximum number of calls: their pairs are listed.
@@ -221,7 +222,7 @@ def bounds(data: CallBatches) -> list[Bound]:
     """Bound from the calls of the busiest GPU, which run sequentially."""
     busy = data.time @ data.member
     worst = int(busy.argmax())
-    value = float(outward.down(busy[worst], data.time.size + 1))
+    value = float(rounding.down(busy[worst], data.time.size + 1))
     reason = f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns"
     return [Bound("busiest-gpu", value, reason, "lumorph")]
 

@@ -50,8 +50,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import (
+from opticoll.formulations import rounding
+from opticoll.formulations.flows import path_flow
+from opticoll.formulations.flows.path_flow import PathFlow, arc_load, bounded_distances, known_paths, path_sets
+from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
+from opticoll.formulations.lumorph.circuits import FORMS, PAPER, Circuits, CircuitSpec, read_circuits
+from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import (
     Array,
     Links,
     Names,
@@ -61,30 +67,15 @@ from opticoll.formulations.arrays import (
     pair_names,
     vertex_names,
 )
-from opticoll.formulations.flows import path_flow
-from opticoll.formulations.flows.path_flow import PathFlow, arc_load, bounded_distances, known_paths, path_sets
-from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
-from opticoll.formulations.lumorph import (
-    FORMS,
-    PAPER,
-    Circuits,
-    CircuitSpec,
-    cut_bounds,
-    exchange_overlap,
-    grid_shape,
-    is_mesh,
-    read_circuits,
-)
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.instances.digraph import Topology, connecting_remedy
+from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
 
-    from opticoll.instances.digraph import F64, I64, Mask
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Json, Settings
 
 NAME = "lumorph.min-overlap"
 #: Maximum number of variables x for which the arc form is built.
@@ -489,7 +480,7 @@ def length_bound(data: Overlap, lengths: F64) -> int:
     lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
     if lengths.shape != (topology.arcs,) or not lengths.any():
         return 0
-    lengths = np.ldexp(lengths, -outward.exponent(lengths))
+    lengths = np.ldexp(lengths, -rounding.exponent(lengths))
     most = 2.0**52 / (max(s.size, topology.arcs) * topology.n)
     whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
     if data.rule.kind != "all":

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.rounds import Collective
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances.digraph import F64, I64, Mask, Topology
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 
 PAPER = "lumorph"
@@ -94,7 +94,7 @@ def _many(count: float, noun: str) -> str:
 
 def rounded_up(value: float) -> float:
     """``ceil(value)`` for a quotient of integers below 2^53 computed with at most three roundings, at least 0."""
-    return float(max(np.ceil(outward.down(value, 3)), 0.0))
+    return float(max(np.ceil(rounding.down(value, 3)), 0.0))
 
 
 def circuits(degree: I64, limits: Limits) -> F64:
@@ -163,7 +163,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
     best, where, many, late, load = 0.0, 0, 0, 0, per_circuit(limits)
     for q in np.unique(rounds[sole]).tolist():
         count = np.bincount(holder[sole[rounds[sole] >= q]], minlength=topology.n)
-        need = np.maximum(np.ceil(outward.down(_over(count, room) / load, 3)), 0.0) + np.where(count > 0, q - 1, 0)
+        need = np.maximum(np.ceil(rounding.down(_over(count, room) / load, 3)), 0.0) + np.where(count > 0, q - 1, 0)
         worst = int(need.argmax())
         if need[worst] > best:
             best, where, many, late = float(need[worst]), worst, int(count[worst]), q - 1
@@ -383,16 +383,16 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     unit = bool((price == 1.0).all())
     name = "arc use" if unit else "priced arc use"
     if not unit:
-        price = np.ldexp(price, -outward.exponent(price))
-    room = float(outward.up(outward.sum_up(price) * limits.wavelengths * limits.waveguides * per_circuit(limits), 3))
+        price = np.ldexp(price, -rounding.exponent(price))
+    room = float(rounding.up(rounding.sum_up(price) * limits.wavelengths * limits.waveguides * per_circuit(limits), 3))
     if unit and topology.ranks == topology.n:
         distance = topology.hops
     else:
         from scipy.sparse.csgraph import dijkstra
 
         distance = np.asarray(dijkstra(topology.length_matrix(price)), dtype=np.float64)
-    total = float(outward.down(outward.sum_down(_least_distances(collective, distance)), topology.n))
-    value = max(outward.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
+    total = float(rounding.down(rounding.sum_down(_least_distances(collective, distance)), topology.n))
+    value = max(rounding.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
     return Bound(
         name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, with {room:.6g} per round", PAPER,

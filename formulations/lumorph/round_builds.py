@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
-from opticoll.formulations.rounds import offsets, select
+from opticoll.formulations.rounds.segments import offsets, select
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.lumorph.round_sets import RoundProgram
     from opticoll.formulations.lumorph.sum_rounds import SumModel
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
 
     Index = tuple[int, ...]
 

@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.formulations.lumorph.round_sets import RoundProgram, Version
-    from opticoll.formulations.rounds import Collective
-    from opticoll.instances.digraph import F64, I64, Mask
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.instances.topology import F64, I64, Mask
 
     Index = tuple[int, ...]
 

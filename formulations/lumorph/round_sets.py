@@ -47,15 +47,15 @@ import numpy as np
 
 from opticoll.formulations.lumorph.route_sets import RouteSet, candidate_routes
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import positions
-from opticoll.instances.servers import LightpathMesh
+from opticoll.formulations.rounds.segments import positions
+from opticoll.instances.photonics import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.formulations.rounds import Collective
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances.digraph import I64, Mask, Topology
+    from opticoll.instances.topology import I64, Mask, Topology
 
 #: Versions of Algorithm 1.
 Version = Literal["corrected", "coded", "printed"]

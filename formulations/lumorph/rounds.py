@@ -42,7 +42,7 @@ here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_boun
 ``rmin`` above that is refused, since it is not proven. R_max is ``rmax``, or by default the minimum of the closed forms
 of :mod:`opticoll.formulations.lumorph.round_sets`, which suffice on every instance. Possession of chunks cannot express
 sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
-(:func:`opticoll.formulations.rounds.phases`), each phase p in its own rounds.
+(:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
 The program's optimum is over its routes P_sd and, for an all-reduce, over such compositions. The check accepts any
 schedule over any routes, where two vertices may exchange whole buffers in one round. The analytic bounds hold for all:
@@ -71,12 +71,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array, round_links, round_sets
-from opticoll.formulations.lumorph import PAPER, round_builds, round_programs
+from opticoll.formulations.lumorph import round_builds, round_programs
+from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.rounds import CollectiveSpec, Phase, collective, phases, select
+from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
 from opticoll.formulations.rounds.round_schedule import (
     Limits,
     RoundSchedule,
@@ -88,8 +88,10 @@ from opticoll.formulations.rounds.round_schedule import (
     stated,
     violations,
 )
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.variables import Array, round_links, round_sets
 from opticoll.instances import Topology
-from opticoll.instances.servers import LightpathMesh
+from opticoll.instances.photonics import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -98,9 +100,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
-    from opticoll.formulations.rounds import Collective
-    from opticoll.instances.digraph import F64, Mask
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.instances.topology import F64, Mask
+    from opticoll.instances.types import Json, Settings
 
 __doc__ = f"{__doc__}\n{round_programs.__doc__}"
 

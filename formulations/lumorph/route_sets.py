@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import offsets
-from opticoll.instances.servers import LightpathMesh
+from opticoll.formulations.rounds.segments import offsets
+from opticoll.instances.photonics import LightpathMesh
 
 if TYPE_CHECKING:
-    from opticoll.instances.digraph import I64, Mask, Topology
+    from opticoll.instances.topology import I64, Mask, Topology
 
 #: Maximum total number of arcs in all routes.
 MOST_ARCS = 20_000_000

@@ -56,13 +56,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array, round_links, round_sets
-from opticoll.formulations.lumorph import PAPER, round_builds
+from opticoll.formulations.lumorph import round_builds
+from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.lumorph.rounds import prepare as prepare_rounds
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.rounds import CollectiveSpec, select
+from opticoll.formulations.rounds.collectives import CollectiveSpec
 from opticoll.formulations.rounds.round_schedule import (
     RoundSchedule,
     direct,
@@ -71,6 +71,8 @@ from opticoll.formulations.rounds.round_schedule import (
     stated,
     violations,
 )
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.variables import Array, round_links, round_sets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -78,10 +80,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.rounds import RoundModel
-    from opticoll.formulations.rounds import Collective
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances.digraph import F64, I64, Mask, Topology
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.types import Json, Settings
 
 NAME = "lumorph.sum-rounds"
 #: Maximum number of variables that a build lists.

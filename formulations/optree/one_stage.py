@@ -24,27 +24,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array, Links, Names, arc_names, pair_labels
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree import PAPER
-from opticoll.formulations.rounds import (
+from opticoll.formulations.optree.radix_trees import PAPER
+from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.rounds.wavelengths import (
     arcs_taken,
     assign,
-    collective,
     lemma_1,
     load_bound,
-    select,
     wavelengths_needed,
     whole_fibres,
 )
-from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
+from opticoll.formulations.variables import Array, Links, Names, arc_names, pair_labels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.instances.digraph import F64, I64, Mask
-    from opticoll.instances.readers import Settings
-    from opticoll.instances.servers import WdmFibres
+    from opticoll.instances.photonics import WdmFibres
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Settings
 
 NAME = "optree.one-stage"
 #: Maximum number of nodes whose pairs are listed and checked.

@@ -34,22 +34,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations import optree as theory
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Names, SolutionSize, round_links
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree import COUNTS, MOST_NODES, PAPER, Fabric, check_radices, walks
+from opticoll.formulations.optree import step_counts, step_times
+from opticoll.formulations.optree.radix_trees import MOST_NODES, PAPER, Fabric, check_radices, walks
+from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
-from opticoll.formulations.rounds import whole_fibres
+from opticoll.formulations.rounds.wavelengths import whole_fibres
+from opticoll.formulations.variables import Array, Names, SolutionSize, round_links
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.formulations.optree import RadixGraph
+    from opticoll.formulations.optree.radix_trees import RadixGraph
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.digraph import F64, I64
-    from opticoll.instances.readers import Json, Settings
-    from opticoll.instances.servers import WdmFibres
+    from opticoll.instances.photonics import WdmFibres
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json, Settings
 
 NAME = "optree.tree"
 #: Maximum number of nodes for which the checker builds the schedule.
@@ -67,7 +68,7 @@ class TreeChoice:
     fabric: Fabric
     depth: int = 0
     data: float = 0.0
-    cost: theory.StepCost = field(default_factory=theory.StepCost)
+    cost: step_times.StepCost = field(default_factory=step_times.StepCost)
 
     @cached_property
     def graph(self) -> RadixGraph:
@@ -106,7 +107,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> TreeChoice:
     if clock and not size:
         msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
         raise NotApplicable(msg)
-    cost = theory.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
+    cost = step_times.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
     return TreeChoice(fibres, fabric, depth, size, cost)
 
 
@@ -265,12 +266,12 @@ def certify(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
         return None
     best = -np.inf
     with np.errstate(over="ignore", invalid="ignore"):
-        lost = outward.gamma(8) * (2 * np.abs(u).max() + float(graph.cost.max()))
+        lost = rounding.gamma(8) * (2 * np.abs(u).max() + float(graph.cost.max()))
         for sign in (1.0, -1.0):
             v = sign * u
             slack = float((graph.cost + v[graph.product - 1] - v[graph.reached - 1]).min() - lost)
-            terms = [v[-1], -v[0], float(outward.down(min(slack, 0.0) * data.fabric.deepest))]
-            best = max(best, outward.sum_down(terms))
+            terms = [v[-1], -v[0], float(rounding.down(min(slack, 0.0) * data.fabric.deepest))]
+            best = max(best, rounding.sum_down(terms))
     if not np.isfinite(best):
         return None
     # ``best`` is rounded down, so round-off cannot lift it above an integer.
@@ -297,7 +298,7 @@ def bounds(data: TreeChoice) -> list[Bound]:
     ]  # fmt: skip
     if data.fabric.count != "printed":
         fabric = data.fabric
-        least = theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
+        least = step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
         results.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
     return results
 
@@ -307,11 +308,11 @@ def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
     fabric = data.fabric
     result: dict[str, Json] = {
         "rounds": None if value is None else int(value),
-        "any_schedule_bound": theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
+        "any_schedule_bound": step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
     }
     if fabric.ring:
-        result["theorem_depth"] = theory.theorem_2(fabric.n)
-        result["theorem_steps"] = theory.optree_steps(fabric.n, fabric.wavelengths)
+        result["theorem_depth"] = step_counts.theorem_2(fabric.n)
+        result["theorem_steps"] = step_counts.optree_steps(fabric.n, fabric.wavelengths)
     if data.data > 0:
         result["packets"] = data.cost.packets(data.data)
         result["step_us"] = 1e6 * data.cost.step(data.data)
@@ -366,7 +367,7 @@ FORMULATION = Formulation(
         Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time"),
         Parameter("clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none"),
         Parameter("conversion", str, default="pipelined", help="conversion of flits: during transmission, or after it",
-                  choices=theory.CONVERSIONS),
+                  choices=step_times.CONVERSIONS),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

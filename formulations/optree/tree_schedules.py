@@ -28,17 +28,18 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.optree import Fabric, check_radices
-from opticoll.formulations.rounds import MOST_NODES, arcs_taken, assign, collective
+from opticoll.formulations.optree.radix_trees import Fabric, check_radices
+from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, direct
 from opticoll.formulations.rounds.round_schedule import violations as round_violations
+from opticoll.formulations.rounds.wavelengths import MOST_NODES, arcs_taken, assign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.digraph import I64, Mask
-    from opticoll.instances.servers import WdmFibres
+    from opticoll.instances.photonics import WdmFibres
+    from opticoll.instances.topology import I64, Mask
 
 #: Maximum total number of arcs of light paths that are listed.
 MOST_PATH_ARCS = 60_000_000

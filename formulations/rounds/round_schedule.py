@@ -33,17 +33,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array, SolutionSize
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import select
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.variables import Array, SolutionSize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from opticoll.formulations.rounds import Collective
-    from opticoll.instances.digraph import F64, I64, Mask, Topology
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 
 #: Largest wavelength number plus 1.

@@ -37,30 +37,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.rounds import matchings
-from opticoll.formulations.sipml import (
-    PAPER,
-    TIME_ROUNDINGS,
-    Transfers,
-    chord_count,
-    chords,
-    derived,
-    least_times,
-    pair_links,
-    pair_sets,
-    transfers_of,
-)
+from opticoll.formulations.rounds.wavelengths import matchings
+from opticoll.formulations.sipml.chords import chord_count, chords, pair_links, pair_sets
+from opticoll.formulations.sipml.transfers import PAPER, TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
+from opticoll.formulations.variables import Array
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.formulations.arrays import Links
-    from opticoll.instances.digraph import F64, I64
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.formulations.variables import Links
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json, Settings
 
 NAME = "sipml.ocs-circuits"
 MODELS = ("counts", "switches")
@@ -342,11 +332,11 @@ def bounds(data: OcsCircuits) -> list[Bound]:
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
     volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
-    result = [Bound("volume", float(outward.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
+    result = [Bound("volume", float(rounding.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
     worst = int(data.server_times.argmax())
     side = f"{'out of' if worst < n else 'into'} server {worst % n}"
     reason = f"less time needs more circuits {side} than its {data.degree} ports; attained by Koenig's theorem"
-    least = float(outward.down(data.server_times[worst], TIME_ROUNDINGS))
+    least = float(rounding.down(data.server_times[worst], TIME_ROUNDINGS))
     result.append(Bound("ports", least, reason, "sipml", exact=True))
     return result
 

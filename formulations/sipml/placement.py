@@ -44,17 +44,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Names
+from opticoll.formulations import rounding
 from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.sipml import PAPER, bounds, chains
+from opticoll.formulations.sipml.transfers import PAPER, bounds, chains
+from opticoll.formulations.variables import Array, Names
 from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.instances.digraph import F64, I64
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json, Settings
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")
@@ -189,18 +189,18 @@ def _refuse_large(data: Placement) -> None:
 
 def derived(data: Placement) -> list[Fraction]:
     """Durations and delays in units of the horizon, their differences to 1, 2 and 3, the horizon, and memory."""
-    durations = [outward.decimal(value) for value in data.graph.duration.tolist()]
+    durations = [rounding.decimal(value) for value in data.graph.duration.tolist()]
     horizon, delays = sum(durations, Fraction(0)), []
     if data.bandwidth:
-        rate = outward.entered(data.bandwidth) / 10**6
-        delays = [outward.decimal(value) / rate for value in data.graph.volume.tolist()]
+        rate = rounding.entered(data.bandwidth) / 10**6
+        delays = [rounding.decimal(value) / rate for value in data.graph.volume.tolist()]
     if data.memory:
         horizon += sum(delays, Fraction(0))
     shares = {value / horizon for value in durations}
     results = [horizon, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
     results += [delay / horizon for delay in delays]
     if data.memory:
-        results += [outward.entered(held) / outward.entered(data.memory) for held in data.occupied.tolist()]
+        results += [rounding.entered(held) / rounding.entered(data.memory) for held in data.occupied.tolist()]
     return results
 
 

@@ -42,36 +42,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, SolutionSize
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.rounds import arcs_taken, whole_fibres
-from opticoll.formulations.sipml import (
-    PAPER,
-    TIME_ROUNDINGS,
-    Transfers,
-    Walks,
-    chord_count,
-    chords,
-    circuits_of_sets,
-    derived,
-    heaviest_set,
-    least_times,
-    pair_sets,
-    ring_links,
-    state_walks,
-    strip,
-    transfers_of,
-    walks,
-)
+from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
+from opticoll.formulations.sipml.chords import chord_count, chords, pair_sets, ring_links
+from opticoll.formulations.sipml.transfers import PAPER, TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
+from opticoll.formulations.sipml.walks import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
+from opticoll.formulations.variables import Array, SolutionSize
 from opticoll.instances.families.machines import servers
-from opticoll.instances.servers import ServerPool, WdmRing
+from opticoll.instances.photonics import WdmRing
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.instances.digraph import F64, I64
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json, Settings
 
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
@@ -116,8 +102,8 @@ class RingTraffic:
         """Bound on T [s] from weights >= 0, ``(|P|,)``."""
         moves = self.transfers
         sets = sum(heaviest_set(self.n, moves.source, moves.target, weight, way) for way in (0, 1))
-        capacity = float(outward.up(self.wavelengths * sets, self.n + 3))
-        return float(outward.down(self.weighted_time(weight, capacity), TIME_ROUNDINGS))
+        capacity = float(rounding.up(self.wavelengths * sets, self.n + 3))
+        return float(rounding.down(self.weighted_time(weight, capacity), TIME_ROUNDINGS))
 
     @cached_property
     def cut_bound(self) -> tuple[float, int, int]:
@@ -506,7 +492,7 @@ def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | Non
 def bounds(data: RingTraffic) -> list[Bound]:
     """Bounds from the total of segments, and from the worst cut."""
     time, first, size = data.cut_bound
-    arcs, time = (float(t) if np.isinf(t) else max(float(outward.down(t, TIME_ROUNDINGS)), 0.0)
+    arcs, time = (float(t) if np.isinf(t) else max(float(rounding.down(t, TIME_ROUNDINGS)), 0.0)
                   for t in (data.distance_bound, time))  # fmt: skip
     reason = f"at most {2 * data.wavelengths} circuits leave the {size} nodes from {first} on"
     return [

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations import outward
+from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import CircuitDesign, Ring, ring_demand
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, ring_demand
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
 
     #: Servers of every walk, source and target included (padded with -1 at the end), and its bytes.
     Walks = tuple[I64, F64]
@@ -49,18 +49,18 @@ def travelled(demand: F64, degree: int) -> float:
     degree
         Ports of a server, d >= 1.
     """
-    n, total = len(demand), outward.sum_down(demand)
+    n, total = len(demand), rounding.sum_down(demand)
     result, within, layer = [0.0], 0, 1
     while within < n - 1:
-        result.append(max(outward.sum_down([total, -most_within(demand, within)]), 0.0) if within else total)
+        result.append(max(rounding.sum_down([total, -most_within(demand, within)]), 0.0) if within else total)
         layer = min(layer * degree, n)
         within += layer
-    return max(outward.sum_down(result), 0.0)
+    return max(rounding.sum_down(result), 0.0)
 
 
 def most_within(demand: F64, count: int) -> float:
     """Upper bound on W: traffic of a set of pairs with at most ``count`` in every row and column, rounded up."""
-    n, total = len(demand), outward.sum_up(demand)
+    n, total = len(demand), rounding.sum_up(demand)
     if count >= n - 1:
         return total
     rows, columns = np.zeros(n), np.zeros(n)
@@ -70,16 +70,16 @@ def most_within(demand: F64, count: int) -> float:
         columns = np.maximum(np.sort(demand - rows[:, None], axis=0)[n - 1 - count], 0.0)
         left = np.maximum(demand - rows[:, None] - columns[None, :], 0.0)
         prices = np.concatenate([rows, columns])
-        if outward.whole(demand) and outward.whole(np.concatenate([left.ravel(), count * prices])):
+        if rounding.whole(demand) and rounding.whole(np.concatenate([left.ravel(), count * prices])):
             value = float(left.sum() + count * prices.sum())
             if value >= best:
                 break
             best = value
             continue
-        excess = outward.sum_up(left)
+        excess = rounding.sum_up(left)
         # The two subtractions of a positive excess lose at most a few units in the last place of the demand.
-        dual = outward.up(count * outward.sum_up(prices))
-        value = outward.sum_up([float(dual), excess, float(outward.up(outward.gamma(4) * total))])
+        dual = rounding.up(count * rounding.sum_up(prices))
+        value = rounding.sum_up([float(dual), excess, float(rounding.up(rounding.gamma(4) * total))])
         if value >= best * (1 - 1e-12):
             break
         best = value
@@ -216,7 +216,7 @@ def _shifted(n: int, demand: F64, pairs: I64, offsets: Sequence[Sequence[int]]) 
 def _many(pool: ServerPool, circuits: I64, demand: F64, pairs: I64, paths: int) -> tuple[I64, I64, F64]:
     """Route every pair over its k shortest paths: start, circuits, bytes of each route."""
     from opticoll.formulations.flows.path_sets import PathRule, build_path_set
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.topology import Topology
 
     topology = Topology(pool.n, circuits[:, 0], circuits[:, 1])
     path_set = build_path_set(topology, PathRule("k", paths), "routes", (pairs[:, 0].copy(), pairs[:, 1].copy()))

@@ -23,23 +23,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import Links
-from opticoll.formulations.flows import any_lengths_bound
+from opticoll.formulations import rounding
 from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.topoopt import PAPER, CircuitDesign, build_design, ports_left, ring_demand, server_pool
+from opticoll.formulations.topoopt.circuit_design import (
+    PAPER,
+    CircuitDesign,
+    build_design,
+    ports_left,
+    ring_demand,
+    server_pool,
+)
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.instances.digraph import Topology
+from opticoll.formulations.variables import Links
 from opticoll.instances.servers import ServerPool
+from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from opticoll.formulations.topoopt import Ring
-    from opticoll.instances.digraph import F64, I64
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.formulations.topoopt.circuit_design import Ring
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json, Settings
 
 NAME = "topoopt.routing"
 #: Maximum number of servers: larger flow matrices are too large for any solver here.
@@ -56,7 +63,7 @@ def routed_by_flow(
     Parameters
     ----------
     pool, circuits, rings
-        As for :func:`opticoll.formulations.topoopt.build_design`.
+        As for :func:`opticoll.formulations.topoopt.circuit_design.build_design`.
     sources
         Servers that send, ``(K,)``.
     flow
@@ -130,7 +137,7 @@ def flow_over(design: CircuitDesign) -> FixedCircuits:
 def derived(data: FixedCircuits) -> list[Fraction]:
     """Demands in units of Lambda_0."""
     n, demand = data.design.pool.n, data.design.demand
-    whole = {value: outward.decimal(value) for value in np.unique(demand).tolist()}
+    whole = {value: rounding.decimal(value) for value in np.unique(demand).tolist()}
     free = (np.maximum(-ports, 1).tolist() for ports in ports_left(n, 0, data.design.circuits))
     sums = ([sum((whole[v] for v in row), Fraction(0)) for row in side.tolist()] for side in (demand, demand.T))
     unit = max(total / circuits for side, ports in zip(sums, free, strict=True)
@@ -145,7 +152,7 @@ def bounds(data: FixedCircuits) -> list[Bound]:
     return [
         Bound(
             "ports",
-            float(outward.up(1.0, 2 * data.topology.n + 6)),
+            float(rounding.up(1.0, 2 * data.topology.n + 6)),
             "some server sends or receives Lambda_0 over each of its circuits",
             "topoopt",
         ),

@@ -37,20 +37,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Names
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import PAPER, server_pool
+from opticoll.formulations.topoopt.circuit_design import PAPER, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
+from opticoll.formulations.variables import Array, Names
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.instances.digraph import F64, I64, Mask
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training_jobs import Traffic
+    from opticoll.instances.types import Json, Settings
 
 NAME = "topoopt.strategy"
 #: Bandwidth of an interface [bytes/s]: 100 Gb/s.
@@ -234,16 +234,16 @@ def prepare(instance: object, parameters: Settings | None = None) -> Plane:
 
 def derived(data: Plane) -> list[Fraction]:
     """Time of one part in every way, and its share of the memory."""
-    rate = data.pool.n * data.pool.degree * outward.entered(data.bandwidth)
-    slow = outward.entered(data.alpha) if data.alpha > 0 else Fraction(1)
+    rate = data.pool.n * data.pool.degree * rounding.entered(data.bandwidth)
+    slow = rounding.entered(data.alpha) if data.alpha > 0 else Fraction(1)
     moved = data.direct if data.alpha > 0 else data.hops
     parts = (array[data.allowed].tolist() for array in (data.work, data.reduced, moved))
     results = [
-        outward.measured(t) + (outward.entered(r) + slow * outward.entered(a)) / rate
+        rounding.measured(t) + (rounding.entered(r) + slow * rounding.entered(a)) / rate
         for t, r, a in zip(*parts, strict=True)
     ]
     if data.memory:
-        each = outward.entered(data.weight_bytes) / outward.entered(data.memory / 2**30) / 2**30
+        each = rounding.entered(data.weight_bytes) / rounding.entered(data.memory / 2**30) / 2**30
         results += [each * data.weights(k, c) for k, c in np.argwhere(data.allowed).tolist()]
     return results
 
@@ -338,14 +338,14 @@ def objective(data: Plane, values: Mapping[str, F64]) -> float:
 def bounds(data: Plane) -> list[Bound]:
     """Bound of every kind in its cheapest way, and a Lagrangian bound with the best memory price of all ratios."""
     cost, held = (np.where(data.allowed, array, np.inf) for array in (data.cost, data.held))
-    cheapest = outward.sum_down([data.computing, outward.dot_down(data.count, cost.min(axis=1))])
+    cheapest = rounding.sum_down([data.computing, rounding.dot_down(data.count, cost.min(axis=1))])
     pick = np.argmin(cost, axis=1)
     fits = data.memory <= 0 or float(data.count @ held[np.arange(len(pick)), pick]) <= data.memory
     result = [Bound("separable", cheapest, "every kind is placed in its cheapest way", "topoopt", exact=fits)]
     if not fits:
 
         def priced(price: float) -> F64:
-            return np.where(data.allowed, outward.down(data.cost + price * data.held, 2), np.inf)
+            return np.where(data.allowed, rounding.down(data.cost + price * data.held, 2), np.inf)
 
         prices = [0.0]
         for k in range(len(data.kinds)):
@@ -353,10 +353,10 @@ def bounds(data: Plane) -> list[Bound]:
             rise, fall = c[:, None] - c[None, :], h[None, :] - h[:, None]
             prices += (rise[fall > 0] / fall[fall > 0]).tolist()
         best = max(
-            outward.sum_down([
+            rounding.sum_down([
                 data.computing,
-                outward.dot_down(data.count, priced(price).min(axis=1)),
-                -float(outward.up(price * data.memory)),
+                rounding.dot_down(data.count, priced(price).min(axis=1)),
+                -float(rounding.up(price * data.memory)),
             ])
             for price in prices
             if price >= 0

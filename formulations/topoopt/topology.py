@@ -8,7 +8,7 @@ Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pa
 Data    d ports; D_uk >= 0 demand of commodity k at u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
         a hop of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
         unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
-        traffic alone (:func:`opticoll.formulations.topoopt.lower_bounds`,
+        traffic alone (:func:`opticoll.formulations.topoopt.circuit_design.lower_bounds`,
         :mod:`opticoll.formulations.topoopt.forwarding`)
 Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a
         circuit [U], (n,n,p); t in L..1 the maximum load [U]; share_r in 0..1 of the group's all-reduce, (R,)
@@ -49,19 +49,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward, topoopt
-from opticoll.formulations.arrays import Array, Names
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import PAPER, CircuitDesign, Ring, default_rings, server_pool
+from opticoll.formulations.topoopt import circuit_design
+from opticoll.formulations.topoopt.circuit_design import PAPER, CircuitDesign, Ring, default_rings, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.topoopt.routing import routed_by_flow
+from opticoll.formulations.variables import Array, Names
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.instances.digraph import F64, I64
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json, Settings
 
 NAME = "topoopt.topology"
 OBJECTIVES = ("max-load", "bandwidth-tax")
@@ -161,19 +162,19 @@ class Wiring:
             if rest:
                 load[rest] += np.roll(demand, steps * widest)
         circuits = np.bincount(1 + np.arange(self.degree) % (n - 1), minlength=widest + 1)[1:]
-        return outward.digits_up(float((load[1:] / circuits[:, None]).max()) * (1 + 1e-9), 6)
+        return rounding.digits_up(float((load[1:] / circuits[:, None]).max()) * (1 + 1e-9), 6)
 
     @cached_property
     def byte_hops(self) -> float:
         """Minimum byte-hops of any design [bytes], rounded down."""
         within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
-        by_depth = topoopt.lower_bounds(self.bounded_pool)["bandwidth-tax"].value * self.total
-        return float(outward.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
+        by_depth = circuit_design.lower_bounds(self.bounded_pool)["bandwidth-tax"].value * self.total
+        return float(rounding.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
 
     @cached_property
     def hops(self) -> float:
         """H [U], at most the minimum byte-hops: a decimal like L and U, as data of exact solves."""
-        return -outward.digits_up(-outward.quotient_down(self.byte_hops, self.unit), 9)
+        return -rounding.digits_up(-rounding.quotient_down(self.byte_hops, self.unit), 9)
 
     @cached_property
     def bounded_pool(self) -> ServerPool:
@@ -194,7 +195,7 @@ class Wiring:
     def floor(self) -> float:
         """L [U]."""
         best = max(bound.value for bound in bounds(self)) if self.objective == "max-load" else 0.0
-        return min(-outward.digits_up(-outward.quotient_down(best, self.unit), 9), 1.0)
+        return min(-rounding.digits_up(-rounding.quotient_down(best, self.unit), 9), 1.0)
 
     @cached_property
     def commodities(self) -> tuple[I64, F64, F64]:
@@ -276,8 +277,8 @@ def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
 def derived(data: Wiring) -> list[Fraction]:
     """Demands in units of U, and U over the total demand; U, L and H are decimals."""
     pairs = np.argwhere(data.most > 0) if data.by_pair else None
-    result, total = topoopt.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
-    return [value / outward.entered(data.unit) for value in result] + [outward.entered(data.unit) / total]
+    result, total = circuit_design.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
+    return [value / rounding.entered(data.unit) for value in result] + [rounding.entered(data.unit) / total]
 
 
 def build_cvxpy(data: Wiring) -> CvxpyModel:
@@ -469,7 +470,7 @@ def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F6
     tail, head = np.nonzero(count)
     number = count[tail, head]
     circuits = np.repeat(np.stack([tail, head], axis=1), number, axis=0)
-    sources = np.flatnonzero(topoopt.ring_demand(data.pool, rings).sum(axis=1) > 0)
+    sources = np.flatnonzero(circuit_design.ring_demand(data.pool, rings).sum(axis=1) > 0)
     shared = flow[sources][:, tail, head] / number
     return routed_by_flow(data.pool, circuits, rings, sources, np.repeat(shared.T, number, axis=0))
 
@@ -486,7 +487,7 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
 
 def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     """Shapes of a design, and of the program's variables if given."""
-    result = topoopt.arrays(data.pool)
+    result = circuit_design.arrays(data.pool)
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
         return result
     n, pair = data.n, ("src", "dst")
@@ -501,17 +502,17 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block of :func:`opticoll.formulations.topoopt.residuals`, and of the parameters.
+    """Worst violation of every block of :func:`opticoll.formulations.topoopt.circuit_design.residuals`, and of the parameters.
 
     ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for any other than the default
     rings.
     """
-    result, read = topoopt.residuals(data.pool, values), topoopt.read_design(data.pool, values)
+    result, read = circuit_design.residuals(data.pool, values), circuit_design.read_design(data.pool, values)
     if read is None:
         return {**result, "parallel": np.inf, "default_rings": np.inf}
     _, number = np.unique(read.circuits, axis=0, return_counts=True)
     result["parallel"] = float(max(int(number.max(initial=0)) - data.parallel, 0))
-    own = topoopt.ring_demand(data.pool, read.rings)
+    own = circuit_design.ring_demand(data.pool, read.rings)
     same = data.free_rings or np.allclose(own, data.pool.traffic, rtol=1e-9, atol=0.0)
     result["default_rings"] = 0.0 if same else np.inf
     return result
@@ -519,7 +520,7 @@ def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
 
 def objective(data: Wiring, values: Mapping[str, F64]) -> float:
     """Maximum load [bytes] or bandwidth tax of the routes; infinite if they are malformed."""
-    read = topoopt.read_design(data.pool, values)
+    read = circuit_design.read_design(data.pool, values)
     return np.inf if read is None else data.value_of(read)
 
 
@@ -527,16 +528,19 @@ def bounds(data: Wiring) -> list[Bound]:
     """Bounds from ports or depths, and from byte-hops (:mod:`opticoll.formulations.topoopt.forwarding`)."""
     n, d, hops = data.n, data.degree, data.byte_hops
     reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
-    bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))
-    value = outward.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
-    return [topoopt.lower_bounds(data.bounded_pool)[data.objective], Bound("transport", value, reason, "topoopt")]
+    bytes_ = float(rounding.up(data.total, n * n + len(data.pool.groups)))
+    value = rounding.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
+    return [
+        circuit_design.lower_bounds(data.bounded_pool)[data.objective],
+        Bound("transport", value, reason, "topoopt"),
+    ]
 
 
 def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
     """Summary of a verified design."""
-    read = topoopt.read_design(data.pool, values)
+    read = circuit_design.read_design(data.pool, values)
     assert read is not None
-    return topoopt.describe(read)
+    return circuit_design.describe(read)
 
 
 def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
@@ -547,7 +551,7 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
     NotApplicable
         If the values are malformed.
     """
-    read = topoopt.read_design(data.pool, values)
+    read = circuit_design.read_design(data.pool, values)
     if read is None:
         msg = f"{NAME}: the values are not a design; give circuits, rings and routes"
         raise NotApplicable(msg)
@@ -556,7 +560,7 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
 
 def index_sets(data: Wiring, values: Mapping[str, F64]) -> dict[str, Names]:
     """Names of circuits, routes and commodities; servers are numbered."""
-    result = topoopt.index_sets(decode(data, values))
+    result = circuit_design.index_sets(decode(data, values))
     if data.by_pair:
         source, target = np.nonzero(data.most > 0)
         pairs = [f"{s} -> {t}" for s, t in zip(source.tolist(), target.tolist(), strict=True)]
@@ -593,5 +597,5 @@ FORMULATION = Formulation(
     size="n (n-1)^2 flows, p n (n-1) circuits",
     meaning=lambda data: MEANINGS[data.objective],
     index_sets=index_sets,
-    links=lambda data, values: topoopt.links(decode(data, values)),
+    links=lambda data, values: circuit_design.links(decode(data, values)),
 )  # fmt: skip

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.digraph import MAX_VERTICES, Topology, both_ways, check_size
 from opticoll.instances.spec import Dimensions, check_positive, family
+from opticoll.instances.topology import MAX_VERTICES, Topology, both_ways, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.instances.digraph import I64
+    from opticoll.instances.topology import I64
 
 
 def _power(d: int, exponent: int, name: str) -> int:

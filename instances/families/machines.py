@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput, BadSpec
-from opticoll.instances.digraph import Instance, Topology, both_ways, check_size
 from opticoll.instances.matrix_program import MatrixProgram, read_program
-from opticoll.instances.published import GPUS, MODELS, iteration
+from opticoll.instances.photonics import WdmLine, WdmRing
+from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, iteration
 from opticoll.instances.readers.files import read_matrix, read_specified
-from opticoll.instances.servers import (
-    AllReduceCall,
-    AllReduceGroup,
-    ServerPool,
-    TrainingIteration,
-    WdmLine,
-    WdmRing,
-    check_servers,
-)
+from opticoll.instances.servers import AllReduceGroup, ServerPool, check_servers
 from opticoll.instances.spec import check_positive, family, nearest
+from opticoll.instances.topology import Instance, Topology, both_ways, check_size
+from opticoll.instances.training_iteration import AllReduceCall, TrainingIteration
 from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
 
 if TYPE_CHECKING:

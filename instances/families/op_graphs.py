@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput, BadSpec
-from opticoll.instances.digraph import Instance
 from opticoll.instances.spec import Dimensions, check_positive, family, nearest
+from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
 
 
 #: Limits on the size of a graph.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.digraph import Topology, both_ways, check_size
 from opticoll.instances.spec import check_positive, family, population
+from opticoll.instances.topology import Topology, both_ways, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.digraph import parse_size
-from opticoll.instances.readers import parse_json, parse_xml, parses_as_float
 from opticoll.instances.readers.draft import SOURCES, TARGETS
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
+from opticoll.instances.readers.reading import parse_json, parse_xml, parses_as_float
+from opticoll.instances.topology import parse_size
 
 if TYPE_CHECKING:
-    from opticoll.instances.digraph import F64, Topology
+    from opticoll.instances.topology import F64, Topology
 
 #: Headings of the amounts of a list of pairs, in lower case.
 AMOUNTS = ("bytes", "amount", "demand", "shards", "traffic", "volume", "weight", "value", "size")

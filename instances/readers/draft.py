@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, split_rate
+from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, split_rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -29,8 +29,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.digraph import split_rate
-from opticoll.instances.readers import parses_as_float
 from opticoll.instances.readers.draft import (
     CAPACITY_NAMES,
     NEUTRAL,
@@ -43,11 +41,13 @@ from opticoll.instances.readers.draft import (
     file_capacities,
     is_number,
 )
+from opticoll.instances.readers.reading import parses_as_float
+from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.topology import Topology
 
 _MAX_LINE = 10_000
 #: Characters of arcs read at once, and smallest number of lines for which that pays off.

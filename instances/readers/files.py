@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers import NUMPY, decode, numpy_matrix, parse_xml, parses_as_float, read_bytes
 from opticoll.instances.readers.draft import ReadOptions
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.graph_formats import (
@@ -36,12 +35,13 @@ from opticoll.instances.readers.graph_formats import (
     write_graphml,
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
+from opticoll.instances.readers.reading import NUMPY, decode, numpy_matrix, parse_xml, parses_as_float, read_bytes
 from opticoll.instances.readers.topology_json import read_json, write_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.topology import Topology
 
 #: Size limit of a file [bytes].
 MAX_FILE_BYTES = 64 * 2**20

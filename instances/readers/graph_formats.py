@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers import XmlElement, parses_as_float
 from opticoll.instances.readers.draft import Draft, ReadOptions, file_capacities, is_number
+from opticoll.instances.readers.reading import XmlElement, parses_as_float
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.topology import Topology
 
 #: Beginning of native SNDlib files; some files in circulation lack the first line.
 SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("

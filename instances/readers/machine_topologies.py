@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.digraph import split_rate
-from opticoll.instances.readers import XmlElement, parse_xml
 from opticoll.instances.readers.draft import Draft, ReadOptions, is_number
+from opticoll.instances.readers.reading import XmlElement, parse_xml
+from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.topology import Topology
 
 #: Choices of links, see the module docstring and :mod:`opticoll.instances.readers.topology_json` (TACCL).
 WIRINGS = ("nvlink", "pci", "all", "switch", "direct", "ndv2", "dgx2", "hub_and_spoke")

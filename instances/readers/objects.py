@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.digraph import Instance, Topology
 from opticoll.instances.readers.draft import SOURCES, TARGETS, Capacities, Draft
+from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -25,13 +25,13 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers import parse_json
 from opticoll.instances.readers.draft import Draft, ReadOptions, default_labels, file_capacities, read_capacity
+from opticoll.instances.readers.reading import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.instances.digraph import Topology
+    from opticoll.instances.topology import Topology
 
 FORMAT = "opticoll-topology/1"
 #: Largest number in a file of msccl or TACCL, and maximum number of GPUs in a node.

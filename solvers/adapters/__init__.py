@@ -2,51 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from opticoll.errors import MethodMismatch
-from opticoll.instances import plugins
-from opticoll.instances.spec import contributed, modules_of, nearest
-from opticoll.solvers.adapters.command_line import configured
 from opticoll.solvers.adapters.interface import Adapter
-
-
-@cache
-def own_adapters() -> dict[str, Adapter]:
-    """Return this package's own adapters by name, without those of configuration files and plug-ins."""
-    return {adapter.name: adapter for adapter in contributed(modules_of(__name__), "ADAPTER")}
-
-
-def adapters() -> dict[str, Adapter]:
-    """Return all adapters by name, installed or not, without importing any solver.
-
-    Raises
-    ------
-    BadFile
-        If a solver configuration file (:mod:`opticoll.solvers.adapters.command_line`) is invalid.
-    """
-    contributions = {adapter.name: adapter for adapter in plugins.contributed("ADAPTER")}
-    return {**own_adapters(), **configured(own_adapters()), **contributions}
-
-
-def adapter(name: str) -> Adapter:
-    """Return the adapter called ``name``.
-
-    Raises
-    ------
-    MethodMismatch
-        If there is none; the message suggests the closest name.
-    """
-    if name in own_adapters():
-        return own_adapters()[name]
-    known = adapters()
-    if name not in known:
-        plugins.load_installed()
-        known = adapters()
-    if name not in known:
-        msg = f"no solver {name!r}; {nearest(name, known)}"
-        raise MethodMismatch(msg)
-    return known[name]
-
+from opticoll.solvers.adapters.registry import adapter, adapters, own_adapters
 
 __all__ = ["Adapter", "adapter", "adapters", "own_adapters"]

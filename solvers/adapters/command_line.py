@@ -23,7 +23,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
 from opticoll.instances.matrix_program import SolFile, positions, read_sol
-from opticoll.instances.readers import decode, read_bytes
+from opticoll.instances.readers.reading import decode, read_bytes
 from opticoll.instances.spec import nearest
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.readers import Json
+    from opticoll.instances.types import Json
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest

@@ -31,7 +31,7 @@ from typing import IO, TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.outward import decimal
+from opticoll.formulations.rounding import decimal
 from opticoll.solvers.exact import combinatorial_check
 from opticoll.solvers.exact.combinatorial_check import Refused
 from opticoll.solvers.exact.combinatorial_networks import (
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances import Instance, Topology
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.types import Json, Settings
     from opticoll.solvers.task import CheckRecord, Run
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
@@ -339,7 +339,7 @@ def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[st
 
 def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]) -> list[NDArray[np.float64]]:
     """A price of 1 on the arcs across the grid line that most pairs per arc cross; empty if it is not a grid."""
-    from opticoll.formulations.lumorph import grid_shape
+    from opticoll.formulations.lumorph.mesh_cuts import grid_shape
 
     shape = grid_shape(topology)
     if shape is None:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.outward import decimal
-from opticoll.solvers.exact import ExactForm, Leaf, combinatorial_check, wiring_check
+from opticoll.formulations.rounding import decimal
+from opticoll.solvers.exact import combinatorial_check, wiring_check
 from opticoll.solvers.exact.combinatorial_check import Refused
+from opticoll.solvers.exact.exact_form import ExactForm, Leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Topology
-    from opticoll.instances.readers import Json
-    from opticoll.solvers.exact import ExactAnswer
+    from opticoll.instances.types import Json
+    from opticoll.solvers.exact.exact_form import ExactAnswer
     from opticoll.solvers.isolation import Report
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
@@ -124,7 +125,7 @@ def design_problem(data: Any) -> dict[str, Json]:
 
 def designing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
     """Links with exactly solved flows, and the distances that any topology of the degree has."""
-    from opticoll.formulations.degree_design import topology_of
+    from opticoll.formulations.topology.design import topology_of
 
     topology = topology_of(data, values)
     form, answer = _flow(topology)

@@ -20,7 +20,7 @@ arcs, with shortest distances as the other multipliers.
 A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
 arc lengths are the same.
 
-Everything is checked on the whole problem (:func:`opticoll.solvers.exact.fault`): no property of the symmetries, and no
+Everything is checked on the whole problem (:func:`opticoll.solvers.exact.exact_form.fault`): no property of the symmetries, and no
 equality of optima, is taken on trust.
 """
 
@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import NoSolution
-from opticoll.formulations.outward import decimal
-from opticoll.solvers.exact import ExactAnswer, ExactForm, Leaf, Split, common
+from opticoll.formulations.rounding import decimal
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, common
 from opticoll.solvers.exact.linear import floating_form, solve_linear
 from opticoll.solvers.methods.certified_branching import BranchingTree, Unbounded
 from opticoll.solvers.standard_form import compile_model
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.alltoall.link_mcf import LinkFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.readers import Json
-    from opticoll.solvers.exact import Changes
+    from opticoll.instances.types import Json
+    from opticoll.solvers.exact.exact_form import Changes
     from opticoll.solvers.methods.certified_branching import Node
 
     F64 = NDArray[np.float64]

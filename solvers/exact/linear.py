@@ -22,13 +22,13 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.solvers.adapters.highs import pass_form
-from opticoll.solvers.exact import ExactAnswer, ExactForm, Leaf, common, products
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, products
 from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.solvers.exact import End, Whole
+    from opticoll.solvers.exact.exact_form import End, Whole
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

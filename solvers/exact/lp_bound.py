@@ -27,8 +27,8 @@ import numpy as np
 
 from opticoll.errors import ModelError, NoSolution
 from opticoll.formulations.model import Bound
-from opticoll.formulations.outward import fraction_down, fraction_up
-from opticoll.solvers.exact import ExactAnswer, ExactForm, Leaf, fault
+from opticoll.formulations.rounding import fraction_down, fraction_up
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, fault
 
 if TYPE_CHECKING:
     import threading
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.solvers.exact import End
+    from opticoll.solvers.exact.exact_form import End
     from opticoll.solvers.standard_form import StandardForm
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.

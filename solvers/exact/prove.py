@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput, NoSolution
-from opticoll.formulations.outward import DIGITS, decimal, is_entered
+from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
-from opticoll.solvers.choice import fastest_form
-from opticoll.solvers.exact import ExactAnswer, ExactForm, fault
+from opticoll.solvers.auto import fastest_form
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.integer import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits, call_isolated

@@ -1,6 +1,6 @@
 r"""Write and read certificates in VIPR format: a problem, a claim, solutions, and derivations of the claim.
 
-The problem of a file is that of an :class:`~opticoll.solvers.exact.ExactForm`: the same variables in the same
+The problem of a file is that of an :class:`~opticoll.solvers.exact.exact_form.ExactForm`: the same variables in the same
 order, and as constraints, in this order, the finite bounds of the columns, lower before upper, and the finite sides of
 the rows; a row with equal sides is one equation. The format has no constant in the objective, so objective values in
 the file do not include the form's offset, which a comment states.
@@ -22,15 +22,15 @@ from fractions import Fraction
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from opticoll.errors import BadFile, BadInput, ModelError
-from opticoll.instances import readers
-from opticoll.solvers.exact import Leaf, Split
+from opticoll.instances.readers import reading
+from opticoll.solvers.exact.exact_form import Leaf, Split
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from flint import fmpq
 
-    from opticoll.solvers.exact import ExactAnswer, ExactForm
+    from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
 
 #: File name suffixes of certificates.
 SUFFIXES = (".vipr", ".vipr.gz")
@@ -52,7 +52,7 @@ def comments(path: Path) -> Iterator[str]:
     BadFile
         If the file cannot be read.
     """
-    readers.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+    reading.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
             while (line := stream.readline(LONGEST_LINE)).startswith(b"%"):
@@ -375,7 +375,7 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        readers.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+        reading.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
         self.where = "header"
         self._buffer: list[bytes] = []
         self._at = 0

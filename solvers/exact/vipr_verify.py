@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, NoSolution
-from opticoll.solvers.exact import ExactForm, Leaf
+from opticoll.solvers.exact.exact_form import ExactForm, Leaf
 from opticoll.solvers.exact.vipr_file import Derivation, LinearRow, Reader, safe_names
 from opticoll.solvers.task import check_record
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.types import Settings
     from opticoll.solvers.exact.prove import Arrays
     from opticoll.solvers.task import CheckRecord
 

@@ -21,7 +21,7 @@ from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations, pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.standard_form import StandardForm
 
@@ -569,16 +569,12 @@ def _turned(value: float | None, flip: float) -> float | None:
     return None if value is None or not np.isfinite(value) else flip * value
 
 
-METHODS = (
-    Method(
-        name="certified-branching",
-        title="Branch and bound with certified leaves",
-        summary="branch and bound with every leaf closed by recomputed LP duals; HiGHS finds the incumbents",
-        applies=lambda formulation: formulation.problem == "MILP",
-        parameters=(
-            Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),
-        ),
-        run=run,
-        builds=True,
-    ),
+METHOD = Method(
+    name="certified-branching",
+    title="Branch and bound with certified leaves",
+    summary="branch and bound with every leaf closed by recomputed LP duals; HiGHS finds the incumbents",
+    applies=lambda formulation: formulation.problem == "MILP",
+    parameters=(Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),),
+    run=run,
+    builds=True,
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation, Parameter
-    from opticoll.instances.readers import Json, Settings
+    from opticoll.instances.types import Json, Settings
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from opticoll.formulations.outward import TINY, UNIT
+from opticoll.formulations.rounding import TINY, UNIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.standard_form import StandardForm
 
 Mask: TypeAlias = "NDArray[np.bool_]"

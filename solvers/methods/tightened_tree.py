@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from opticoll.formulations import outward
-from opticoll.formulations.outward import TINY, UNIT
+from opticoll.formulations import rounding
+from opticoll.formulations.rounding import TINY, UNIT
 from opticoll.solvers.methods.certified_branching import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, Oracle
 from opticoll.solvers.methods.reduced_program import ReducedProgram, reduced
 from opticoll.solvers.verify import Inequalities, WeakDuality
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.standard_form import StandardForm
 
 Mask: TypeAlias = "NDArray[np.bool_]"
@@ -189,7 +189,7 @@ class Values:
     def _exactly(self, lattice: int, k: float) -> float:
         """The k-th value of a lattice, rounded down."""
         step, slope, shift = (Fraction(float(part[lattice])) for part in (self.step, self.slope, self.shift))
-        return outward.fraction_down((step * int(k) - shift) / slope)
+        return rounding.fraction_down((step * int(k) - shift) / slope)
 
 
 class Propagation:

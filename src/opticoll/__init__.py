@@ -9,16 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opticoll.analysis.bound_sweep import sweep
     from opticoll.analysis.catalog import solver_table
     from opticoll.analysis.describe import bounds
-    from opticoll.analysis.iteration_times import iteration
+    from opticoll.analysis.design import design
+    from opticoll.analysis.iteration import iteration
+    from opticoll.analysis.model import Model, model
     from opticoll.analysis.plots.network_plots import plot_topology
+    from opticoll.analysis.result import Result, solve
     from opticoll.analysis.result_files import check, load
     from opticoll.analysis.store import Store
-    from opticoll.analysis.study import study
-    from opticoll.analysis.topology_design import design
-    from opticoll.analysis.workbench import Model, Result, model, solve
+    from opticoll.analysis.study.running import study
+    from opticoll.analysis.sweep import sweep
     from opticoll.errors import BadInput, NoSolution, SolverUnavailable
     from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
     from opticoll.instances import Topology, parse, topology
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from opticoll.instances.spec import family
     from opticoll.solvers.adapters.interface import Adapter, Capabilities, set_solution
     from opticoll.solvers.methods.method import Answer, Method
-    from opticoll.solvers.runner import export
+    from opticoll.solvers.solve import export
     from opticoll.solvers.task import Outcome, Task, Termination
 
 #: Public name -> defining module and the name in it.
@@ -52,10 +53,10 @@ _HOMES = {
     "Topology": ("opticoll.instances", "Topology"),
     "bounds": ("opticoll.analysis.describe", "bounds"),
     "check": ("opticoll.analysis.result_files", "check"),
-    "design": ("opticoll.analysis.topology_design", "design"),
-    "export": ("opticoll.solvers.runner", "export"),
+    "design": ("opticoll.analysis.design", "design"),
+    "export": ("opticoll.solvers.solve", "export"),
     "family": ("opticoll.instances.spec", "family"),
-    "iteration": ("opticoll.analysis.iteration_times", "iteration"),
+    "iteration": ("opticoll.analysis.iteration", "iteration"),
     "load": ("opticoll.analysis.result_files", "load"),
     "load_plugin": ("opticoll.instances.plugins", "load_plugin"),
     "model": ("opticoll.analysis.workbench", "model"),
@@ -66,7 +67,7 @@ _HOMES = {
     "solve": ("opticoll.analysis.workbench", "solve"),
     "solver_table": ("opticoll.analysis.catalog", "solver_table"),
     "study": ("opticoll.analysis.study", "study"),
-    "sweep": ("opticoll.analysis.bound_sweep", "sweep"),
+    "sweep": ("opticoll.analysis.sweep", "sweep"),
     "topology": ("opticoll.instances", "topology"),
 }
 

@@ -18,13 +18,14 @@ from matplotlib.figure import Figure
 from reference import labelled_digraphs
 
 import opticoll as oc
-from opticoll.analysis import bound_sweep
-from opticoll.analysis.bound_sweep import Case, Status, sweep
+from opticoll.analysis import sweep as bound_sweep
 from opticoll.analysis.cli import main
-from opticoll.analysis.ledger import certified_flow
+from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import CellResult, Summary
+from opticoll.analysis.study.cells import CellResult
+from opticoll.analysis.study.running import Summary
 from opticoll.analysis.study.study_file import Study
+from opticoll.analysis.sweep import Case, Status, sweep
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations import Formulation
 from opticoll.instances import Topology, parse
@@ -202,7 +203,7 @@ def test_a_solver_without_licence_ends_the_sweep(monkeypatch, capsys):
         results = {cell.key: CellResult(cell.key, "unavailable", message="no usable licence") for cell in study.cells}
         return Summary(study, results)
 
-    monkeypatch.setattr("opticoll.analysis.study.run_with_progress", without_licence)
+    monkeypatch.setattr("opticoll.analysis.study.running.run_with_progress", without_licence)
     assert main(["sweep", "alltoall.master", "--bound", "moore", "--over", "ring:{4,5}"]) == 4
     assert capsys.readouterr().err == "opticoll: no usable licence\n"
 

@@ -145,11 +145,11 @@ def test_a_bound_of_the_duals_is_not_called_like_an_analytic_bound_of_another_va
 def test_a_limit_without_solution_is_status_3_and_a_row(
     limit: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
     from opticoll.solvers.task import Outcome, Termination
 
     stopped = Outcome(Termination.TIME_LIMIT, message="no solution within the limit")
-    monkeypatch.setattr(runner, "solve_scaled", lambda *arguments, **options: stopped)
+    monkeypatch.setattr(solve, "solve_scaled", lambda *arguments, **options: stopped)
     arguments = ["solve", "alltoall.master", "ring:8", "--method", "highs-simplex", "--time-limit", limit]
     assert main([*arguments, "--json"]) == 3
     out, err = capfd.readouterr()
@@ -218,7 +218,7 @@ def test_list_solvers_probes_licences(capfd: pytest.CaptureFixture[str]) -> None
 
 def test_claims_have_the_keys_of_the_contract(capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
     import opticoll.analysis.ledger as ledger
-    from opticoll.analysis.ledger import Claim, Measurement, Verdict
+    from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict
 
     known = {
         "paper.ring": Claim(
@@ -338,16 +338,16 @@ def test_errors_in_a_process_of_their_own() -> None:
 def test_compiled_code_cannot_write_to_stdout(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
 
-    real = runner.solve
+    real = solve.solve
 
     def chatty(*arguments: Any, **options: Any) -> Any:
         print("a banner")
         os.write(1, b"a licence line\n")
         return real(*arguments, **options)
 
-    monkeypatch.setattr(runner, "solve", chatty)
+    monkeypatch.setattr(solve, "solve", chatty)
     as_json(capfd, "solve", "alltoall.master", "ring:4", "--method", "highs")
 
 

@@ -151,13 +151,13 @@ def test_a_missing_solver_is_status_4(monkeypatch: pytest.MonkeyPatch, capfd: py
 
 
 def test_an_unexpected_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
 
     def fail(*arguments: object, **options: object) -> None:
         message = "two\nlines"
         raise ZeroDivisionError(message)
 
-    monkeypatch.setattr(runner, "solve", fail)
+    monkeypatch.setattr(solve, "solve", fail)
     monkeypatch.delenv("OPTICOLL_DEBUG", raising=False)
     assert main(RING) == 1
     out, err = capfd.readouterr()
@@ -170,12 +170,12 @@ def test_an_unexpected_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd:
 
 
 def test_interrupted_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
 
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "solve", interrupt)
+    monkeypatch.setattr(solve, "solve", interrupt)
     assert main(RING) == 130
     assert capfd.readouterr().err == "opticoll: interrupted\n"
     assert not Store().root.exists()

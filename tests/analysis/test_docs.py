@@ -10,7 +10,7 @@ import pytest
 
 from opticoll.analysis import bench
 from opticoll.analysis import bench as markers
-from opticoll.analysis.benchmark import tables as timing_tables
+from opticoll.analysis.benchmark.measured_tables import tables as timing_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from builds import CASES, data_of
 
-from opticoll.formulations import PAPERS, formulation, formulations
+from opticoll.formulations import formulation, formulations
+from opticoll.formulations.registry import PAPERS
 from opticoll.instances import parse
 
 ROOT = Path(__file__).resolve().parents[2]

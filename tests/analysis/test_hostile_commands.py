@@ -14,7 +14,8 @@ import soak
 
 from opticoll.analysis.cli import main
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import run_study, study_file
+from opticoll.analysis.study import study_file
+from opticoll.analysis.study.running import run_study
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse
 from opticoll.solvers.executor import InProcess
@@ -137,13 +138,13 @@ def _study(tmp_path: Path) -> study_file.Study:
 
 
 def test_a_study_with_failed_cells_says_so(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any) -> None:
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
 
     def failing(task: Any, **named: Any) -> Any:
         raise RuntimeError("broken\x1b[31m")  # noqa: EM101
 
     study = _study(tmp_path)
-    monkeypatch.setattr(runner, "solve", failing)
+    monkeypatch.setattr(solve, "solve", failing)
     assert main(["study", str(study.source), "--store", str(tmp_path / "store")]) == 3
     err = capfd.readouterr().err
     assert f"{len(study.cells)} of {len(study.cells)} cells have no answer ({len(study.cells)} failed)" in err

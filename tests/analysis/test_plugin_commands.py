@@ -18,7 +18,7 @@ import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.analysis.commands import KINDS, write_example
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import run_study
+from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.instances import plugins
 from opticoll.solvers.executor import DaskCluster, InProcess
@@ -227,7 +227,7 @@ def test_a_bound_a_claim_and_a_cell_that_end_the_program_have_failed(tmp_path, c
     (line,) = capfd.readouterr().err.strip().splitlines()
     assert "fails on every case, first on ring:4: SystemExit (bound.py:2)" in line
     claim.write_text(
-        "from opticoll.analysis.ledger import Claim\ndef measure(laboratory):\n    raise SystemExit(3)\n"
+        "from opticoll.analysis.ledger.claim import Claim\ndef measure(laboratory):\n    raise SystemExit(3)\n"
         "CLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0, measure=measure)\n"
     )
     assert main(["claims", "own.a", "--no-store", "--json", "--plugin", str(claim)]) == 1

@@ -11,7 +11,7 @@ import opticoll as oc
 from opticoll.analysis import progress_line
 from opticoll.analysis.cli import main
 from opticoll.analysis.progress_line import ProgressLine
-from opticoll.solvers import runner
+from opticoll.solvers import solve as runner
 
 
 def test_a_line_names_what_is_known(monkeypatch):

@@ -14,10 +14,10 @@ from mutated_solutions import CASES, declared
 
 import opticoll as oc
 from opticoll.analysis.cli import main
-from opticoll.analysis.plots import png
+from opticoll.analysis.plots.style import png
 from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations import formulation, formulations
-from opticoll.instances.digraph import parse_rate, parse_size
+from opticoll.instances.topology import parse_rate, parse_size
 from opticoll.solvers.task import Run
 
 MESH, POOL = "lightpath:2x2,lasers=2", "servers:n=4,degree=3,traffic=alltoall"
@@ -548,7 +548,7 @@ def test_large_topologies_are_drawn_in_reasonable_size():
 
 @pytest.mark.parametrize("spec", ["wdm-ring:n=7,wavelengths=3", "wdm-line:n=6,wavelengths=2"])
 def test_circuits_of_a_one_stage_all_to_all_deliver_it(spec):
-    from opticoll.formulations.rounds import collective
+    from opticoll.formulations.rounds.collectives import collective
     from opticoll.formulations.rounds.round_schedule import Limits, violations
 
     result = oc.solve("optree.one-stage", spec)

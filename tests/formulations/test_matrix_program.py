@@ -12,10 +12,10 @@ import pytest
 
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile, OpticollError
-from opticoll.formulations.matrix_form import FORMULATION, NAME
+from opticoll.formulations.matrix.program import FORMULATION, NAME
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import MatrixProgram, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.solution import check
 from opticoll.solvers.standard_form import compile_model
@@ -86,7 +86,7 @@ def test_compressed_and_renamed_files_are_the_same_program(tmp_path, mixed):
 @pytest.mark.parametrize("form", ["matrix", "cvxpy", "pyomo"])
 @pytest.mark.parametrize("method", ["highs", "scip"])
 def test_every_form_and_solver_has_the_optimum(mixed, form, method):
-    run = runner.solve(Task(NAME, mixed, method, form))
+    run = solve.solve(Task(NAME, mixed, method, form))
     assert run.verified
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(3 + 1 + 2 * 3.5 - 1.5)  # x = 1, y = 3.5, z = 1.5
@@ -151,12 +151,12 @@ def read_by_scip(arguments, arrays, report):
 @pytest.mark.parametrize("suffix", [".mps", ".mps.gz", ".lp"])
 def test_exported_models_come_back(tmp_path, formulation, instance, settings, suffix):
     file = tmp_path / f"a{suffix.removesuffix('.gz')}"
-    runner.export(formulation, instance, file, settings=settings)
+    solve.export(formulation, instance, file, settings=settings)
     if suffix.endswith(".gz"):
         file = tmp_path / "a.mps.gz"
         file.write_bytes(gzip.compress((tmp_path / "a.mps").read_bytes()))
-    stated = runner.solve(Task(formulation, instance, "highs", settings=settings))
-    again = runner.solve(Task(NAME, f"mps:{file}"))
+    stated = solve.solve(Task(formulation, instance, "highs", settings=settings))
+    again = solve.solve(Task(NAME, f"mps:{file}"))
     assert again.verified
     assert again.record.sense == stated.record.sense
     assert again.objective == pytest.approx(stated.objective, rel=1e-6)
@@ -173,8 +173,8 @@ def test_exported_models_come_back(tmp_path, formulation, instance, settings, su
     ],
 )
 def test_solutions_of_exported_models_are_checked(tmp_path, formulation, instance, column, block):
-    runner.export(formulation, instance, tmp_path / "a.mps")
-    solved = runner.solve(Task(NAME, f"mps:{tmp_path / 'a.mps'}"))
+    solve.export(formulation, instance, tmp_path / "a.mps")
+    solved = solve.solve(Task(NAME, f"mps:{tmp_path / 'a.mps'}"))
     values = dict(zip(solved.plan.instance.column_names, solved.values["x"].tolist(), strict=True))
     file = tmp_path / "a.sol"
 
@@ -198,7 +198,7 @@ def test_solutions_of_exported_models_are_checked(tmp_path, formulation, instanc
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 def test_two_readers_agree(tmp_path, suffix):
     file = tmp_path / f"a{suffix}"
-    runner.export("lumorph.rounds", "lightpath:2x2,lasers=4", file)
+    solve.export("lumorph.rounds", "lightpath:2x2,lasers=4", file)
     program = parse(f"mps:{file}")
     answer = call_isolated("test_matrix_program:read_by_scip", {"file": str(file)})
     assert answer.finished, answer.message
@@ -289,9 +289,9 @@ def test_data_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
 
 def test_other_formulations_and_instances_are_refused(mixed):
     with pytest.raises(NotApplicable, match="mps:FILE"):
-        runner.solve(Task(NAME, "ring:4"))
+        solve.solve(Task(NAME, "ring:4"))
     with pytest.raises(OpticollError, match="is not a topology"):
-        runner.solve(Task("alltoall.master", mixed))
+        solve.solve(Task("alltoall.master", mixed))
 
 
 SOLUTIONS = {
@@ -371,7 +371,7 @@ def test_duals_of_a_solution_file_give_a_bound(tmp_path, capsys):
 
 
 def test_an_infeasible_program_is_proven_infeasible(tmp_path):
-    run = runner.solve(
+    run = solve.solve(
         Task(NAME, write(tmp_path, "min\nobj: x\nst\nc1: x + y >= 4\nbounds\nx <= 1\ny <= 2\nend\n", "i.lp"))
     )
     assert run.termination == "infeasible"
@@ -389,12 +389,12 @@ def test_a_study_keeps_the_program_it_read(tmp_path, mixed):
     cells = load(study).cells
     assert len(cells) == 2
     assert all(isinstance(cell.task.instance, MatrixProgram) for cell in cells)
-    run = runner.solve(cells[0].task)
+    run = solve.solve(cells[0].task)
     assert run.record.key == cells[0].key
 
 
 def test_export_keeps_the_names_of_the_file(tmp_path, mixed):
-    runner.export(NAME, mixed, tmp_path / "again.mps")
+    solve.export(NAME, mixed, tmp_path / "again.mps")
     again = parse(f"mps:{tmp_path / 'again.mps'}")
     assert again == parse(mixed)
     assert (again.column_names, again.row_names) == (("x", "y", "z", "idle"), ("c1", "c2", "c3"))

@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 
 from opticoll.formulations.alltoall import all_gather, link_mcf, min_congestion, path_mcf, timestep_mcf
-from opticoll.formulations.flows import bounds as flow_bounds
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows import length_bound_and_load
+from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
+from opticoll.formulations.flows.flow_bounds import length_bound_and_load
 from opticoll.formulations.lumorph.min_overlap import length_bound as overlap_bound
 from opticoll.formulations.lumorph.min_overlap import unit_data
 from opticoll.formulations.lumorph.round_bounds import rounded_up
-from opticoll.formulations.sipml import ocs_circuits, transfers_of
+from opticoll.formulations.sipml import ocs_circuits
 from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
+from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.formulations.topoopt.forwarding import travelled
-from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
+from opticoll.instances.topology import Topology
 
 SPANS = ((0, 0), (-8, 8), (-305, -290), (285, 300), (-300, 300))
 

@@ -14,15 +14,15 @@ import pytest
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.analysis import topology_design
+from opticoll.analysis import design
 from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.degree_design import NAME, depth_sum, design_data, least_time
+from opticoll.formulations.topology.design import NAME, depth_sum, design_data, least_time
 from opticoll.instances import parse
-from opticoll.instances.digraph import link_groups
 from opticoll.instances.families.low_diameter import inverse, product
-from opticoll.solvers import runner
+from opticoll.instances.topology import link_groups
+from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.methods.topology.symmetric_search import candidates, cayley_candidates, groups, search
 from opticoll.solvers.task import Task
@@ -181,7 +181,7 @@ def test_other_instances_are_refused(instance, settings, message):
 
 
 def test_every_record_has_its_size_and_stays_above_the_bound():
-    rows = topology_design.records()
+    rows = design.records()
     assert len(rows) >= 200
     improved = optimal = 0
     for (n, degree, directed), row in rows.items():
@@ -206,9 +206,9 @@ def _both(topology):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_record_s_time_is_that_of_a_plain_lp(seed):
-    small = sorted(key for key in topology_design.records() if key[0] <= 14)
+    small = sorted(key for key in design.records() if key[0] <= 14)
     key = small[np.random.default_rng(seed).integers(len(small))]
-    row = topology_design.records()[key]
+    row = design.records()[key]
     assert row.time == pytest.approx(all_to_all_time(parse(row.topology)), rel=1e-7)
 
 
@@ -252,7 +252,7 @@ def test_sizes_in_python_are_whole_numbers(n, degree):
 def test_a_spent_limit_names_the_first_candidate_without_flows():
     context = Context(
         Task("alltoall.master", "servers:n=24,degree=3"), formulation("alltoall.master"), None, None, {}, -1.0,
-        runner.solve, lambda answer, objective: None,
+        solve.solve, lambda answer, objective: None,
     )  # fmt: skip
     match = search(context, design_data(24, 3, False), starts=2)
     assert (match.interrupted, match.orbits, match.time) == (True, None, np.inf)
@@ -270,16 +270,16 @@ def test_with_a_deadline_the_groups_of_largest_order_come_first():
 
 
 def test_line_digraphs_are_tried_and_have_the_size():
-    specs = topology_design.line_specs(64, 4)
+    specs = design.line_specs(64, 4)
     assert {parse(spec).n for spec in specs} == {64}
     assert all((parse(spec).out_degree == 4).all() and (parse(spec).in_degree == 4).all() for spec in specs)
-    assert topology_design.line_specs(35, 4) == []
-    assert topology_design.line_specs(3, 1) == []  # line digraphs of a ring are rings
+    assert design.line_specs(35, 4) == []
+    assert design.line_specs(3, 1) == []  # line digraphs of a ring are rings
 
 
 @pytest.mark.parametrize(("n", "degree"), [(2, 4), (3, 4), (4, 4), (5, 4), (8, 8)])
 def test_line_digraphs_of_complete_multigraphs_have_the_smallest_distances(n, degree):
-    topology = parse(f"{topology_design.complete_multigraph(n, degree)}+line=1")
+    topology = parse(f"{design.complete_multigraph(n, degree)}+line=1")
     assert topology.n == n * degree
     assert set(topology.hops.sum(axis=1)) == {depth_sum(n * degree, degree, degree)} or n == 2
 
@@ -293,7 +293,7 @@ def test_the_worst_failure_is_the_worst_of_all_links(spec):
         kept = link != number
         rest = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
         times.append(all_to_all_time(rest) if np.isfinite(rest.hops).all() else np.inf)
-    worst, (tail, head) = topology_design.worst_failure(spec)
+    worst, (tail, head) = design.worst_failure(spec)
     assert worst == pytest.approx(max(times), rel=1e-6)
     assert ((topology.tail == tail) & (topology.head == head)).any()
 
@@ -312,7 +312,7 @@ def test_more_failed_links_are_refused():
 
 
 def test_the_table_has_the_stated_columns():
-    path = Path(topology_design.__file__).with_name(topology_design.TABLE)
+    path = Path(design.__file__).with_name(design.TABLE)
     with path.open(encoding="utf-8") as file:
         header = next(csv.reader(file))
     assert header == ["nodes", "degree", "directed", "topology", "time", "bound", "genkautz", "one_failure"]
@@ -320,7 +320,7 @@ def test_the_table_has_the_stated_columns():
 
 def test_well_known_topologies_have_the_size():
     for n, degree in permutations((4, 6, 8, 16, 36, 64), 2):
-        for spec in topology_design.well_known(n, degree):
+        for spec in design.well_known(n, degree):
             if degree < n:
                 assert parse(spec).n == n
 
@@ -348,7 +348,7 @@ def keeps_to(topology, rack, cables, uplinks):
 @pytest.mark.parametrize(("name", "limits"), RACKS)
 def test_no_topology_that_keeps_to_the_racks_is_below_the_bound(name, limits):
     """All numberings of all topologies: the checker accepts those that keep to the limits, and the bound holds."""
-    from opticoll.formulations.degree_design import rack_excess
+    from opticoll.formulations.topology.design import rack_excess
     from opticoll.instances.families.regular_graphs import all_digraphs, all_graphs
 
     directed = "digraphs" in name
@@ -382,7 +382,7 @@ def test_the_program_with_racks_finds_what_enumeration_finds():
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_splits(directed):
-    from opticoll.solvers.methods.topology import exchanged, load_norm
+    from opticoll.solvers.methods.topology.link_exchanges import exchanged, load_norm
 
     limits = (4, 2, 5)
     data = design_data(12, 4, directed, rack=4, cables=2, uplinks=5)
@@ -447,24 +447,24 @@ def test_design_with_racks(capsys):
 @pytest.mark.parametrize("part", range(8))
 def test_the_time_of_every_record_is_solved_again(part):
     """Also counts: faster than generalized Kautz for at least 30 sizes up to 256, best possible for at least 20."""
-    keys = sorted(topology_design.records())[part::8]
+    keys = sorted(design.records())[part::8]
     for n, degree, directed in keys:
-        row = topology_design.records()[n, degree, directed]
-        solved = topology_design.solved(row.topology).T
-        assert solved == pytest.approx(row.time, rel=1e-6 if n <= topology_design.MOST_LINED else 2e-3)
+        row = design.records()[n, degree, directed]
+        solved = design.solved(row.topology).T
+        assert solved == pytest.approx(row.time, rel=1e-6 if n <= design.MOST_LINED else 2e-3)
         if row.genkautz is not None and n <= 256:
-            kautz = topology_design.solved(f"genkautz:n={n},d={degree}").T
+            kautz = design.solved(f"genkautz:n={n},d={degree}").T
             assert kautz == pytest.approx(row.genkautz, rel=2e-6)
 
 
 def test_a_sample_of_the_records_that_are_counted_is_solved_again():
     counted = [
         key
-        for key, row in topology_design.records().items()
+        for key, row in design.records().items()
         if key[0] <= 24 and (row.best_possible or (key[2] and row.genkautz is not None and row.time < row.genkautz))
     ]
     assert len(counted) >= 50
     for place in np.random.default_rng(0).choice(len(counted), 4, replace=False).tolist():
-        row = topology_design.records()[counted[place]]
-        solved = topology_design.solved(row.topology).T
+        row = design.records()[counted[place]]
+        solved = design.solved(row.topology).T
         assert solved == pytest.approx(row.time, rel=1e-6)

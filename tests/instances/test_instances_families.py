@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.instances import BadInput, LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
-from opticoll.instances.digraph import link_groups
+from opticoll.instances.topology import link_groups
 
 
 def undirected(topology: Topology) -> nx.Graph:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opticoll.instances import BadInput, LightpathMesh, Topology, parse, to_networkx
-from opticoll.instances.digraph import link_groups
 from opticoll.instances.symmetry import automorphisms, isomorphism, orbits_of
+from opticoll.instances.topology import link_groups
 
 
 def arcs(topology):

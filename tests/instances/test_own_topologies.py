@@ -18,7 +18,7 @@ import opticoll as oc
 from opticoll.analysis.cli import cli
 from opticoll.errors import BadInput
 from opticoll.instances import as_instance, from_networkx, parse, to_networkx
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.plan import rebuild, send
 from opticoll.solvers.task import Task
 
@@ -151,15 +151,15 @@ def test_saved_topologies_are_solved_from_the_command_line(tmp_path, suffix):
 
 def test_objects_travel_to_workers_and_have_a_key_of_their_contents():
     task = Task("alltoall.link-mcf", oc.topology(TRIANGLE), "flow-decomposition")
-    run = runner.solve(task)
+    run = solve.solve(task)
     assert run.verified, run.record.message
     assert run.record.instance == task.instance.spec
     arguments, arrays = send(task, task.instance)
     assert rebuild(json.loads(json.dumps(arguments)), arrays).instance == task.instance
     doubled = Task("alltoall.link-mcf", oc.topology(MATRIX * 2), "flow-decomposition")
-    assert runner.resume_key(task) != runner.resume_key(doubled)
+    assert solve.resume_key(task) != solve.resume_key(doubled)
     renamed = Task("alltoall.link-mcf", oc.topology(MATRIX), "flow-decomposition")
-    assert runner.resume_key(task) == runner.resume_key(renamed)
+    assert solve.resume_key(task) == solve.resume_key(renamed)
 
 
 def test_as_instance_checks_a_demand():
@@ -249,8 +249,8 @@ def test_files_of_numpy_are_matrices(tmp_path, kind, order):
     assert result == parse(f"file:{tmp_path / 'net.txt'}")
     with pytest.raises(BadInput, match="entries of a matrix are its capacities"):
         parse(f"file:{tmp_path / 'net.npy'},capacity=2")
-    demand = runner.solve(Task("alltoall.master", result, settings={"demand": f"file:{tmp_path / 'net.npy'}"}))
-    assert demand.objective == runner.solve(Task("alltoall.master", result, settings={"demand": matrix})).objective
+    demand = solve.solve(Task("alltoall.master", result, settings={"demand": f"file:{tmp_path / 'net.npy'}"}))
+    assert demand.objective == solve.solve(Task("alltoall.master", result, settings={"demand": matrix})).objective
     pool = parse(f"servers:n=4,degree=2,traffic=file:{tmp_path / 'net.npy'}")
     assert np.array_equal(pool.traffic, matrix)
     with pytest.raises(BadInput, match=r"a matrix of 4 rows and columns; give 5"):

@@ -215,7 +215,7 @@ BAD = {
     ),
     "bounds without arguments": ("BOUNDS = {'alltoall.master': lambda: 1}", "line 1: .*must take the instance"),
     "claim without reason": (
-        "from opticoll.analysis.ledger import Claim\nCLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0)",
+        "from opticoll.analysis.ledger.claim import Claim\nCLAIM = Claim('own.a', 'own', 'here', 'one is one', 1.0)",
         "line 2: claim 'own.a': has no measure; add one, or a reason",
     ),
     "bounds of nothing": (
@@ -409,7 +409,7 @@ def test_a_formulation_object_of_a_script_runs_in_workers_too(tmp_path):
         + """
 if __name__ == "__main__":
     from opticoll.solvers.executor import LocalProcesses
-    from opticoll.solvers.runner import resume_key
+    from opticoll.solvers.plan import resume_key
 
     FORMULATION = __import__("dataclasses").replace(FORMULATION, problem="MILP")
     runs = [oc.solve(oc.Task(FORMULATION, "ring:4", method)) for method in ("highs", "certified-branching")]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from opticoll.instances import BadInput, BadSpec, TrainingIteration, parse
-from opticoll.instances.published import GPUS, MODELS, all_reduces, iteration
-from opticoll.instances.servers import AllReduceCall, LayerTransfer
+from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, all_reduces, iteration
+from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer
 
 #: From a separate pass over the raw logs, per model: calls of more than one GPU, and the sum of their buffers.
 TOTALS = {"bert": (134, 805_507_076), "ncf": (17, 537_010_184), "inception": (190, 87_155_368)}

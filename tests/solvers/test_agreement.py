@@ -13,7 +13,7 @@ from opticoll.instances import parse
 from opticoll.solvers import verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.isolation import call_isolated, probe
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 

@@ -12,7 +12,7 @@ from integer_population import DRAWS, MOST_S, population, solved, without_bounds
 
 from opticoll.formulations import formulation, formulations
 from opticoll.instances import Topology
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Proof, Task, Termination
 
@@ -38,15 +38,15 @@ def proven(run):
 
 @pytest.mark.parametrize("number", SAMPLE, ids=lambda number: f"{number} {CASES[number].formulation}")
 def test_a_sample_is_proven(number):
-    run = runner.solve(CASES[number].task())
+    run = solve.solve(CASES[number].task())
     assert proven(run), run.record.message
 
 
 @pytest.mark.parametrize("number", [3, 5, 10, 16, 91])
 def test_a_users_formulation_without_bounds_is_proven_too(number):
     case = CASES[number]
-    ours = runner.solve(case.task())
-    own = runner.solve(Task(without_bounds(formulation(case.formulation)), case.instance, settings=case.settings))
+    ours = solve.solve(case.task())
+    own = solve.solve(Task(without_bounds(formulation(case.formulation)), case.instance, settings=case.settings))
     assert proven(own), own.record.message
     assert own.objective == pytest.approx(ours.objective, rel=1e-6)
 
@@ -82,7 +82,7 @@ def test_bounds_stay_on_the_right_side_at_any_capacities(seed):
     capacity = 10.0 ** random.uniform(-3, 1, 6) if seed % 2 else random.choice([0.001, 0.1, 1.0, 10.0], 6)
     topology = Topology(3, [u for u, _ in ends], [v for _, v in ends], capacity)
     kappa = 1 + seed % 2
-    run = runner.solve(Task("alltoall.min-congestion", topology, settings={"paths": "all", "kappa": kappa}))
+    run = solve.solve(Task("alltoall.min-congestion", topology, settings={"paths": "all", "kappa": kappa}))
     exact = routed(topology, "all", kappa)
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(float(exact), rel=1e-9)
@@ -93,7 +93,7 @@ def test_bounds_stay_on_the_right_side_at_any_capacities(seed):
 def test_a_small_file_of_three_vertices_ends(tmp_path):
     path = tmp_path / "three.txt"
     path.write_text("".join(f"{u} {v} 3\n" for u in range(3) for v in range(3) if u != v))
-    run = runner.solve(Task("alltoall.min-congestion", f"file:{path}", settings={"paths": "all", "kappa": 2}))
+    run = solve.solve(Task("alltoall.min-congestion", f"file:{path}", settings={"paths": "all", "kappa": 2}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == 0.5
     assert run.bound == pytest.approx(0.5, rel=1e-6)
@@ -101,7 +101,7 @@ def test_a_small_file_of_three_vertices_ends(tmp_path):
 
 def test_a_proof_without_end_shows_progress_and_keeps_its_incumbent_when_stopped(monkeypatch):
     stop, begun, seen = threading.Event(), [], []
-    continued = runner._continued_by
+    continued = solve._continued_by
 
     def beginning(method, *rest):
         begun.append(method)
@@ -112,8 +112,8 @@ def test_a_proof_without_end_shows_progress_and_keeps_its_incumbent_when_stopped
             seen.append(progress)
             stop.set()
 
-    monkeypatch.setattr(runner, "_continued_by", beginning)
-    run = runner.solve(Task("topology.design", "servers:n=8,degree=3,traffic=alltoall"), on_progress=watch, stop=stop)
+    monkeypatch.setattr(solve, "_continued_by", beginning)
+    run = solve.solve(Task("topology.design", "servers:n=8,degree=3,traffic=alltoall"), on_progress=watch, stop=stop)
     assert begun == ["certified-branching"]
     assert seen
     assert run.termination is Termination.INTERRUPTED

@@ -13,8 +13,8 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
-from opticoll.solvers import runner, verify
-from opticoll.solvers.choice import LARGEST, PROOF_S, fastest_form
+from opticoll.solvers import solve, verify
+from opticoll.solvers.auto import LARGEST, PROOF_S, fastest_form
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
@@ -77,8 +77,8 @@ EQUAL = [
 
 @pytest.mark.parametrize(("name", "spec", "settings", "method"), EQUAL, ids=[case[0] for case in EQUAL])
 def test_the_stated_model_and_the_certified_method_prove_one_optimum(name, spec, settings, method):
-    stated = runner.solve(Task(name, spec, settings=settings))
-    certified = runner.solve(Task(name, spec, method, settings=settings))
+    stated = solve.solve(Task(name, spec, settings=settings))
+    certified = solve.solve(Task(name, spec, method, settings=settings))
     assert stated.proof is certified.proof is Proof.OPTIMAL
     assert stated.objective == pytest.approx(certified.objective, rel=1e-6)
     model = stated.record.model
@@ -94,7 +94,7 @@ def test_the_stated_model_and_the_certified_method_prove_one_optimum(name, spec,
 def test_a_requested_form_is_built_at_any_size():
     plan = make_plan(Task("lumorph.rounds", "lightpath:4x4,lasers=4,waveguides=4", form="cvxpy"))
     assert (plan.method, plan.form, plan.builds) == ("highs", "cvxpy", True)
-    run = runner.solve(Task("lumorph.min-overlap", "lightpath:2x3", form="cvxpy"))
+    run = solve.solve(Task("lumorph.min-overlap", "lightpath:2x3", form="cvxpy"))
     assert run.proof is Proof.OPTIMAL
     assert run.record.form == run.record.model.form == "cvxpy"
 
@@ -123,20 +123,20 @@ def test_a_path_set_that_cannot_be_listed_is_left_to_the_certified_method():
 
 
 def test_the_resume_key_of_a_run_that_may_be_continued_is_its_own():
-    keys = {runner.resume_key(Task("optree.one-stage", "wdm-ring:n=5,wavelengths=1", method, form="pyomo"))
+    keys = {solve.resume_key(Task("optree.one-stage", "wdm-ring:n=5,wavelengths=1", method, form="pyomo"))
             for method in ("auto", "highs", "cycle-cover")}  # fmt: skip
     assert len(keys) == 3
     large = Task("optree.one-stage", "wdm-ring:n=12,wavelengths=1")
-    assert runner.resume_key(large) == runner.resume_key(Task(large.formulation, large.instance, "cycle-cover"))
+    assert solve.resume_key(large) == solve.resume_key(Task(large.formulation, large.instance, "cycle-cover"))
 
 
 def test_the_resume_key_does_not_depend_on_the_solution_that_the_data_need():
     for name, settings in (("alltoall.virtual-channels", {"layers": "2"}), ("alltoall.child", {})):
         task = Task(name, "ring:5", settings=settings)
-        run = runner.solve(task)
-        assert run.record.key == runner.resume_key(task)
+        run = solve.solve(task)
+        assert run.record.key == solve.resume_key(task)
         assert run.record.model.built
-        assert runner.resume_key(task) != runner.resume_key(Task(name, "ring:5", "highs", "pyomo", settings=settings))
+        assert solve.resume_key(task) != solve.resume_key(Task(name, "ring:5", "highs", "pyomo", settings=settings))
 
 
 # Continuation -----------------------------------------------------------------------------------------------------
@@ -145,33 +145,33 @@ TAX = Task("topoopt.topology", "servers:n=4,degree=2,traffic=random,seed=1", set
 
 
 def test_an_optimum_that_our_bounds_do_not_prove_is_continued():
-    alone = runner.solve(Task(TAX.formulation, TAX.instance, "highs", "pyomo", TAX.settings))
+    alone = solve.solve(Task(TAX.formulation, TAX.instance, "highs", "pyomo", TAX.settings))
     assert alone.proof is Proof.CERTIFIED_GAP
-    run = runner.solve(TAX)
+    run = solve.solve(TAX)
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(alone.objective, rel=1e-6)
     assert run.record.model.built
     assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
     assert run.record.method == "certified-branching"
-    assert run.record.key == runner.resume_key(TAX)
+    assert run.record.key == solve.resume_key(TAX)
     assert run.record.size.variables == run.record.model.variables == alone.record.size.variables
     assert run.record.requested.method == "auto"
 
 
 def test_a_small_program_without_a_method_of_proof_is_proven_by_branching():
-    run = runner.solve(Task("sipml.placement", "op-graph:model=chain,splits=1x4", settings={"degree": "2"}))
+    run = solve.solve(Task("sipml.placement", "op-graph:model=chain,splits=1x4", settings={"degree": "2"}))
     assert run.proof is Proof.OPTIMAL
     assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
 
 
 def test_an_attempt_that_reaches_its_limit_is_continued(monkeypatch):
-    monkeypatch.setattr("opticoll.solvers.choice.ATTEMPT_S", 1e-3)
-    run = runner.solve(Task("alltoall.min-congestion", "petersen"))
+    monkeypatch.setattr("opticoll.solvers.auto.ATTEMPT_S", 1e-3)
+    run = solve.solve(Task("alltoall.min-congestion", "petersen"))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == 5
     assert run.record.model.built
     assert run.record.model.reason == "highs ended with time-limit, proven optimal by certified-branching"
-    limited = runner.solve(Task("alltoall.min-congestion", "petersen", form="pyomo"))
+    limited = solve.solve(Task("alltoall.min-congestion", "petersen", form="pyomo"))
     assert limited.record.method == "highs"
 
 
@@ -179,9 +179,9 @@ def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
     name, settings = "sipml.placement", {"k": "3", "degree": "2"}
     spec = "op-graph:model=random,layers=5,parts=2,training=false,seed=2"
     monkeypatch.setitem(LARGEST, name, replace(LARGEST[name], proof=None))
-    monkeypatch.setattr("opticoll.solvers.choice.SMALL_VARIABLES", 0)
-    heuristic = runner.solve(Task(name, spec, "degree-aware", settings=settings))
-    run = runner.solve(Task(name, spec, settings=settings))
+    monkeypatch.setattr("opticoll.solvers.auto.SMALL_VARIABLES", 0)
+    heuristic = solve.solve(Task(name, spec, "degree-aware", settings=settings))
+    run = solve.solve(Task(name, spec, settings=settings))
     assert run.objective < heuristic.objective
     assert run.record.method == "highs"
     assert run.record.termination is Termination.OPTIMAL
@@ -192,15 +192,15 @@ def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
 
 def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypatch):
     seen = {}
-    original = runner._Work
+    original = solve._Work
 
     def spying(task, plan, deadline, *rest):
         seen[plan.method] = task.time_limit_s
         return original(task, plan, deadline, *rest)
 
-    monkeypatch.setattr(runner, "_Work", spying)
-    monkeypatch.setattr("opticoll.solvers.choice.ATTEMPT_SHARE", 1e-6)
-    run = runner.solve(Task("alltoall.min-congestion", "petersen", time_limit_s=300.0))
+    monkeypatch.setattr(solve, "_Work", spying)
+    monkeypatch.setattr("opticoll.solvers.auto.ATTEMPT_SHARE", 1e-6)
+    run = solve.solve(Task("alltoall.min-congestion", "petersen", time_limit_s=300.0))
     assert set(seen) == {"highs", "certified-branching"}
     assert seen["certified-branching"] <= PROOF_S < seen["highs"] == 300.0
     assert run.proof is Proof.OPTIMAL
@@ -234,17 +234,17 @@ def test_a_conditional_optimum_says_what_it_depends_on(capsys):
     free = json.loads(capsys.readouterr().out)
     assert free["objective"] == 4
     assert free["metrics"]["conditional_on"] is None
-    run = runner.solve(Task("alltoall.path-mcf", "hypercube:3"))
+    run = solve.solve(Task("alltoall.path-mcf", "hypercube:3"))
     assert run.record.metrics["unrestricted_proven"] is True
     assert run.record.metrics["conditional_on"] is None
-    run = runner.solve(Task("alltoall.timestep-mcf", "ring:4", settings={"steps": "3"}))
+    run = solve.solve(Task("alltoall.timestep-mcf", "ring:4", settings={"steps": "3"}))
     assert run.record.metrics["conditional_on"] == "in 3 steps"
 
 
 def test_integer_columns_are_whole():
     plan = make_plan(Task("optree.tree", "wdm-ring:n=8,wavelengths=4"))
     form = compile_model(plan.formulation.build["pyomo"](plan.data))
-    x = runner.solve(Task("optree.tree", "wdm-ring:n=8,wavelengths=4")).values["y"]
+    x = solve.solve(Task("optree.tree", "wdm-ring:n=8,wavelengths=4")).values["y"]
     assert np.isin(x, (0.0, 1.0)).all()
     near = np.where(x > 0, 1 - 1e-7, 1e-8)
     assert np.array_equal(verify.whole(form, near), x)
@@ -292,7 +292,7 @@ def test_an_integer_program_from_outside_is_proven_by_branching(monkeypatch):
     assert (run.objective, run.proof) == (pytest.approx(1.0), Proof.OPTIMAL)
     assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
     assert oc.solve(packing(1.0), "complete:5", method="highs").proof is Proof.CERTIFIED_GAP
-    monkeypatch.setattr("opticoll.solvers.choice.SMALL_VARIABLES", 4)
+    monkeypatch.setattr("opticoll.solvers.auto.SMALL_VARIABLES", 4)
     assert oc.solve(packing(1.0), "complete:5").proof is Proof.CERTIFIED_GAP
 
 
@@ -320,7 +320,7 @@ def test_slack_is_no_violation():
 
 
 def test_a_solvers_claim_that_our_bounds_do_not_prove_is_explained() -> None:
-    run = runner.solve(Task("topoopt.topology", "servers:n=5,degree=2,traffic=random,seed=1", "highs"))
+    run = solve.solve(Task("topoopt.topology", "servers:n=5,degree=2,traffic=random,seed=1", "highs"))
     assert (run.termination, run.proof) == (Termination.OPTIMAL, Proof.CERTIFIED_GAP)
     assert str(run.record.message) == (
         "the solver's own bound is not used as a proof; --method design-search or certified-branching may close the gap"

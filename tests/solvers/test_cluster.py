@@ -20,10 +20,10 @@ import pytest
 
 from opticoll.analysis.cli import main
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import run_study
+from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers import runner
+from opticoll.solvers import solve as runner
 from opticoll.solvers import worker as worker_module
 from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
 from opticoll.solvers.task import Task

@@ -20,9 +20,10 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
-from opticoll.solvers import runner
-from opticoll.solvers.exact import ExactForm, Leaf, Split, fault, prove, vipr_check, vipr_file
+from opticoll.solvers import solve
 from opticoll.solvers.exact import integer as exact_integer
+from opticoll.solvers.exact import prove, vipr_check, vipr_file
+from opticoll.solvers.exact.exact_form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
 from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
@@ -541,7 +542,7 @@ def test_repeated_bases_switch_to_another_simplex():
 def test_the_time_limit_covers_the_exact_step():
     task = Task("alltoall.min-congestion", "ring:4", method="highs", time_limit_s=100.0, exact=True)
     assert 40.0 < Budget(task, None).deadline - time.monotonic() <= 50.0
-    usual = runner.solve(msgspec.structs.replace(task, exact=False))
+    usual = solve.solve(msgspec.structs.replace(task, exact=False))
     late = replace(
         usual,
         task=task,

@@ -16,8 +16,8 @@ from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse
-from opticoll.solvers import runner
-from opticoll.solvers.exact import fault
+from opticoll.solvers import solve
+from opticoll.solvers.exact.exact_form import fault
 from opticoll.solvers.exact.prove import exact_problem, solve_exactly
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.task import Proof, Task, Termination
@@ -94,11 +94,11 @@ def test_what_is_no_fraction_is_refused_before_anything_is_solved(name, method, 
     def solved(*_args, **_kwargs):
         pytest.fail("something was solved")
 
-    monkeypatch.setattr(runner, "solve_scaled", solved)
-    monkeypatch.setattr(runner, "call_isolated", solved)
+    monkeypatch.setattr(solve, "solve_scaled", solved)
+    monkeypatch.setattr(solve, "call_isolated", solved)
     thirds = with_capacities(parse("ring:4"), [1 / 3, 1.0])
     with pytest.raises(BadInput, match="not a decimal of at most 12 digits"):
-        runner.solve(Task(name, thirds, method=method, exact=True))
+        solve.solve(Task(name, thirds, method=method, exact=True))
 
 
 def test_products_of_decimals_are_decimals():
@@ -111,6 +111,6 @@ def test_products_of_decimals_are_decimals():
 
 def test_the_refusal_of_an_exact_task_leaves_a_plain_one_alone():
     thirds = with_capacities(parse("ring:4"), [1 / 3, 1.0])
-    run = runner.solve(Task("alltoall.all-reduce", thirds))
+    run = solve.solve(Task("alltoall.all-reduce", thirds))
     assert run.termination is Termination.OPTIMAL
     assert np.isfinite(run.objective)

@@ -14,10 +14,11 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.analysis.cli import main
-from opticoll.formulations.matrix_form import NAME
+from opticoll.formulations.matrix.program import NAME
 from opticoll.instances import MatrixProgram
-from opticoll.solvers import runner, verify
-from opticoll.solvers.exact import ExactForm, fault, lp_bound
+from opticoll.solvers import solve, verify
+from opticoll.solvers.exact import lp_bound
+from opticoll.solvers.exact.exact_form import ExactForm, fault
 from opticoll.solvers.exact.linear import solve_linear
 from opticoll.solvers.exact.prove import solve_exactly
 from opticoll.solvers.methods.certified_branching import BranchingTree, Unbounded
@@ -71,7 +72,7 @@ def instance_of(form):
 
 
 def solved(form, method):
-    return runner.solve(Task(NAME, instance_of(form), method=method, threads=1)).record
+    return solve.solve(Task(NAME, instance_of(form), method=method, threads=1)).record
 
 
 def proven(seeds, method):
@@ -275,7 +276,7 @@ def test_an_unbounded_integer_program_ends_as_such(method):
 
 
 def test_an_unbounded_integer_program_ends_as_such_exactly():
-    run = runner.solve(Task(NAME, instance_of(UNBOUNDED), exact=True, time_limit_s=60))
+    run = solve.solve(Task(NAME, instance_of(UNBOUNDED), exact=True, time_limit_s=60))
     assert run.termination is Termination.UNBOUNDED
     assert run.record.message.count("proven by a solution and a ray") == 1
 

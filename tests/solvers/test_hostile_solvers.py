@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from opticoll.analysis.store import Store
 from opticoll.errors import BadOption, LimitSpent
 from opticoll.formulations import formulation
-from opticoll.solvers import isolation, runner, verify
+from opticoll.solvers import isolation, solve, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
 from opticoll.solvers.exact import prove
@@ -70,7 +70,7 @@ def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.Mon
         return accepted("liar", form, replace(true, **wrong))
 
     monkeypatch.setattr("opticoll.solvers.relaxation.solve_isolated", lying)
-    run = runner.solve(Task("alltoall.master", "ring:3", "highs-simplex"))
+    run = solve.solve(Task("alltoall.master", "ring:3", "highs-simplex"))
     assert run.termination is Termination.ERROR
     assert run.exit_status == 3
     store = Store(tmp_path / "store")
@@ -107,8 +107,8 @@ def test_duals_of_a_wrong_shape_prove_nothing(monkeypatch: pytest.MonkeyPatch) -
         values = {"termination": "optimal", "has_duals": True}
         return isolation.WorkerAnswer(None, values, {"duals.capacity": np.ones((3, 5))})
 
-    monkeypatch.setattr(runner, "call_isolated", wrong)
-    run = runner.solve(Task("alltoall.master", "ring:4", "certified-pdhg"))
+    monkeypatch.setattr(solve, "call_isolated", wrong)
+    run = solve.solve(Task("alltoall.master", "ring:4", "certified-pdhg"))
     assert run.proof in (Proof.NONE, Proof.BOUND_ONLY)
     assert run.objective is None
 
@@ -336,13 +336,13 @@ def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
 def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
     """Give the master LP slow parts."""
     model = replace(formulation("alltoall.master"), **changed)
-    monkeypatch.setattr(runner, "formulation", lambda name: model)
+    monkeypatch.setattr(solve, "formulation", lambda name: model)
     monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda name: model)
 
 
 def test_building_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: busy()))
-    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
+    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
     assert run.bound is not None  # of the analytic bounds
@@ -351,21 +351,21 @@ def test_building_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch)
 def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
     slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: (stop.set(), busy())))
-    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex"), stop=stop)
+    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex"), stop=stop)
     assert run.termination is Termination.INTERRUPTED
 
 
 def test_reading_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "READING_S", 0.05)
-    monkeypatch.setattr(runner, "instance_of", lambda task: busy())
+    monkeypatch.setattr(solve, "instance_of", lambda task: busy())
     with pytest.raises(LimitSpent, match="read and prepared") as caught:
-        runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.2))
+        solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.2))
     assert caught.value.exit_status == 3
 
 
 def test_a_build_that_sleeps_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: time.sleep(600)))
-    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
+    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
 
@@ -374,7 +374,7 @@ def endless(monkeypatch: pytest.MonkeyPatch, hook: str, **changed: Any) -> Run:
     """Solve the master LP where a function of the formulation does not return, as if the limit were over by then."""
     monkeypatch.setattr(Budget, "checking", lambda self: (OwnLimits(time.monotonic(), None, None, 2.0), 20.0))
     slow(monkeypatch, **{hook: lambda *given: busy()}, **changed)
-    return runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
+    return solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
 
 
 @pytest.mark.parametrize("hook", ["arrays", "unfold", "residuals", "objective", "repair"])
@@ -393,7 +393,7 @@ def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("hook", ["certify", "closed_forms", "metrics", "describe", "restriction"])
 def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner._Work, "_analytic_bounds", lambda self: [])
+    monkeypatch.setattr(solve._Work, "_analytic_bounds", lambda self: [])
     run = endless(monkeypatch, hook)
     assert run.exit_status == 0
     assert run.record.objective == pytest.approx(0.5)
@@ -405,7 +405,7 @@ def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, mo
 
 def test_an_exact_step_keeps_the_run_if_its_check_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=3600.0)
-    run = runner.solve(task)
+    run = solve.solve(task)
     monkeypatch.setattr(prove, "OwnLimits", lambda *given: OwnLimits(time.monotonic(), None, None, 0.1))
     monkeypatch.setattr(verify, "objective", lambda *given: busy())
     kept = prove.proven_exactly(run)
@@ -436,7 +436,7 @@ def test_branching_keeps_the_incumbents_of_its_search(monkeypatch: pytest.Monkey
     monkeypatch.setattr(isolation, "solve_here", searching)
     task = Task("lumorph.rounds", "lightpath:2x2")
     model = replace(formulation("lumorph.rounds"), unfold=None)
-    context = Context(task, model, None, None, {"search_s": 5.0}, None, runner.solve, lambda *both: saved.append(both))
+    context = Context(task, model, None, None, {"search_s": 5.0}, None, solve.solve, lambda *both: saved.append(both))
     monkeypatch.setattr(StandardForm, "values", lambda self, x: {"x": x})
     with pytest.raises(KeyboardInterrupt):
         certified_branching._Proof(context, form).search()
@@ -454,7 +454,7 @@ def test_placement_enumeration_keeps_its_incumbents() -> None:
     assert result is not None
     assert result.run is not None
     context = Context(
-        task, plan.formulation, plan.data, plan.instance, plan.method_parameters, None, runner.solve,
+        task, plan.formulation, plan.data, plan.instance, plan.method_parameters, None, solve.solve,
         lambda answer, value: saved.append(value),
     )  # fmt: skip
     last = result.run(context)

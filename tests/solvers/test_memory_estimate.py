@@ -14,11 +14,11 @@ import pytest
 
 from opticoll.analysis.cli import main
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import run_study
+from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.formulations import formulation
 from opticoll.instances import parse
-from opticoll.solvers import memory, runner
+from opticoll.solvers import memory, solve
 from opticoll.solvers.executor import InProcess
 from opticoll.solvers.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
 from opticoll.solvers.plan import make_plan
@@ -107,12 +107,11 @@ def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: 
 
 @pytest.mark.parametrize("form", ["matrix", *(pytest.param(f, marks=pytest.mark.slow) for f in ("cvxpy", "pyomo"))])
 def test_building_takes_what_is_estimated_and_not_less(form: str) -> None:
-    from opticoll.analysis.benchmark import build_in_worker  # noqa: F401  the worker imports it
     from opticoll.solvers.isolation import call_isolated
 
     spec = "genkautz:n=100,d=4" if form == "pyomo" else "genkautz:n=250,d=4"
     asked = {"formulation": "alltoall.master", "instance": spec, "form": form, "settings": {}}
-    answer = call_isolated("opticoll.analysis.benchmark:build_in_worker", asked)
+    answer = call_isolated("opticoll.analysis.benchmark.measured_tables:build_in_worker", asked)
     assert answer.finished, answer.message
     estimate = entries(answer.values["estimate"]) * memory.BUILD[form] / 1e6
     assert estimate <= answer.values["peak"] <= 3 * estimate
@@ -124,7 +123,7 @@ def test_building_takes_what_is_estimated_and_not_less(form: str) -> None:
 def test_solving_takes_what_is_estimated_and_not_less(solver: str) -> None:
     def peak(spec: str, limit_s: float = 60.0) -> tuple[float, int]:
         task = Task("alltoall.master", spec, solver, form="matrix", time_limit_s=limit_s)
-        record = runner.solve(task).record
+        record = solve.solve(task).record
         return record["peak_memory_mb"], entries(record["size"])
 
     small, few = peak("ring:4")
@@ -140,11 +139,11 @@ def test_solving_takes_what_is_estimated_and_not_less(solver: str) -> None:
 def test_what_fits_is_solved_at_the_limit_that_it_needs() -> None:
     """The limit is set to what was measured: the estimate must not be above it."""
     task = Task("alltoall.link-mcf", "genkautz:n=12,d=4", "highs-ipx")
-    record = runner.solve(task).record
+    record = solve.solve(task).record
     measured = record["peak_memory_mb"] * 1e6 / GIB
     size = record["size"]
     assert needed_bytes(formulation(task.formulation), size, "cvxpy", "highs-ipx") / GIB < measured
-    again = runner.solve(Task(task.formulation, task.instance, task.method, memory_limit_gib=1.3 * measured + 0.1))
+    again = solve.solve(Task(task.formulation, task.instance, task.method, memory_limit_gib=1.3 * measured + 0.1))
     assert again.verified
 
 
@@ -154,7 +153,7 @@ def test_methods_that_build_no_matrix_are_refused_by_their_own_need() -> None:
     with pytest.raises(TooLarge, match=r"certified-pdhg needs at least 0\.1 GiB"):
         memory.refuse_plan(task, make_plan(task))
     with pytest.raises(TooLarge, match="certified-pdhg; raise"):
-        runner.solve(Task("alltoall.master", spec, "highs-ipx", memory_limit_gib=0.4))
+        solve.solve(Task("alltoall.master", spec, "highs-ipx", memory_limit_gib=0.4))
 
 
 def test_leaner_layer_is_named() -> None:
@@ -230,7 +229,7 @@ def test_a_method_tells_the_peak_of_its_sub_solves() -> None:
     from opticoll.solvers.isolation import call_isolated
 
     empty = call_isolated(f"{__name__}:hold", {"mb": 0}).peak_memory_mb or 0.0
-    run = runner.solve(Task("alltoall.link-mcf", "ring:4", "master-child", settings={"jobs": 2}))
+    run = solve.solve(Task("alltoall.link-mcf", "ring:4", "master-child", settings={"jobs": 2}))
     assert run.verified
     assert run.record["peak_memory_mb"] > 1.7 * empty
 

@@ -13,7 +13,7 @@ from opticoll.analysis.cli import main
 from opticoll.analysis.store import Store
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Bound, Formulation
-from opticoll.solvers import plan, runner
+from opticoll.solvers import plan, solve
 from opticoll.solvers.task import Proof, Task
 
 CASES = {
@@ -45,7 +45,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(plan, "parse", counted("parse", plan.parse))
     monkeypatch.setattr(plan, "named", lambda _model: True)  # watched formulations are not registered
-    for module in (plan, runner):
+    for module in (plan, solve):
         monkeypatch.setattr(module, "formulation", watched)
     return counts
 
@@ -66,7 +66,7 @@ def test_bounds_shown_beside_a_value_are_compared_with_it(
 ) -> None:
     """Also where the duals close the gap, and so no bound is computed by the run."""
     wrong = Bound("planted", 0.1, "wrong")
-    monkeypatch.setattr("opticoll.solvers.choice.bounds_of", lambda model, data: [wrong])
+    monkeypatch.setattr("opticoll.solvers.auto.bounds_of", lambda model, data: [wrong])
     assert main(["solve", "alltoall.master", "ring:8", "--method", "highs", "--store", str(tmp_path)]) == 3
     shown = capfd.readouterr()
     assert "the value 0.125 is verified, but planted gives 0.1; nothing is proven" in shown.err
@@ -77,7 +77,7 @@ def test_bounds_shown_beside_a_value_are_compared_with_it(
 def test_bounds_of_a_plug_in_are_computed_once(calls: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if another method continues the run; the bounds of user-defined formulations are always computed."""
     monkeypatch.setattr(Formulation, "own", property(lambda model: True))
-    run = runner.solve(Task("topoopt.topology", "servers:n=4,degree=1,traffic=random,seed=1"))
+    run = solve.solve(Task("topoopt.topology", "servers:n=4,degree=1,traffic=random,seed=1"))
     assert run.bounds
     assert calls["bounds topoopt.topology"] == 1
 
@@ -96,5 +96,5 @@ def test_a_worker_computes_the_data_once(name: str, method: str, calls: Counter[
     own = plan.make_plan(task)
     assert own.procedure is not None
     calls.clear()
-    runner.run_in_worker(*plan.send(task, own.instance), lambda *_: None)
+    solve.run_in_worker(*plan.send(task, own.instance), lambda *_: None)
     assert (calls["parse"], calls[f"prepare {name}"]) == (1, 1)

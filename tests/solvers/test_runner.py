@@ -14,7 +14,7 @@ from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import plan as plan_module
-from opticoll.solvers import runner, verify
+from opticoll.solvers import solve, verify
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
@@ -28,7 +28,7 @@ KEYS = {
 
 
 def test_a_record_has_every_key_of_the_contract():
-    run = runner.solve(Task("alltoall.master", "ring:8"))
+    run = solve.solve(Task("alltoall.master", "ring:8"))
     record = json.loads(json.dumps(plain(run.record)))
     assert record.keys() >= KEYS
     assert record["solver"].keys() >= {"name", "version", "algorithm", "options"}
@@ -43,7 +43,7 @@ def test_a_record_has_every_key_of_the_contract():
 @pytest.mark.parametrize("method", ["master-child", "flow-decomposition", "time-form"])
 @pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5"])
 def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
-    run = runner.solve(Task("alltoall.link-mcf", spec, method=method))
+    run = solve.solve(Task("alltoall.link-mcf", spec, method=method))
     assert run.proof is Proof.OPTIMAL
     assert run.verified
     assert run.objective == pytest.approx(optimum_of("alltoall.link-mcf", spec), rel=1e-6)
@@ -53,7 +53,7 @@ def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
 
 @pytest.mark.parametrize("method", ["highs-pdlp", "pdlp", "highs-ipx", "clarabel", "glop", "scip"])
 def test_inexact_solvers_are_repaired_and_certified(method):
-    run = runner.solve(Task("alltoall.master", "genkautz:n=16,d=4", method=method, tol=1e-4))
+    run = solve.solve(Task("alltoall.master", "genkautz:n=16,d=4", method=method, tol=1e-4))
     first_order = method in {"highs-pdlp", "pdlp"}  # these stop at residuals, not at a gap
     assert run.record["gap"] <= (1e-2 if first_order else 1e-4), run.record
     assert run.proof is (Proof.OPTIMAL if run.record["gap"] <= 1e-4 else Proof.CERTIFIED_GAP)
@@ -65,8 +65,8 @@ def test_inexact_solvers_are_repaired_and_certified(method):
 
 
 def test_the_child_says_where_its_data_came_from():
-    run = runner.solve(Task("alltoall.child", "genkautz:n=7,d=3", settings={"source": "3"}))
-    master = runner.solve(Task("alltoall.master", "genkautz:n=7,d=3"))
+    run = solve.solve(Task("alltoall.child", "genkautz:n=7,d=3", settings={"source": "3"}))
+    master = solve.solve(Task("alltoall.master", "genkautz:n=7,d=3"))
     assert run.objective == pytest.approx(master.objective, rel=1e-6)
     assert run.record["needed"]["formulation"] == "alltoall.master"
 
@@ -74,10 +74,10 @@ def test_the_child_says_where_its_data_came_from():
 def test_a_proof_is_no_stronger_than_that_of_its_data(monkeypatch):
     spec = "genkautz:n=16,d=4"
     rough = Task("alltoall.master", spec, method="certified-pdhg", settings={"steps": 20, "symmetry": False})
-    master = runner.solve(rough)
+    master = solve.solve(rough)
     assert master.proof is Proof.CERTIFIED_GAP
-    monkeypatch.setattr(runner, "_solve_needed", lambda *_: master)
-    run = runner.solve(Task("alltoall.child", spec))
+    monkeypatch.setattr(solve, "_solve_needed", lambda *_: master)
+    run = solve.solve(Task("alltoall.child", spec))
     assert run.objective < optimum_of("alltoall.master", spec) * (1 - 1e-4)
     assert verify.relative_gap(run.objective, run.bound, "max") <= 1e-6  # optimal, for these data
     assert run.proof is Proof.CERTIFIED_GAP
@@ -107,15 +107,15 @@ def test_the_weaker_proof_and_the_wider_gap_count(own, data, both):
 
 def test_an_infeasibility_is_proven_by_us_or_not_at_all(monkeypatch):
     none = Task("alltoall.virtual-channels", "ring:6,directed", "highs", settings={"layers": 1})
-    run = runner.solve(none)
+    run = solve.solve(none)
     assert run.termination is Termination.INFEASIBLE
     assert "from recomputed duals" in run.record["infeasible_by"]
 
     def lie(*_args, **_kwargs):
         return Outcome(Termination.INFEASIBLE)
 
-    monkeypatch.setattr(runner, "solve_scaled", lie)
-    run = runner.solve(Task("alltoall.master", "ring:4", "highs"))
+    monkeypatch.setattr(solve, "solve_scaled", lie)
+    run = solve.solve(Task("alltoall.master", "ring:4", "highs"))
     assert run.termination is Termination.INFEASIBLE
     assert run.record.infeasible_by is None
     assert "only the solver claims" in run.record["message"]
@@ -151,15 +151,15 @@ def _ring(path, capacity):
 @pytest.mark.parametrize("method", ["flow-decomposition", "certified-pdlp", "auto"])
 def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatch, method):
     path = tmp_path / "ring.txt"
-    spec, isolated, parsed = _ring(path, 1.0), runner.call_isolated, plan_module.parse
+    spec, isolated, parsed = _ring(path, 1.0), solve.call_isolated, plan_module.parse
     before = parse(spec)
 
     def change(*arguments, **options):
         _ring(path, 5.0)
         return isolated(*arguments, **options)
 
-    monkeypatch.setattr(runner, "call_isolated", change)
-    run = runner.solve(Task("alltoall.link-mcf", spec, method=method))
+    monkeypatch.setattr(solve, "call_isolated", change)
+    run = solve.solve(Task("alltoall.link-mcf", spec, method=method))
     assert run.objective == pytest.approx(1 / 3)
     assert run.record["instance_hash"] == before.hash
     assert (run.verified, run.record["instance"]) == (True, spec)
@@ -171,39 +171,39 @@ def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatc
 
     _ring(path, 1.0)
     monkeypatch.setattr(plan_module, "parse", read_and_change)
-    run = runner.solve(Task("alltoall.child", spec))  # the master is solved on the same content
+    run = solve.solve(Task("alltoall.child", spec))  # the master is solved on the same content
     assert run.objective == pytest.approx(1 / 3)
 
 
 def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path, monkeypatch):
-    path, isolated = tmp_path / "mine.json", runner.call_isolated
+    path, isolated = tmp_path / "mine.json", solve.call_isolated
     path.write_text('{"chunks": [{"pre": [0], "post": [1, 2]}]}')
     task = Task("lumorph.rounds", "lightpath:2x2", "certified-rounds", settings={"collective": f"file:{path}"})
-    key = runner.resume_key(task)
+    key = solve.resume_key(task)
 
     def change(*arguments, **options):
         path.write_text('{"chunks": [{"pre": [0], "post": [1]}]}')
         return isolated(*arguments, **options)
 
-    monkeypatch.setattr(runner, "call_isolated", change)
+    monkeypatch.setattr(solve, "call_isolated", change)
     with pytest.raises(BadFile, match="has changed"):
-        runner.solve(task)
-    assert runner.resume_key(task) != key
+        solve.solve(task)
+    assert solve.resume_key(task) != key
 
 
 def test_a_changed_start_is_another_task(tmp_path):
     path = tmp_path / "start.json"
     path.write_text("{}")
     task = Task("alltoall.master", "ring:4", "certified-pdhg", settings={"start": str(path)})
-    key = runner.resume_key(task)
+    key = solve.resume_key(task)
     path.write_text("[]")
-    assert runner.resume_key(task) != key
+    assert solve.resume_key(task) != key
 
 
 def test_a_topology_made_in_python_needs_no_spec():
     mine = Topology(3, [0, 1, 2], [1, 2, 0], [1.0, 2.0, 1.0])
     for method in ("auto", "flow-decomposition"):
-        run = runner.solve(Task("alltoall.link-mcf", mine, method=method))
+        run = solve.solve(Task("alltoall.link-mcf", mine, method=method))
         assert run.objective == pytest.approx(1 / 3, rel=1e-9)
         assert run.record["instance"].startswith("custom:")
 
@@ -235,7 +235,7 @@ def test_a_topology_made_in_python_needs_no_spec():
 ])  # fmt: skip
 def test_what_can_be_refused_is_refused_in_one_line(task, error, word):
     with pytest.raises(error, match=word) as caught:
-        runner.solve(Task(**{"formulation": "alltoall.master", "instance": "ring:8", **task}))
+        solve.solve(Task(**{"formulation": "alltoall.master", "instance": "ring:8", **task}))
     assert "\n" not in str(caught.value)
     assert caught.value.exit_status == 2
 
@@ -252,7 +252,7 @@ def test_impossible_limits_are_refused(limits):
 @pytest.mark.parametrize(("method", "spec"), [("mosek", "ring:8"), ("gurobi", "genkautz:n=40,d=4")])
 def test_a_licence_that_is_missing_or_too_small_is_exit_4(method, spec):
     try:
-        run = runner.solve(Task("alltoall.master", spec, method=method))
+        run = solve.solve(Task("alltoall.master", spec, method=method))
     except SolverUnavailable as reason:
         refusal = reason
     else:
@@ -264,14 +264,14 @@ def test_a_licence_that_is_missing_or_too_small_is_exit_4(method, spec):
 
 
 def test_a_time_limit_is_a_row_with_a_bound():
-    run = runner.solve(Task("alltoall.master", "genkautz:n=120,d=4", method="highs-simplex", time_limit_s=0.6))
+    run = solve.solve(Task("alltoall.master", "genkautz:n=120,d=4", method="highs-simplex", time_limit_s=0.6))
     assert run.termination is Termination.TIME_LIMIT
     assert run.bound is not None
     assert run.proof in {Proof.BOUND_ONLY, Proof.CERTIFIED_GAP, Proof.FEASIBLE}
 
 
 def test_a_memory_limit_is_a_row():
-    run = runner.solve(Task("alltoall.master", "genkautz:n=100,d=4", method="highs-ipx", memory_limit_gib=0.08))
+    run = solve.solve(Task("alltoall.master", "genkautz:n=100,d=4", method="highs-ipx", memory_limit_gib=0.08))
     assert run.termination is Termination.MEMORY_LIMIT
     assert run.proof is Proof.BOUND_ONLY
     assert run.exit_status == 3
@@ -281,7 +281,7 @@ def test_auto_goes_by_size_and_says_what_it_chose():
     specs = ("ring:8", "genkautz:n=64,d=4+fail=3,seed=0", "torus:12x12")
     small, large, symmetric = (make_plan(Task("alltoall.master", spec)) for spec in specs)
     assert (small.method, large.method, symmetric.method) == ("highs-simplex", "time-form", "orbit-lp")
-    record = runner.solve(Task("alltoall.master", "ring:8")).record
+    record = solve.solve(Task("alltoall.master", "ring:8")).record
     assert record["method"] == "highs-simplex"
     assert record["requested"]["method"] == "auto"
 
@@ -293,17 +293,17 @@ def test_resume_keys_differ_by_everything_that_matters():
         {"tol": 1e-4}, {"time_limit_s": 5.0}, {"memory_limit_gib": 1.0}, {"seed": 1}, {"threads": 1},
         {"repetition": 1}, {"settings": {"simplex_strategy": "4"}},
     ]  # fmt: skip
-    keys = [runner.resume_key(Task(**{**base, **change})) for change in changes]
+    keys = [solve.resume_key(Task(**{**base, **change})) for change in changes]
     assert len(set(keys)) == len(keys)
-    assert runner.resume_key(Task(**base)) == keys[0]
+    assert solve.resume_key(Task(**base)) == keys[0]
     # The spec is only a name: the same arcs are the same instance.
-    assert runner.resume_key(Task("alltoall.master", "wdm-line:n=4,wavelengths=1")) != keys[0]
-    assert runner.resume_key(Task("alltoall.master", "torus:8")) == keys[0]
+    assert solve.resume_key(Task("alltoall.master", "wdm-line:n=4,wavelengths=1")) != keys[0]
+    assert solve.resume_key(Task("alltoall.master", "torus:8")) == keys[0]
 
 
 @pytest.fixture(scope="module")
 def document():
-    return solution_document(runner.solve(Task("alltoall.master", "genkautz:n=7,d=3")))
+    return solution_document(solve.solve(Task("alltoall.master", "genkautz:n=7,d=3")))
 
 
 def checked(document, tmp_path, name="alltoall.master", spec="genkautz:n=7,d=3", settings=None):
@@ -316,7 +316,7 @@ def test_a_written_solution_is_accepted(document, tmp_path):
     result = checked(document, tmp_path)
     assert result["verified"], result
     assert result["objective"] == pytest.approx(document["objective"])
-    child = solution_document(runner.solve(Task("alltoall.child", "ring:5", settings={"source": "2"})))
+    child = solution_document(solve.solve(Task("alltoall.child", "ring:5", settings={"source": "2"})))
     assert checked(child, tmp_path, "alltoall.child", "ring:5", {"source": "2"})["verified"]
 
 
@@ -399,7 +399,7 @@ def test_values_that_overflow_are_violations_without_a_warning(document, tmp_pat
 
 def test_a_claim_is_compared_in_its_own_unit(tmp_path):
     """A tenth of a per cent too much is too much, also where capacities are 1e-12."""
-    run = runner.solve(Task("alltoall.master", "ring:4+scale=1e-12"))
+    run = solve.solve(Task("alltoall.master", "ring:4+scale=1e-12"))
     document = solution_document(run)
     assert checked(document, tmp_path, spec="ring:4+scale=1e-12")["verified"]
     document["objective"] *= 1.001
@@ -420,7 +420,7 @@ def test_exported_files_hold_the_same_problem(tmp_path, suffix, name):
     from opticoll.solvers.isolation import call_isolated
 
     path = tmp_path / f"model.{suffix}"
-    runner.export(name, "genkautz:n=5,d=2", path)
+    solve.export(name, "genkautz:n=5,d=2", path)
     assert "balance" in path.read_text()
     answer = call_isolated("test_runner:solve_file", {"path": str(path)}, {})
     assert abs(answer.values["objective"]) == pytest.approx(optimum_of(name, "genkautz:n=5,d=2"), rel=1e-9)
@@ -440,7 +440,7 @@ def solve_file(arguments, arrays, report):
 def test_export_refuses_other_endings(tmp_path):
     for path in (tmp_path / "x.txt", tmp_path / "no" / "x.mps"):
         with pytest.raises(BadInput):
-            runner.export("alltoall.master", "ring:4", path)
+            solve.export("alltoall.master", "ring:4", path)
 
 
 def test_the_generic_dual_bound_is_weak_duality(tmp_path):
@@ -485,7 +485,7 @@ def test_options_are_rehearsed_before_a_study_starts():
 @pytest.mark.parametrize("factor", ["1e-09", "3000000.0"])
 def test_the_unit_of_capacity_does_not_matter(method, factor):
     base = optimum_of("alltoall.master", "genkautz:n=9,d=3")
-    run = runner.solve(Task("alltoall.master", f"genkautz:n=9,d=3+scale={factor}", method=method))
+    run = solve.solve(Task("alltoall.master", f"genkautz:n=9,d=3+scale={factor}", method=method))
     assert run.verified
     assert run.record["gap"] <= (1e-4 if method == "highs-pdlp" else 1e-6)
     assert run.bound == pytest.approx(base * float(factor), rel=1e-4 if method == "highs-pdlp" else 1e-6)
@@ -493,7 +493,7 @@ def test_the_unit_of_capacity_does_not_matter(method, factor):
 
 @pytest.mark.parametrize("bandwidth", ["0.001", "1000.0"])
 def test_capacities_of_very_different_size(bandwidth):
-    run = runner.solve(Task("alltoall.master", f"genkautz:n=30,d=4+host={bandwidth}", method="time-form"))
+    run = solve.solve(Task("alltoall.master", f"genkautz:n=30,d=4+host={bandwidth}", method="time-form"))
     assert run.proof is Proof.OPTIMAL, run.record["gap"]
 
 
@@ -537,10 +537,10 @@ def planted(monkeypatch, name, **changed):
     """A formulation with other bounds than its own, in this process."""
     from dataclasses import replace
 
-    from opticoll import formulations
+    from opticoll.formulations import registry
 
-    model = replace(formulations.formulation(name), **changed)
-    monkeypatch.setattr(formulations, "formulation", lambda asked: model)
+    model = replace(registry.formulation(name), **changed)
+    monkeypatch.setattr(registry, "formulation", lambda asked: model)
     monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda asked: model, raising=False)
     return model
 
@@ -552,7 +552,7 @@ def test_a_bound_beyond_an_exact_one_is_an_error_that_is_shown(monkeypatch):
         return Bound("planted", 0.1, "wrong")
 
     planted(monkeypatch, "alltoall.master", certify=wrong)
-    run = runner.solve(Task("alltoall.master", "ring:8", method="highs"))
+    run = solve.solve(Task("alltoall.master", "ring:8", method="highs"))
     assert run.proof == Proof.NONE
     assert not run.verified
     assert run.exit_status != 0
@@ -568,7 +568,7 @@ def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
         monkeypatch, "alltoall.master", closed_forms=None,
         certify=lambda data, duals: Bound("sweep-cut", 0.0, "wrong"),
     )  # fmt: skip
-    run = runner.solve(Task("alltoall.master", "ring:8", method="highs"))
+    run = solve.solve(Task("alltoall.master", "ring:8", method="highs"))
     assert (run.proof, run.verified) == (Proof.NONE, False)
     assert run.exit_status != 0
     for part in ("value and bound contradict each other", "0.125", "sweep-cut gives 0"):
@@ -577,14 +577,14 @@ def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
 
 def test_a_capacity_of_1e16_is_solved_or_not_proven():
     """The optimum is 0.125: a value of 0 is not optimal while no bound is 0, and 0.125 is not bounded by less."""
-    run = runner.solve(Task("alltoall.master", "ring:8+host=1e16", method="highs"))
+    run = solve.solve(Task("alltoall.master", "ring:8+host=1e16", method="highs"))
     assert run.bound is None or run.bound >= 0.125 * (1 - 1e-9)
     if run.proof == Proof.OPTIMAL:
         assert run.objective == pytest.approx(0.125)
 
 
 def test_a_tiny_optimum_is_not_called_optimal_at_zero():
-    run = runner.solve(Task("alltoall.master", "ring:4+host=1e-308", method="highs"))
+    run = solve.solve(Task("alltoall.master", "ring:4+host=1e-308", method="highs"))
     assert run.proof != Proof.OPTIMAL or run.objective > 0
 
 
@@ -611,9 +611,9 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
         shown.append((form, y + 1e14 * null))
         return Outcome(Termination.OPTIMAL, x=values.x, objective=16.0, bound=16.0, row_duals=y + 1e14 * null)
 
-    monkeypatch.setattr(runner, "solve_scaled", lie)
+    monkeypatch.setattr(solve, "solve_scaled", lie)
     monkeypatch.setattr("opticoll.solvers.relaxation.solve_scaled", lie)
-    run = runner.solve(Task("optree.tree", "wdm-ring:n=24,wavelengths=4", method="highs"))
+    run = solve.solve(Task("optree.tree", "wdm-ring:n=24,wavelengths=4", method="highs"))
     assert run.objective == 16.0
     assert run.proof != Proof.OPTIMAL
     assert run.bound == 10.0

@@ -14,10 +14,10 @@ from mutated_solutions import CASES, needed_arrays
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
-from opticoll.formulations.arrays import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.formulations.model import read_parameters
+from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.instances import BadFile, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import Task
 
@@ -127,7 +127,7 @@ def test_a_solver_that_returns_wrong_arrays_is_refused(monkeypatch):
     for wrong in ({"g": np.zeros((3, 3)), "F": np.asarray(1.0)}, {"g": np.full((8, 4), np.nan), "F": np.asarray(1.0)},
                   {"F": np.asarray(1.0)}):  # fmt: skip
         monkeypatch.setattr(StandardForm, "values", lambda _form, _x, wrong=wrong: wrong)
-        run = runner.solve(Task("alltoall.master", "ring:4", method="highs"))
+        run = solve.solve(Task("alltoall.master", "ring:4", method="highs"))
         assert not run.verified
         assert run.values is None
         assert "solution" in run.record["message"]
@@ -162,7 +162,7 @@ def test_other_settings_are_refused_with_both_values(written, capsys):
 
 
 def test_bounds_are_recomputed_from_duals_or_ignored(tmp_path, capsys):
-    run = runner.solve(Task("alltoall.master", "ring:4"))
+    run = solve.solve(Task("alltoall.master", "ring:4"))
     document, file = solution_document(run), tmp_path / "solution.json"
     document |= {"bound": 1e-3, "proof": "optimal"}
 

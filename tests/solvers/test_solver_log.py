@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from opticoll.analysis.cli import main
-from opticoll.solvers import runner, solver_log
+from opticoll.solvers import solve, solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.task import Task
@@ -35,18 +35,18 @@ def test_the_log_is_shown_and_changes_nothing_on_record(name):
     word, formulation = LOGS[name]
     task = Task(formulation, INSTANCES[formulation], name, "cvxpy" if formulation == "alltoall.master" else "pyomo")
     stream = io.StringIO()
-    logged = runner.solve(task, log=stream)
+    logged = solve.solve(task, log=stream)
     assert word in stream.getvalue()
     assert f"opticoll: {name} starts on {logged.record.size.variables} variables" in stream.getvalue()
-    assert logged.record.key == runner.resume_key(task)
+    assert logged.record.key == solve.resume_key(task)
     if name in {"highs", "pdlp", "cp-sat"}:  # these record every option in force
-        quiet = runner.solve(task)
+        quiet = solve.solve(task)
         assert (logged.record.solver, logged.record.settings) == (quiet.record.solver, quiet.record.settings)
 
 
 def test_incumbents_and_bounds_stand_between_the_solvers_lines():
     stream = io.StringIO()
-    run = runner.solve(Task("lumorph.rounds", "lightpath:2x2,lasers=4", "cp-sat", "pyomo"), log=stream)
+    run = solve.solve(Task("lumorph.rounds", "lightpath:2x2,lasers=4", "cp-sat", "pyomo"), log=stream)
     lines = [line for line in stream.getvalue().splitlines() if " s  incumbent" in line]
     assert lines
     assert lines[-1].startswith("opticoll: ")
@@ -55,7 +55,7 @@ def test_incumbents_and_bounds_stand_between_the_solvers_lines():
 
 def test_logs_of_a_methods_own_solves_are_shown():
     stream = io.StringIO()
-    runner.solve(Task("lumorph.rounds", "lightpath:2x2,lasers=1", "round-program"), log=stream)
+    solve.solve(Task("lumorph.rounds", "lightpath:2x2,lasers=1", "round-program"), log=stream)
     assert "opticoll: highs starts on" in stream.getvalue()
     assert "Running HiGHS" in stream.getvalue()
 
@@ -89,7 +89,7 @@ def test_output_arrives_while_the_worker_runs(tmp_path):
 
 
 def test_without_a_stream_nothing_is_shown(capfd):
-    runner.solve(Task("alltoall.master", "ring:4", "highs", "cvxpy"))
+    solve.solve(Task("alltoall.master", "ring:4", "highs", "cvxpy"))
     assert capfd.readouterr() == ("", "")
     assert not solver_log.shown()
 

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from opticoll.formulations.lumorph import cut_bounds, round_bounds
+from opticoll.formulations.lumorph import round_bounds
+from opticoll.formulations.lumorph.mesh_cuts import cut_bounds
 from opticoll.formulations.lumorph.min_overlap import length_bound, prepare
-from opticoll.formulations.rounds import collective
+from opticoll.formulations.rounds.collectives import collective
 from opticoll.instances import Topology, parse
-from opticoll.solvers import methods as methods_package
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import method_named, methods
+from opticoll.solvers.methods import registry as methods_package
 from opticoll.solvers.methods.lumorph.overlap_search import reroute_first, straight_or_shortest
 from opticoll.solvers.methods.method import MODULES
 from opticoll.solvers.worker import interpreter
@@ -31,7 +32,7 @@ SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", 
 
 SOLVE = """
 import json, sys
-from opticoll.solvers.runner import run_in_worker
+from opticoll.solvers.solve import run_in_worker
 formulation, instance, settings = sys.argv[1:]
 arguments = {"formulation": formulation, "instance": instance, "method": "auto", "form": None,
              "settings": dict([settings.split("=")]), "time_limit_s": None, "memory_limit_gib": None, "tol": 1e-6,
@@ -42,7 +43,7 @@ print(json.dumps({"ended": values["termination"], "loaded": list(sys.modules)}))
 
 IMPORT = """
 import json, sys
-import opticoll.solvers.runner
+import opticoll.solvers.solve
 print(json.dumps({"loaded": list(sys.modules)}))
 """
 

@@ -14,7 +14,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from opticoll.errors import BadFile, ModelError
-from opticoll.solvers.exact import ExactAnswer, ExactForm, Leaf, Split, fault, vipr_check, vipr_file
+from opticoll.solvers.exact import vipr_check, vipr_file
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.vipr_verify import OtherProblem, Unproven, verify
 
 ALONE = Path(vipr_check.__file__)

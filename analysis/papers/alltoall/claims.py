@@ -1,7 +1,7 @@
 """Claims of the all-to-all paper about its linear programs: equivalence, time steps, and running times.
 
 Times T are in shards over link bandwidth, T = 1 / F. Optima of small graphs are certified in this process
-(:func:`~opticoll.analysis.ledger.certified_flow`); those of larger graphs come from stored runs, proven to the
+(:func:`~opticoll.analysis.ledger.comparisons.certified_flow`); those of larger graphs come from stored runs, proven to the
 stated tolerance.
 """
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import SAME, Sweep, certified_flow, linear_optimum
 from opticoll.analysis.ledger.claim import (
     TWO_ORDERS,
     Claim,
@@ -22,8 +21,9 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.formulations import flows as bounds
+from opticoll.analysis.ledger.comparisons import SAME, Sweep, certified_flow, linear_optimum
 from opticoll.formulations.alltoall import link_mcf, path_mcf
+from opticoll.formulations.flows import flow_bounds as bounds
 from opticoll.formulations.flows.concurrent_flow import build_matrix, by_source, length_bound
 from opticoll.instances import parse
 
@@ -309,11 +309,11 @@ def _seconds(record: Record) -> float:
 def extraction_seconds(spec: str, sources: int) -> float:
     """Longest time that splitting the flow of one of some sources into paths takes [s]."""
     from opticoll.formulations.flows.single_source import strip_paths
-    from opticoll.solvers import runner
+    from opticoll.solvers import solve
     from opticoll.solvers.task import Task
 
     topology: Any = parse(spec)
-    run = runner.solve(Task(MASTER, spec, "certified-pdhg", None, {}, 600.0, None, LARGE, 0))
+    run = solve.solve(Task(MASTER, spec, "certified-pdhg", None, {}, 600.0, None, LARGE, 0))
     if run.values is None or not run.verified:
         msg = f"{MASTER} on {spec} has no verified flow: {run.record['message']}"
         raise ArithmeticError(msg)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots import INK, MUTED, label, log_axes, one_panel, series
+from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
 from opticoll.analysis.plots.store_plots import family_of, solve_time
+from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel, series
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _load_finding(table: pd.DataFrame) -> str:
 
 
 def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.formulations.flows import moore_depth_sum
+    from opticoll.formulations.flows.flow_bounds import moore_depth_sum
 
     table = _flows(rows)
     plain = table["instance"].str.fullmatch(r"genkautz:n=\d+,d=\d+")
@@ -449,7 +449,7 @@ def curve(
     One row per number of steps: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``,
     and ``over_fluid``, T_steps over the optimum T of ``alltoall.master``.
     """
-    from opticoll.solvers.runner import solve
+    from opticoll.solvers.solve import solve
     from opticoll.solvers.task import Task
 
     fluid = solve(Task("alltoall.master", spec)).record["metrics"]["T"]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import SAME, Sweep, certified_flow, spread
 from opticoll.analysis.ledger.claim import (
     ABOUT,
     Claim,
@@ -16,6 +15,7 @@ from opticoll.analysis.ledger.claim import (
     similar,
     verdict_if,
 )
+from opticoll.analysis.ledger.comparisons import SAME, Sweep, certified_flow, spread
 from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,
     NUMBERS_LOST,

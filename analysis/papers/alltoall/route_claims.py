@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import SAME, Sweep, certified_flow, spread
 from opticoll.analysis.ledger.claim import ABOUT, Claim, Measurement, PrintedNumber, decide, reading, verdict_if
+from opticoll.analysis.ledger.comparisons import SAME, Sweep, certified_flow, spread
 from opticoll.analysis.papers.alltoall.claims import NUMBERS_LOST, optimal_time, rounded
 from opticoll.formulations.flows.concurrent_flow import by_source, length_bound
 from opticoll.instances import parse

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_solve
-from opticoll.analysis.papers import PaperFigure, argument, frame
-from opticoll.analysis.plots import INK, MUTED, log_axes, series, styled_figure
+from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame
 from opticoll.analysis.plots.store_plots import family_of
+from opticoll.analysis.plots.style import INK, MUTED, log_axes, series, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ LIMIT_S = 120.0
 
 def matched() -> list[Row]:
     """Seconds to a certified gap of 1e-4 and 1e-6 on ``alltoall.master``, GK(N,4)."""
-    from opticoll.solvers.runner import solve
+    from opticoll.solvers.solve import solve
     from opticoll.solvers.task import Task
 
     methods: tuple[tuple[str, str, dict[str, Any]], ...] = (

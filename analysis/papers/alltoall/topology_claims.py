@@ -12,16 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import (
-    IRREGULAR,
-    LARGEST_ENUMERATED,
-    REGULAR,
-    SAME,
-    Sweep,
-    certified_flow,
-    regular_digraphs,
-    spread,
-)
 from opticoll.analysis.ledger.claim import (
     ABOUT,
     Claim,
@@ -31,6 +21,16 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
+from opticoll.analysis.ledger.comparisons import (
+    IRREGULAR,
+    LARGEST_ENUMERATED,
+    REGULAR,
+    SAME,
+    Sweep,
+    certified_flow,
+    regular_digraphs,
+    spread,
+)
 from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,
     LARGE,
@@ -39,8 +39,8 @@ from opticoll.analysis.papers.alltoall.claims import (
     optimal_time,
     rounded,
 )
-from opticoll.formulations.flows import moore_bound
 from opticoll.formulations.flows.concurrent_flow import by_source
+from opticoll.formulations.flows.flow_bounds import moore_bound
 from opticoll.instances import parse
 
 if TYPE_CHECKING:

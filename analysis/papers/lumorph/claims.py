@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import Sweep, spread
 from opticoll.analysis.ledger.claim import Choice, Claim, Measurement, Verdict, decide, reading, verdict_if
-from opticoll.analysis.papers.lumorph import optical
-from opticoll.formulations.lumorph import LUMORPH_4, formula
-from opticoll.formulations.rounds import collective
+from opticoll.analysis.ledger.comparisons import Sweep, spread
+from opticoll.analysis.papers.lumorph.drawn_lines import optical
+from opticoll.formulations.lumorph.cost_formulas import LUMORPH_4, formula
+from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import Topology, parse
-from opticoll.solvers.methods.lumorph import index_all_to_all, recursive
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     greedy_rounds,
     independent_sets,
     layer_to_layer,
     random_groups,
 )
+from opticoll.solvers.methods.lumorph.patterns import index_all_to_all, recursive
 from opticoll.solvers.relaxation import FARKAS
 from opticoll.solvers.task import PROVEN
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_solve
-from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ RATES = (10.0, 25.0, 50.0, 75.0, 112.0, 150.0, 224.0, 400.0, 800.0)
 
 
 def _split_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph import reconfigurations
+    from opticoll.analysis.papers.lumorph.drawn_lines import reconfigurations
 
     # LUMORPH-2 has one bundle of all wavelengths per GPU, so both ways of counting agree.
     ways = (("LUMORPH-2", True), ("LUMORPH-4", True), ("LUMORPH-4", False))
@@ -102,7 +102,8 @@ def _split_finding(rows: pd.DataFrame) -> str:
 
 
 def _time_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph import GRIDS, LIGHTPATH, least_time, optical, switch_times
+    from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical, switch_times
+    from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, least_time
 
     rows = []
     for n in (64, 128, 256):
@@ -153,7 +154,8 @@ def _time_finding(rows: pd.DataFrame) -> str:
 
 
 def _sweep_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph import Machine, optical, switch_times
+    from opticoll.analysis.papers.lumorph.drawn_lines import optical, switch_times
+    from opticoll.analysis.papers.lumorph.machine_times import Machine
 
     rows = []
     for size in BUFFERS:

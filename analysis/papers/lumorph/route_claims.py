@@ -8,7 +8,7 @@ The points drawn in the figures are compared with ours: equal, bounded, or unkno
 6, 7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
 
     5, 6   routes of least overlap: the optimum, straight routes that attain a cut; random routes: at least the optimum
-    7, 8b  the closed form as plotted, see :func:`opticoll.formulations.lumorph.formula`; 8b is LUMORPH-2
+    7, 8b  the closed form as plotted, see :func:`opticoll.formulations.lumorph.cost_formulas.formula`; 8b is LUMORPH-2
     8a     the same, with the buffer that the ring's time implies: the paper states none
     10     the share of the logged calls among more than one GPU that are at most this large
     11     N batch / time: the time is at least that with free communication, which is drawn, and at most longer by
@@ -33,17 +33,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Choice, Claim, Measurement, Verdict, decide, reading
-from opticoll.analysis.papers.lumorph import GRIDS
-from opticoll.formulations.lumorph import (
-    LUMORPH_2,
-    LUMORPH_4,
-    RING,
-    SQUARES,
-    TREE,
-    formula,
-    layer_time,
-)
-from opticoll.instances.published import BATCH, GPUS, MODELS, drawn, figure, iteration
+from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS
+from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, SQUARES, TREE, formula, layer_time
+from opticoll.instances.published.lumorph_numbers import BATCH, GPUS, MODELS, drawn, figure, iteration
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure, frame, settings_of
-from opticoll.analysis.plots import INK, MUTED, legend_mark, log_axes, one_panel, series, styled_figure
-from opticoll.instances.published import figure as drawn_figure
+from opticoll.analysis.papers.paper_figure import PaperFigure, frame, settings_of
+from opticoll.analysis.plots.style import INK, MUTED, legend_mark, log_axes, one_panel, series, styled_figure
+from opticoll.instances.published.lumorph_numbers import figure as drawn_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
 
 def _gain_rows(_: pd.DataFrame) -> pd.DataFrame:
     from opticoll.analysis.papers.lumorph.route_claims import gains
-    from opticoll.instances.published import MODELS
+    from opticoll.instances.published.lumorph_numbers import MODELS
 
     return frame([asdict(gain) for model in MODELS for gain in gains(model)])
 

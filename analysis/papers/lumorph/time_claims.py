@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import (
     Choice,
     Claim,
@@ -21,9 +20,11 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.analysis.papers.lumorph import GRIDS, LIGHTPATH, optical, recursive_time, usable
-from opticoll.formulations.lumorph import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
-from opticoll.instances.published import figure
+from opticoll.analysis.ledger.comparisons import spread
+from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
+from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, recursive_time, usable
+from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
+from opticoll.instances.published.lumorph_numbers import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

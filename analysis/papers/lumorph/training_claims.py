@@ -26,7 +26,7 @@ from opticoll.analysis.ledger.claim import (
 )
 from opticoll.analysis.papers.lumorph.route_claims import VARIANTS as ROUTED
 from opticoll.analysis.papers.lumorph.route_claims import circuits, gains, proven_overlap
-from opticoll.instances.published import all_reduces, figure
+from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 PAPER = "lumorph"
 MODELS = ("bert", "inception", "ncf")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import Sweep, spread
 from opticoll.analysis.ledger.claim import (
     Choice,
     Claim,
@@ -23,9 +22,10 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.formulations import optree as theory
-from opticoll.formulations import rounds as wl
-from opticoll.formulations.optree import Fabric, best_tree
+from opticoll.analysis.ledger.comparisons import Sweep, spread
+from opticoll.formulations.optree import step_counts
+from opticoll.formulations.optree.radix_trees import Fabric, best_tree
+from opticoll.formulations.rounds import wavelengths
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def specs(cases: Iterable[Sequence[int]]) -> tuple[str, ...]:
 
 def optree_steps(n: int, w: int, depth: str, steps: str) -> float:
     """OpTree's steps S(k*) under a rule for the depth and a rule for fractional steps."""
-    return STEPS[steps](theory.theorem_1(n, w, DEPTHS[depth](theory.theorem_2_root(n))))
+    return STEPS[steps](step_counts.theorem_1(n, w, DEPTHS[depth](step_counts.theorem_2_root(n))))
 
 
 # Lemmas and theorems --------------------------------------------------------------------------------------------
@@ -72,9 +72,9 @@ def _lemma_1(laboratory: Laboratory, *, ring: bool) -> Measurement:
     )  # fmt: skip
     needed = {}
     for n in sizes:
-        pairs = wl.assign(n, ring=ring)
+        pairs = wavelengths.assign(n, ring=ring)
         needed[n] = pairs.wavelengths
-        if wl.conflicts(n, pairs, ring=ring) or pairs.wavelengths != wl.load_bound(n, ring=ring):
+        if wavelengths.conflicts(n, pairs, ring=ring) or pairs.wavelengths != wavelengths.load_bound(n, ring=ring):
             msg = f"the assignment of {n} nodes on a {kind} is not optimal"
             raise ArithmeticError(msg)
     for n in range(3, proven + 1):
@@ -124,7 +124,7 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
         for n, m, k, w in trees:
             if parity is not None and m % 2 != parity:
                 continue
-            formula = theory.theorem_1(n, w, k)
+            formula = step_counts.theorem_1(n, w, k)
             steps = (
                 _fractional_steps(n, m, k, w)
                 if parity is not None
@@ -160,21 +160,23 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     """Compare the rounded root with the integer depth that minimises S(k), for every n."""
     sizes = range(8, int(laboratory.scope["nodes"]) + 1)
     rules: dict[str, Callable[[float], int]] = {**DEPTHS, "floor": math.floor}
-    best = {n: theory.best_depth(n) for n in sizes}
-    wrong = {name: [n for n in sizes if rule(theory.theorem_2_root(n)) != best[n]] for name, rule in rules.items()}
+    best = {n: step_counts.best_depth(n) for n in sizes}
+    wrong = {name: [n for n in sizes if rule(step_counts.theorem_2_root(n)) != best[n]] for name, rule in rules.items()}
     choices = [
         reading("rounding of the root", name, not failures, f"not the best depth for {len(failures)} sizes")
         for name, failures in wrong.items()
     ]
     worse = wrong["nearest integer"]
     for w in laboratory.scope["wavelengths"]:
-        more = [n for n in worse if _whole(n, w, theory.theorem_2(n)) > _whole(n, w, best[n])]
+        more = [n for n in worse if _whole(n, w, step_counts.theorem_2(n)) > _whole(n, w, best[n])]
         choices.append(reading("nearest integer, steps rounded up", f"w = {w}", not more,
                                f"{len(more)} sizes have a depth with fewer steps"
                                + (f", the smallest {more[0]}" if more else "")))  # fmt: skip
-    ratios = [theory.theorem_1(n, 1, theory.theorem_2(n)) / theory.theorem_1(n, 1, best[n]) for n in sizes]
+    ratios = [
+        step_counts.theorem_1(n, 1, step_counts.theorem_2(n)) / step_counts.theorem_1(n, 1, best[n]) for n in sizes
+    ]
     n = worse[0] if worse else 8
-    formula = theory.theorem_2(n)
+    formula = step_counts.theorem_2(n)
     return Measurement(
         f"{len(worse)} of {len(sizes)} sizes have a better depth than the rounded root", decide(choices),
         instances=(f"n=8..{sizes[-1]}",),
@@ -184,8 +186,8 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
                "nodes, 70 for 1024 and its four depths; the root is where its derivative vanishes, as in the proof. "
                "Ratio: S at the rounded root over the least S.",
         count=len(sizes), violations=len(worse), tightness=spread(ratios),
-        witness=f"n={n}: depth {formula} by the theorem, but S({best[n]}) = {theory.theorem_1(n, 1, best[n]):.4f}/w is "
-                f"less than S({formula}) = {theory.theorem_1(n, 1, formula):.4f}/w: (S({best[n]}) / S({formula}))^"
+        witness=f"n={n}: depth {formula} by the theorem, but S({best[n]}) = {step_counts.theorem_1(n, 1, best[n]):.4f}/w is "
+                f"less than S({formula}) = {step_counts.theorem_1(n, 1, formula):.4f}/w: (S({best[n]}) / S({formula}))^"
                 f"{best[n] * formula} = {_ratio_power(n, best[n], formula)} exactly" if worse else None,
         choices=tuple(choices),
     )  # fmt: skip
@@ -198,16 +200,16 @@ def _ratio_power(n: int, one: int, other: int) -> Fraction:
 
 def _whole(n: int, w: int, depth: int) -> int:
     """S(k), rounded up to whole steps."""
-    return math.ceil(theory.theorem_1(n, w, depth) - 1e-9)
+    return math.ceil(step_counts.theorem_1(n, w, depth) - 1e-9)
 
 
 def _one_radix(sizes: Sequence[int], evaluated: Sequence[int], w: int) -> tuple[Choice, ...]:
     """Compare S(k*) with the other trees of one real radix n^(1/k)."""
     grid = np.arange(1.0, 16.0, 0.01)
-    real = [n for n in sizes if theory.theorem_1(n, w, theory.theorem_2_root(n))
-            > min(theory.theorem_1(n, w, k) for k in grid) * (1 + 1e-9)]  # fmt: skip
+    real = [n for n in sizes if step_counts.theorem_1(n, w, step_counts.theorem_2_root(n))
+            > min(step_counts.theorem_1(n, w, k) for k in grid) * (1 + 1e-9)]  # fmt: skip
     whole = {
-        name: [n for n in some if _whole(n, w, theory.theorem_2(n)) > _whole(n, w, theory.best_depth(n))]
+        name: [n for n in some if _whole(n, w, step_counts.theorem_2(n)) > _whole(n, w, step_counts.best_depth(n))]
         for name, some in (("all sizes", sizes), ("the sizes of figure 4", evaluated))
     }
     return tuple(
@@ -230,7 +232,7 @@ def _optimal(laboratory: Laboratory) -> Measurement:
     sizes = range(16, most + 1, 4)
     trees = {count: {n: best_tree(Fabric(n, w, count=count)) for n in sizes} for count in ("lemma", "exact")}
     below: dict[tuple[str, str], list[int]] = {
-        (count, rule): [n for n in sizes if trees[count][n].steps < STEPS[rule](theory.optree_steps(n, w)) - 1e-9]
+        (count, rule): [n for n in sizes if trees[count][n].steps < STEPS[rule](step_counts.optree_steps(n, w)) - 1e-9]
         for count in trees
         for rule in STEPS
     }
@@ -248,10 +250,10 @@ def _optimal(laboratory: Laboratory) -> Measurement:
         rounds = _built(n, w, trees["exact"][n].radices)
         witness = (
             f"wdm-ring:n={n},wavelengths={w}: radices {list(trees['lemma'][n].radices)} take {trees['lemma'][n].steps} "
-            f"steps by the paper's count, the theorem gives {theory.optree_steps(n, w):.2f}; a schedule of {rounds} "
+            f"steps by the paper's count, the theorem gives {step_counts.optree_steps(n, w):.2f}; a schedule of {rounds} "
             "rounds is built and checked circuit by circuit"
         )
-    ratios = [trees["lemma"][n].steps / theory.optree_steps(n, w) for n in sizes]
+    ratios = [trees["lemma"][n].steps / step_counts.optree_steps(n, w) for n in sizes]
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices),
         instances=(f"wdm-ring:n=16..{most} in steps of 4, wavelengths={w}",),
@@ -287,7 +289,7 @@ def _leaves(laboratory: Laboratory) -> Measurement:
                 grown = np.full(level, m) if share is None else random.binomial(m, share, level)
                 leaves, level = leaves + int((grown == 0).sum()), int(grown.sum())
             leaves += level
-            sweep.add(leaves / theory.leaves_bound(m, k), holds=leaves <= theory.leaves_bound(m, k), size=m**k,
+            sweep.add(leaves / step_counts.leaves_bound(m, k), holds=leaves <= step_counts.leaves_bound(m, k), size=m**k,
                       case=f"m={m}, k={k}: {leaves} leaves")  # fmt: skip
     return Measurement(
         f"{len(sweep.wrong)} of {len(sweep.ratios)} trees have more than m^k leaves", verdict_if(not sweep.wrong),
@@ -325,7 +327,7 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
         from opticoll.instances import parse
 
         (spec,) = specs([(laboratory.scope["nodes"], laboratory.scope["wavelengths"])])
-        printed = next(row.printed for row in theory.TABLE_I if row.name == name)
+        printed = next(row.printed for row in step_counts.TABLE_I if row.name == name)
         make = {"Ring": schedules.ring_schedule, "NE": schedules.neighbour_exchange_schedule}[name]
         ring: Any = parse(spec)
         schedule = make(ring)
@@ -342,9 +344,9 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
 def _one_stage(laboratory: Laboratory) -> Measurement:
     n, w = laboratory.scope["nodes"], laboratory.scope["wavelengths"]
     printed, saving = laboratory.scope["printed"], laboratory.scope["average saving of figure 4"]
-    value = theory.one_stage_steps(n, w)
-    best = (300.0 + percent(math.ceil(theory.optree_steps(n, w)), printed)) / 4
-    saved = 1 - Fraction(math.ceil(theory.optree_steps(n, w)), printed)
+    value = step_counts.one_stage_steps(n, w)
+    best = (300.0 + percent(math.ceil(step_counts.optree_steps(n, w)), printed)) / 4
+    saved = 1 - Fraction(math.ceil(step_counts.optree_steps(n, w)), printed)
     choices = (
         reading("steps of one stage", "Lemma 1's wavelengths over w", value == printed, value,
                 otherwise=Verdict.SELF_CONTRADICTED),
@@ -354,7 +356,7 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
     return Measurement(
         value, decide(choices, Verdict.SELF_CONTRADICTED), instances=specs([(n, w)]),
         reason=f"128 is n/8; a misprint for n^2/(8w) = {value} would explain it. With {value} steps OpTree saves "
-               f"{percent(theory.optree_steps(n, w), value):.2f} % at n = {n}, as figure 4 needs.",
+               f"{percent(step_counts.optree_steps(n, w), value):.2f} % at n = {n}, as figure 4 needs.",
         witness=f"Table I: one stage takes {printed} steps. Section IV-B: OpTree saves {saving} % on average over four "
                 f"sizes; with {printed} it saves {percent(70, printed):.1f} % at n = {n} ({saved}), so the average is "
                 f"at most {best:.2f} % ({(3 + saved) / 4}) even if it is 100 % at the others.",
@@ -365,13 +367,13 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
 def _table_optree(laboratory: Laboratory) -> Measurement:
     n, w, printed = (laboratory.scope[name] for name in ("nodes", "wavelengths", "printed"))
     choices = tuple(
-        reading("depth", f"{rule}: {DEPTHS[rule](theory.theorem_2_root(n))}",
+        reading("depth", f"{rule}: {DEPTHS[rule](step_counts.theorem_2_root(n))}",
                 optree_steps(n, w, rule, "rounded up") == printed, optree_steps(n, w, rule, "rounded up"))
         for rule in DEPTHS
     )  # fmt: skip
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), instances=specs([(n, w)]),
-        reason=f"S(6) = {theory.theorem_1(n, w, 6):.2f} and S(7) = {theory.theorem_1(n, w, 7):.2f} both round up to "
+        reason=f"S(6) = {step_counts.theorem_1(n, w, 6):.2f} and S(7) = {step_counts.theorem_1(n, w, 7):.2f} both round up to "
                "70. No tree of integer radices attains 70 by the paper's own count, see "
                "optree.optimal.", choices=choices,
     )  # fmt: skip
@@ -379,16 +381,16 @@ def _table_optree(laboratory: Laboratory) -> Measurement:
 
 def _table_depth(laboratory: Laboratory) -> Measurement:
     n, w, printed = (laboratory.scope[name] for name in ("nodes", "wavelengths", "printed"))
-    steps = {k: theory.theorem_1(n, w, k) for k in range(4, 10)}
+    steps = {k: step_counts.theorem_1(n, w, k) for k in range(4, 10)}
     least = min(math.ceil(value) for value in steps.values())
     tied = [k for k, value in steps.items() if math.ceil(value) == least]
     choices = (
-        *(reading("rule for the depth", name, rule(theory.theorem_2_root(n)) == printed, rule(theory.theorem_2_root(n)))
+        *(reading("rule for the depth", name, rule(step_counts.theorem_2_root(n)) == printed, rule(step_counts.theorem_2_root(n)))
           for name, rule in DEPTHS.items()),
         reading("rule for the depth", "any depth with the fewest whole steps", printed in tied, tied),
     )  # fmt: skip
     return Measurement(
-        theory.theorem_2(n), decide(choices), instances=specs([(n, w)]),
+        step_counts.theorem_2(n), decide(choices), instances=specs([(n, w)]),
         reason="Theorem 2 and section IV-B give depth 6 for 1024 nodes, Table I depth 7. Rounded up, both depths take "
                "70 steps, so the table's depth may be the other of two tied depths; in fractional steps 6 is better.",
         choices=choices,
@@ -397,8 +399,8 @@ def _table_depth(laboratory: Laboratory) -> Measurement:
 
 def _depths(laboratory: Laboratory) -> Measurement:
     sizes, printed = laboratory.scope["nodes"], laboratory.scope["printed"]
-    measured = [theory.theorem_2(n) for n in sizes]
-    best = [theory.best_depth(n) for n in sizes]
+    measured = [step_counts.theorem_2(n) for n in sizes]
+    best = [step_counts.best_depth(n) for n in sizes]
     wrong = [f"n={n}: {k}" for n, k, stated in zip(sizes, measured, printed, strict=True) if k != stated]
     return Measurement(
         measured, verdict_if(measured == best == printed), instances=specs([(n, 64) for n in sizes]),

@@ -23,7 +23,7 @@ from opticoll.analysis.ledger.claim import (
     verdict_if,
 )
 from opticoll.analysis.papers.optree.claims import DEPTHS, PAPER, STEPS, WRHT_LOST, optree_steps, percent, specs
-from opticoll.formulations import optree as theory
+from opticoll.formulations.optree import step_counts, step_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     number = PrintedNumber(printed)
     choices, details = [], ""
     for rule in STEPS:
-        saved = [percent(STEPS[rule](theory.optree_steps(n, w)), theory.one_stage_steps(n, w)) for n in sizes]
+        saved = [percent(STEPS[rule](step_counts.optree_steps(n, w)), step_counts.one_stage_steps(n, w)) for n in sizes]
         mean = sum(saved) / len(saved)
         choices.append(
             reading("fractional steps", rule, number.holds(mean), round(mean, 3), natural=rule == "rounded up")
@@ -55,7 +55,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
 def _shapes(laboratory: Laboratory) -> Measurement:
     """Compare the directions of the curves of section IV-B between depths 5 and 9 with S(k)."""
     flat = laboratory.scope["flat within"]
-    steps = {n: {k: theory.theorem_1(n, 64, k) for k in range(5, 10)} for n in laboratory.scope["nodes"]}
+    steps = {n: {k: step_counts.theorem_1(n, 64, k) for k in range(5, 10)} for n in laboratory.scope["nodes"]}
     near = {n: abs(steps[n][b] / steps[n][a] - 1) for n, a, b in ((512, 5, 6), (1024, 6, 7))}
     holds = {
         "512 flat, then up": near[512] < flat and steps[512][9] > steps[512][6],
@@ -80,7 +80,7 @@ def _saving(rival: str) -> Callable[[Laboratory], Measurement]:
 
     def measure(laboratory: Laboratory) -> Measurement:
         cases, printed = laboratory.scope["average over (nodes, wavelengths)"], laboratory.scope["printed"]
-        number, other = PrintedNumber(printed), next(a for a in theory.TABLE_I if a.name == rival)
+        number, other = PrintedNumber(printed), next(a for a in step_counts.TABLE_I if a.name == rival)
         choices = []
         for depth, steps in itertools.product(DEPTHS, STEPS):
             saved = [percent(optree_steps(n, w, depth, steps), other.steps(n, w)) for n, w in cases]
@@ -128,7 +128,7 @@ def _abstract(laboratory: Laboratory) -> Measurement:
     equal = all(PrintedNumber(abstract[name]).holds(means[name]) for name in means)
     left = {name: ((100 - sizes[name]) / 100, (100 - waves[name]) / 100) for name in sizes}
     geometric = {name: 100 * (1 - math.sqrt(first * second)) for name, (first, second) in left.items()}
-    rivals = {a.name: a for a in theory.TABLE_I if a.name in ("Ring", "NE")}  # WRHT's steps are lost
+    rivals = {a.name: a for a in step_counts.TABLE_I if a.name in ("Ring", "NE")}  # WRHT's steps are lost
     totals = {
         name: [sum(rivals[name].steps(n, w) for n, w in cases) for cases in (_FIGURE_5, _FIGURE_6)] for name in rivals
     }
@@ -164,7 +164,7 @@ def _lowest(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     wrong = []
     for n, w in laboratory.scope["(nodes, wavelengths)"]:
-        steps = {a.name: a.steps(n, w) for a in theory.TABLE_I if a.name in ("OpTree", "Ring", "NE")}
+        steps = {a.name: a.steps(n, w) for a in step_counts.TABLE_I if a.name in ("OpTree", "Ring", "NE")}
         measured[f"n={n}, w={w}"] = {name: math.ceil(value - 1e-9) for name, value in steps.items()}
         if not steps["OpTree"] < steps["NE"] < steps["Ring"]:
             wrong.append(f"n={n}, w={w}")
@@ -180,8 +180,8 @@ def _slowly(laboratory: Laboratory) -> Measurement:
     small, large = (2.0**20 * size for size in laboratory.scope["message sizes [MiB]"])
     n, growth = laboratory.scope["nodes"], large / small - 1
     ratio = {
-        "data of one node": theory.step_time(large) / theory.step_time(small),
-        "total size gathered": theory.step_time(large / n) / theory.step_time(small / n),
+        "data of one node": step_times.step_time(large) / step_times.step_time(small),
+        "total size gathered": step_times.step_time(large / n) / step_times.step_time(small / n),
     }
     choices = tuple(
         reading("message size", name, value - 1 <= ABOUT * growth, round(value, 2)) for name, value in ratio.items()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_solve
-from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
-from opticoll.formulations import optree as theory
+from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.formulations.optree import step_counts, step_times
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -68,15 +68,19 @@ def _depth(rows: pd.DataFrame) -> Figure:
 
 def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
     """Draw steps by depth for one number of nodes."""
-    least, depths = theory.optree_steps(nodes, 64), np.linspace(1, 10, 200)
+    least, depths = step_counts.optree_steps(nodes, 64), np.linspace(1, 10, 200)
     handles: list[Any] = axes.plot(
-        depths, [theory.theorem_1(nodes, 64, k) / least for k in depths], color=MUTED, linewidth=1.3, label="Theorem 1"
+        depths,
+        [step_counts.theorem_1(nodes, 64, k) / least for k in depths],
+        color=MUTED,
+        linewidth=1.3,
+        label="Theorem 1",
     )
-    whole = [math.ceil(theory.theorem_1(nodes, 64, k) - 1e-9) / math.ceil(least - 1e-9) for k in range(1, 11)]
+    whole = [math.ceil(step_counts.theorem_1(nodes, 64, k) - 1e-9) / math.ceil(least - 1e-9) for k in range(1, 11)]
     handles += axes.plot(
         range(1, 11), whole, color=MUTED, linestyle="none", marker="_", markersize=9, label="Theorem 1, rounded up"
     )
-    handles += axes.plot(BEST_DEPTHS[nodes], theory.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least, marker="*",
+    handles += axes.plot(BEST_DEPTHS[nodes], step_counts.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least, marker="*",
                          markersize=13, color=INK, linestyle="none", label="best depth in the paper")  # fmt: skip
     for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
         selected, (colour, marker) = rows[rows["count"] == count], series(number)
@@ -100,7 +104,7 @@ def _depth_finding(rows: pd.DataFrame) -> str:
             for count, steps, depth in zip(least.index, least["objective"], least["depth"], strict=True)
         )
         parts.append(
-            f"N = {nodes}: Theorem 2 {theory.optree_steps(nodes, 64):.4g} at depth {theory.theorem_2(nodes)}, {details}"
+            f"N = {nodes}: Theorem 2 {step_counts.optree_steps(nodes, 64):.4g} at depth {step_counts.theorem_2(nodes)}, {details}"
         )
     return "Fewest steps, w = 64. " + ". ".join(parts) + "."
 
@@ -120,9 +124,9 @@ def _time_rows(panels: tuple[tuple[int, int], ...]) -> Any:
 def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list[Any]:
     """Draw the time of every algorithm by message size, relative to OpTree's at the smallest message."""
     handles: list[Any] = []
-    step = np.array([theory.step_time(size * 2.0**20 / nodes) for size in MESSAGES])
-    unit = theory.optree_steps(nodes, wavelengths) * step[0]
-    for number, algorithm in enumerate(a for a in theory.TABLE_I if a.name != "One-stage"):
+    step = np.array([step_times.step_time(size * 2.0**20 / nodes) for size in MESSAGES])
+    unit = step_counts.optree_steps(nodes, wavelengths) * step[0]
+    for number, algorithm in enumerate(a for a in step_counts.TABLE_I if a.name != "One-stage"):
         colour, _ = series(number)
         steps = algorithm.steps(nodes, wavelengths)
         handles += axes.plot(MESSAGES, steps * step / unit, color=colour, linewidth=1.5,
@@ -163,14 +167,14 @@ def _time_finding(rows: pd.DataFrame) -> str:
     for _, group in rows.groupby(["n", "wavelengths"]):
         nodes, wavelengths = int(group["n"].iloc[0]), int(group["wavelengths"].iloc[0])
         steps = ", ".join(
-            f"{a.name} {a.steps(nodes, wavelengths):.4g}" for a in theory.TABLE_I if a.name != "One-stage"
+            f"{a.name} {a.steps(nodes, wavelengths):.4g}" for a in step_counts.TABLE_I if a.name != "One-stage"
         )
         best = ", ".join(
             f"{count} {int(value)}" for count, value in zip(group["count"], group["objective"], strict=True)
         )
         parts.append(f"N = {nodes}, w = {wavelengths}: {steps}; best integer radices {best}")
-    grown = theory.step_time(128 * 2.0**20 / 1024) / theory.step_time(4 * 2.0**20 / 1024)
-    alone = theory.step_time(128 * 2.0**20) / theory.step_time(4 * 2.0**20)
+    grown = step_times.step_time(128 * 2.0**20 / 1024) / step_times.step_time(4 * 2.0**20 / 1024)
+    alone = step_times.step_time(128 * 2.0**20) / step_times.step_time(4 * 2.0**20)
     return (
         "Steps. " + ". ".join(parts) + f". Every time grows {grown:.3g}-fold from 4 to 128 MiB at N = 1024 if this is "
         f"the total size gathered, and {alone:.3g}-fold if it is the size per node."
@@ -190,11 +194,11 @@ READINGS = tuple(itertools.product(("nearest", "ceiling"), ("fractional", "round
 
 def _saved(figure: str, rival: str, depth: str, steps: str) -> float:
     """The mean saving of OpTree's steps over a rival's in the panels of a figure [%]."""
-    other = next(a for a in theory.TABLE_I if a.name == rival)
+    other = next(a for a in step_counts.TABLE_I if a.name == rival)
     results = []
     for n, w in _FIVE if figure == "figure 5" else _SIX:
-        root = theory.theorem_2_root(n)
-        own = theory.theorem_1(n, w, round(root) if depth == "nearest" else math.ceil(root))
+        root = step_counts.theorem_2_root(n)
+        own = step_counts.theorem_1(n, w, round(root) if depth == "nearest" else math.ceil(root))
         results.append(100 * (1 - (math.ceil(own - 1e-9) if steps == "rounded up" else own) / other.steps(n, w)))
     return sum(results) / len(results)
 
@@ -244,7 +248,7 @@ def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _lemma(rows: pd.DataFrame) -> Figure:
-    from opticoll.formulations.rounds import lemma_1
+    from opticoll.formulations.rounds.wavelengths import lemma_1
 
     with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]",
                    columns=2) as (figure, axes, handles):  # fmt: skip
@@ -261,7 +265,7 @@ def _lemma(rows: pd.DataFrame) -> Figure:
 
 
 def _lemma_finding(rows: pd.DataFrame) -> str:
-    from opticoll.formulations.rounds import lemma_1
+    from opticoll.formulations.rounds.wavelengths import lemma_1
 
     excess = [
         lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"], strict=True)
@@ -325,10 +329,10 @@ def trees() -> list[Row]:
 
 def schedules() -> list[Row]:
     """All-gather schedules of proven trees: built circuit by circuit, and checked."""
-    from opticoll.formulations.optree import Fabric, best_tree
+    from opticoll.formulations.optree.radix_trees import Fabric, best_tree
     from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
     from opticoll.instances import parse
-    from opticoll.instances.servers import WdmRing
+    from opticoll.instances.photonics import WdmRing
 
     rows = []
     for n in (128, 512, 1024):

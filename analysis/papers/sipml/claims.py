@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger import Sweep
 from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, decide, reading, verdict_if
+from opticoll.analysis.ledger.comparisons import Sweep
 from opticoll.errors import BadInput
 from opticoll.instances.servers import ServerPool
 
@@ -115,7 +115,7 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
 def _switches(laboratory: Laboratory) -> Measurement:
     """Assign circuits within D ports to D switches, one matching each."""
     from opticoll.formulations.sipml import ocs_circuits
-    from opticoll.solvers.methods.sipml import bisect
+    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
     sweep, full = Sweep(), 0
     most, per_seed = laboratory.scope["GPUs"], laboratory.scope["assignments per seed"]
@@ -148,7 +148,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
     """Compare the ILP with the polynomial method."""
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances import parse
-    from opticoll.solvers.methods.sipml import bisect
+    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
     specs = tuple(
         f"servers:n={n},degree={degree},traffic=random,seed={seed}"

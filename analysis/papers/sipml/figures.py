@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table
-from opticoll.analysis.papers import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots import INK, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.benchmark.measured_tables import Row, Table
+from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots.style import INK, log_axes, one_panel, series, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def circuits() -> list[Row]:
     """Bisection and edge colouring on sums of random permutations, three quarters of the ports in use."""
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances.servers import ServerPool
-    from opticoll.solvers.methods.sipml import bisect
+    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
     rows = []
     for n, degree in ((64, 8), (1024, 8), (1024, 64), (4096, 16)):
@@ -303,7 +303,7 @@ def placements() -> list[Row]:
 
 def rings() -> list[Row]:
     """Methods on rings with random traffic, as a user runs them (including the start of a worker)."""
-    from opticoll.solvers.runner import solve
+    from opticoll.solvers.solve import solve
     from opticoll.solvers.task import Task
 
     rows = []

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger import Sweep
 from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, decide, reading
+from opticoll.analysis.ledger.comparisons import Sweep
 from opticoll.analysis.papers.sipml.claims import PAPER, hybrid_traffic
 from opticoll.solvers.task import PROVEN
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, decide, reading, verdict_if
-from opticoll.formulations.topoopt import lower_bounds
+from opticoll.analysis.ledger.comparisons import spread
+from opticoll.formulations.topoopt.circuit_design import lower_bounds
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
-from opticoll.solvers.methods import topoopt as rings
+from opticoll.solvers.methods.topoopt import binary_trees, coin_routing, ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     wrong, count = [], 0
     most, example = laboratory.scope["servers"], laboratory.scope["rings of 12 servers"]
     for n in range(2, most + 1):
-        coprime = set(rings.totient_perms(n))
+        coprime = set(ring_permutations.totient_perms(n))
         for p in range(1, n):
             count += 1
-            if rings.is_single_ring(n, p) != (p in coprime):
+            if ring_permutations.is_single_ring(n, p) != (p in coprime):
                 wrong.append(f"n={n}, p={p}")
-    walked = [p for p in range(1, 12) if rings.is_single_ring(12, p)]
+    walked = [p for p in range(1, 12) if ring_permutations.is_single_ring(12, p)]
     if walked != example:
         wrong.append(f"12 servers: {walked}, not {example}")
     return swept(
@@ -70,7 +70,10 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
     most, degrees = laboratory.scope["servers"], laboratory.scope["degree"]
     for n in range(2, most + 1):
         for d in range(1, degrees + 1):
-            longest, bound = rings.diameter(n, rings.selected(n, d)), rings.theorem_1(n, d)
+            longest, bound = (
+                ring_permutations.diameter(n, ring_permutations.selected(n, d)),
+                ring_permutations.theorem_1(n, d),
+            )
             ratios.append(bound / longest)
             if longest > bound:
                 wrong.append(f"n={n}, d={d}: diameter {longest}, d n^(1/d) = {bound:.3f}")
@@ -86,8 +89,10 @@ def _binary(laboratory: Laboratory) -> Measurement:
     """Measure the diameter of ceil(log2 n) rings with steps near 1, 2, 4, ...."""
     most, ratios = laboratory.scope["servers"], {}
     for n in range(3, most + 1):
-        steps = rings.select_permutations(n, math.ceil(math.log2(n)), rings.totient_perms(n), ratio=2.0)
-        ratios[n] = rings.diameter(n, steps) / math.log2(n)
+        steps = ring_permutations.select_permutations(
+            n, math.ceil(math.log2(n)), ring_permutations.totient_perms(n), ratio=2.0
+        )
+        ratios[n] = ring_permutations.diameter(n, steps) / math.log2(n)
     largest = max(ratios, key=lambda n: ratios[n])
     limit = laboratory.scope["largest diameter / log2(n)"]
     wrong = [f"n={n}: diameter {ratio:.3f} log2(n)" for n, ratio in ratios.items() if ratio > limit]
@@ -100,7 +105,7 @@ def _binary(laboratory: Laboratory) -> Measurement:
 
 def _kappa(laboratory: Laboratory) -> Measurement:
     larger, degrees = laboratory.scope["x"], laboratory.scope["degree"]
-    most = {(x, d): rings.geometric_coins(x, d) for x in range(2, larger + 1) for d in range(1, degrees + 1)}
+    most = {(x, d): coin_routing.geometric_coins(x, d) for x in range(2, larger + 1) for d in range(1, degrees + 1)}
     exact = [pair for pair, coins in most.items() if coins != pair[0] * pair[1]]
     above = [pair for pair, coins in most.items() if coins > pair[0] * pair[1]]
     choices = (
@@ -117,7 +122,9 @@ def _kappa(laboratory: Laboratory) -> Measurement:
 
 def _primes(laboratory: Laboratory) -> Measurement:
     most = laboratory.scope["servers"]
-    ratios = {n: (len(rings.totient_perms(n, primes=True)) - 1) / (n / math.log(n)) for n in range(17, most + 1)}
+    ratios = {
+        n: (len(ring_permutations.totient_perms(n, primes=True)) - 1) / (n / math.log(n)) for n in range(17, most + 1)
+    }
     wrong = [f"n={n}: {ratio:.4f} n / ln n" for n, ratio in ratios.items() if ratio > PRIMES]
     values = list(ratios.values())
     return swept(
@@ -134,12 +141,12 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
     for n in range(2, most + 1):
         for d in degrees:
-            coins = sorted(set(rings.selected(n, d)))
-            distance, last = rings.coin_table(n, coins)
+            coins = sorted(set(ring_permutations.selected(n, d)))
+            distance, last = coin_routing.coin_table(n, coins)
             tail = np.repeat(np.arange(n), len(coins))
             graph = sp.csr_array((np.ones(tail.size), (tail, (tail + np.tile(coins, n)) % n)), shape=(n, n))
             true = dijkstra(graph, indices=0, unweighted=True)
-            routed = [len(rings.coin_sequence(n, last, m)) for m in range(n)]
+            routed = [len(coin_routing.coin_sequence(n, last, m)) for m in range(n)]
             ratios.append(max(a / b for a, b in zip(routed[1:], true[1:], strict=True)))
             if not np.array_equal(true, distance) or not np.array_equal(true, routed):
                 wrong.append(f"n={n}, coins {coins}")
@@ -154,8 +161,8 @@ def _coin_print(laboratory: Laboratory) -> Measurement:
     cases, coins_wrong, relays_wrong = 0, [], []
     for n in range(3, most + 1):
         for d in degrees:
-            coins = sorted(set(rings.selected(n, d)))
-            printed, hops = rings.as_printed(n, coins), rings.hops(n, coins)
+            coins = sorted(set(ring_permutations.selected(n, d)))
+            printed, hops = ring_permutations.as_printed(n, coins), ring_permutations.hops(n, coins)
             cases += 1
             if printed is None or not np.array_equal(printed[1:], hops[1:]):
                 coins_wrong.append(f"n={n}, coins {coins}")
@@ -179,9 +186,9 @@ def _failure(laboratory: Laboratory) -> Measurement:
     most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
     for n in range(3, most + 1):
         for d in degrees:
-            coins = sorted(set(rings.selected(n, d)))
+            coins = sorted(set(ring_permutations.selected(n, d)))
             graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(
-                [(i, (i + p) % n) for i in range(n) for p in rings.selected(n, d)]
+                [(i, (i + p) % n) for i in range(n) for p in ring_permutations.selected(n, d)]
             )
             for p in coins:  # by symmetry one circuit of each ring represents all
                 graph.remove_edge(0, p)
@@ -199,8 +206,8 @@ def _failure(laboratory: Laboratory) -> Measurement:
 def _trees(laboratory: Laboratory) -> Measurement:
     wrong, ratios, most = [], [], laboratory.scope["servers"]
     for n in range(2, most + 1, 2):
-        trees = rings.double_binary_tree(n)
-        sent = rings.tree_traffic(trees, 1.0).sum(axis=1)
+        trees = binary_trees.double_binary_tree(n)
+        sent = binary_trees.tree_traffic(trees, 1.0).sum(axis=1)
         roots = [int(np.flatnonzero(parent < 0)[0]) for parent in trees]
         inner = np.delete(sent, roots)
         ratios.append(float(inner.min() / inner.max()) if inner.size else 1.0)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict, reading, verdict_if
+from opticoll.analysis.ledger.comparisons import spread
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
@@ -106,7 +106,8 @@ def _alternating(laboratory: Laboratory) -> Measurement:
     """Compare alternating optimisation with the best strategy for an ideal network on TopologyFinder's circuits."""
     from opticoll.formulations.topoopt import strategy
     from opticoll.instances import parse
-    from opticoll.solvers.methods.topoopt.alternating import alternate, front, planned
+    from opticoll.solvers.methods.topoopt.alternating import alternate, planned
+    from opticoll.solvers.methods.topoopt.strategy_front import front
 
     servers, seeds, measured = (laboratory.scope[name] for name in ("servers", "seeds", "measured operators"))
     plain, timed = "layers of List 1", "operators with the authors' computing times"

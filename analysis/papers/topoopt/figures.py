@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure, argument, frame
+from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame
 from opticoll.analysis.papers.topoopt import network_claims as cost
-from opticoll.analysis.plots import INK, MUTED, log_axes, one_panel, series, styled_figure
-from opticoll.formulations.topoopt import iteration_time, point_to_point_loads, slowdown
+from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
-from opticoll.solvers.methods import topoopt as rings
+from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.formulations.topoopt import CircuitDesign
+    from opticoll.formulations.topoopt.circuit_design import CircuitDesign
 
 
 BATCHES = (64, 128, 256, 512, 1024, 2048)
@@ -204,7 +204,7 @@ def _tax_finding(rows: pd.DataFrame) -> str:
 def _path_rows(_: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for degree in DEGREES:
-        count = np.bincount(rings.hops(128, rings.selected(128, degree))[1:])
+        count = np.bincount(ring_permutations.hops(128, ring_permutations.selected(128, degree))[1:])
         below = np.cumsum(count) / 127
         rows += [{"degree": degree, "hops": h, "cdf": below[h], "pairs": int(count[h])} for h in range(count.size)]
     return frame(rows)
@@ -294,7 +294,7 @@ def _load_finding(rows: pd.DataFrame) -> str:
 @lru_cache(maxsize=1)
 def _diameters() -> tuple[tuple[int, int, float], ...]:
     return tuple(
-        (n, d, rings.diameter(n, rings.selected(n, d)) / rings.theorem_1(n, d))
+        (n, d, ring_permutations.diameter(n, ring_permutations.selected(n, d)) / ring_permutations.theorem_1(n, d))
         for d in (1, 2, 3, 4, 6, 8)
         for n in range(4, 513, 4)
     )

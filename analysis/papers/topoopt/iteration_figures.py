@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers import PaperFigure, frame
-from opticoll.analysis.papers.topoopt import BATCHES, FIELDS, LINKS, MODELS, NETWORKS, main, table
-from opticoll.analysis.plots import INK, log_axes, series, styled_figure
+from opticoll.analysis.papers.paper_figure import PaperFigure, frame
+from opticoll.analysis.papers.topoopt.simulated_iterations import (
+    BATCHES,
+    FIELDS,
+    LINKS,
+    MODELS,
+    NETWORKS,
+    main,
+    table,
+)
+from opticoll.analysis.plots.style import INK, log_axes, series, styled_figure
 from opticoll.instances.training_jobs import shared_cluster
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import (
     Claim,
     Measurement,
@@ -24,13 +23,15 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
+from opticoll.analysis.ledger.comparisons import spread
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided, dlrm_weights
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import point_to_point_loads, slowdown
+from opticoll.formulations.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES
-from opticoll.solvers.methods import topoopt as rings
-from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
+from opticoll.solvers.methods.topoopt import ring_permutations
+from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,17 +134,19 @@ def job(degree: int, batch: int) -> str:
 def circulants(n: int, degree: int) -> dict[str, tuple[int, ...]]:
     """Steps of the rings of ``degree`` interfaces, by direction of the circuits and rule for the geometric sequence."""
     half = degree // 2
-    near = rings.selected(n, half)
+    near = ring_permutations.selected(n, half)
     upper = [1]
     while len(upper) < half:  # ratio rounded up to an integer, the larger of two steps at the same distance
         goal = math.ceil(n ** (1 / half)) * upper[-1]
-        upper.append(min((p for p in rings.totient_perms(n) if p not in upper), key=lambda p: (abs(p - goal), -p)))
+        upper.append(
+            min((p for p in ring_permutations.totient_perms(n) if p not in upper), key=lambda p: (abs(p - goal), -p))
+        )
 
     def both(steps: Sequence[int]) -> tuple[int, ...]:
         return tuple(sorted({step % n for p in steps for step in (p, -p)}))
 
     return {
-        "circuits in one direction": rings.selected(n, degree),
+        "circuits in one direction": ring_permutations.selected(n, degree),
         "links in both directions": both(near),
         "links in both directions, ratio rounded up": both(upper),
     }
@@ -153,7 +156,7 @@ def circulants(n: int, degree: int) -> dict[str, tuple[int, ...]]:
 def mean_of_paths(n: int, steps: tuple[int, ...], k: int) -> float:
     """Mean length of the k shortest paths over all pairs of servers of a circulant graph."""
     if k == 1:
-        return rings.mean_hops(n, steps)
+        return ring_permutations.mean_hops(n, steps)
     import networkx as nx
 
     graph = nx.DiGraph([(u, (u + p) % n) for u in range(n) for p in steps])
@@ -233,7 +236,7 @@ def _tax(laboratory: Laboratory) -> Measurement:
 
 def circulant_loads(n: int, steps: Sequence[int], order: Sequence[int] | None) -> dict[int, float]:
     """Load of a circuit of every step for one unit per pair; ties go to the first of ``order``, or evenly (None)."""
-    distance = rings.hops(n, steps)
+    distance = ring_permutations.hops(n, steps)
     count = np.zeros(n)  # shortest paths to every place
     count[0] = 1
     for m in np.argsort(distance, kind="stable")[1:]:
@@ -251,7 +254,7 @@ def circulant_loads(n: int, steps: Sequence[int], order: Sequence[int] | None) -
 
 def random_loads(n: int, steps: Sequence[int], seed: int) -> np.ndarray:
     """Load of every circuit, ``(n, d)``, for one unit per pair; every hop is drawn among those of shortest paths."""
-    draw, distance = np.random.default_rng(seed), rings.hops(n, steps)
+    draw, distance = np.random.default_rng(seed), ring_permutations.hops(n, steps)
     coins = np.asarray(steps)
     load = np.zeros((n, coins.size))
     left = np.repeat(np.arange(1, n)[None, :], n, axis=0).ravel()
@@ -310,7 +313,10 @@ def _optimal_alpha(laboratory: Laboratory) -> Measurement:
             record = laboratory.proven("topoopt.routing", spec, traffic="point-to-point")
             pool = parse(spec)
             alpha = record["metrics"]["max_load"] * n * degree / float(pool.point_to_point.sum())
-            hops, routed = rings.mean_hops(n, rings.selected(n, degree)), record["metrics"]["bandwidth_tax"]
+            hops, routed = (
+                ring_permutations.mean_hops(n, ring_permutations.selected(n, degree)),
+                record["metrics"]["bandwidth_tax"],
+            )
             ratios.append(alpha / hops)
             case = f"n={n}, d={degree}: least alpha {alpha:.4g}, shortest paths {hops:.4g}, routes taken {routed:.4g}"
             if alpha > hops * (1 + 1e-6):

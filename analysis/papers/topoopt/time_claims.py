@@ -15,14 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, reading, similar
-from opticoll.analysis.papers.topoopt import (
-    FAT_TREE,
-    GIGABIT,
-    NETWORKS,
-    simulated,
-    table,
-    tabulated,
-)
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided
 from opticoll.analysis.papers.topoopt.network_claims import (
     NIC_RULES,
@@ -31,7 +23,15 @@ from opticoll.analysis.papers.topoopt.network_claims import (
     equal_cost_bandwidth,
     job,
 )
-from opticoll.formulations.topoopt import iteration_time, slowdown
+from opticoll.analysis.papers.topoopt.simulated_iterations import (
+    FAT_TREE,
+    GIGABIT,
+    NETWORKS,
+    simulated,
+    table,
+    tabulated,
+)
+from opticoll.formulations.topoopt.iteration_loads import iteration_time, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_weights, shared_cluster
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark import Row, Table, timed_solve
-from opticoll.analysis.papers import PaperFigure, frame
-from opticoll.analysis.plots import INK, MUTED, series, styled_figure
-from opticoll.formulations.topoopt import Ring, ring_demand
+from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.papers.paper_figure import PaperFigure, frame
+from opticoll.analysis.plots.style import INK, MUTED, series, styled_figure
+from opticoll.formulations.topoopt.circuit_design import Ring, ring_demand
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
-from opticoll.solvers.methods import topoopt as rings
+from opticoll.solvers.methods.topoopt import binary_trees, ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
@@ -67,8 +67,11 @@ def tree_orders() -> tuple[list[int], ...]:
 
 def hybrid_trees(pool: ServerPool, size: float) -> list[F64]:
     """Point-to-point traffic, and an all-reduce of ``size`` bytes over each tree of figure 23 [bytes]."""
-    trees = rings.double_binary_tree(SERVERS)
-    return [pool.point_to_point + rings.tree_traffic(rings.permuted(trees, order), size) for order in tree_orders()]
+    trees = binary_trees.double_binary_tree(SERVERS)
+    return [
+        pool.point_to_point + binary_trees.tree_traffic(binary_trees.permuted(trees, order), size)
+        for order in tree_orders()
+    ]
 
 
 @lru_cache(maxsize=16)
@@ -184,11 +187,11 @@ def _link_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tree_rows(_: pd.DataFrame) -> pd.DataFrame:
-    trees = rings.double_binary_tree(SERVERS)
+    trees = binary_trees.double_binary_tree(SERVERS)
     return frame([
         {"panel": f"permutation {number}, tree {which}", "source": v, "target": int(parent[v])}
         for number, order in enumerate(tree_orders(), 1)
-        for which, parent in enumerate(rings.permuted(trees, order), 1)
+        for which, parent in enumerate(binary_trees.permuted(trees, order), 1)
         for v in np.flatnonzero(parent >= 0).tolist()
     ])  # fmt: skip
 
@@ -204,13 +207,13 @@ def _links(rows: pd.DataFrame) -> Figure:
 
 
 def _ring_finding(rows: pd.DataFrame) -> str:
-    single = sum(rings.is_single_ring(SERVERS, step) for step in STEPS)
-    return f"{single} of {rows['panel'].nunique()} are one ring; TotientPerms has {len(rings.totient_perms(SERVERS))}."
+    single = sum(ring_permutations.is_single_ring(SERVERS, step) for step in STEPS)
+    return f"{single} of {rows['panel'].nunique()} are one ring; TotientPerms has {len(ring_permutations.totient_perms(SERVERS))}."
 
 
 def _tree_finding(rows: pd.DataFrame) -> str:
-    trees = rings.double_binary_tree(SERVERS)
-    depths = {rings.depth(tree) for order in tree_orders() for tree in rings.permuted(trees, order)}
+    trees = binary_trees.double_binary_tree(SERVERS)
+    depths = {binary_trees.depth(tree) for order in tree_orders() for tree in binary_trees.permuted(trees, order)}
     return f"{rows['panel'].nunique()} trees of depth {', '.join(map(str, sorted(depths)))}, as in the paper."
 
 
@@ -289,9 +292,10 @@ FIGURES: tuple[PaperFigure, ...] = (
 
 def constructions() -> list[Row]:
     """TopologyFinder and OCS-reconfig with their check, best of three with empty caches, in this process."""
-    from opticoll.formulations.topoopt import lower_bounds, residuals
+    from opticoll.formulations.topoopt.circuit_design import lower_bounds, residuals
     from opticoll.instances import parse
-    from opticoll.solvers.methods.topoopt.topology_finder import clear_caches, ocs_reconfig, topology_finder
+    from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
+    from opticoll.solvers.methods.topoopt.topology_finder import clear_caches, topology_finder
 
     rows = []
     for n, degree, job in (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, MethodMismatch
-from opticoll.formulations.arrays import Array, named_arrays
 from opticoll.formulations.model import Parameter
-from opticoll.instances.readers import PREFIX, pinned, read_pinned
+from opticoll.formulations.variables import Array, named_arrays
+from opticoll.instances.readers.reading import PREFIX, pinned, read_pinned
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.solution import MAX_BYTES, read_document
 from opticoll.solvers.task import Termination
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.flows.pdhg_iteration import TimeBounds
     from opticoll.solvers.methods.method import Context
 
@@ -321,14 +321,17 @@ class Keeper:
         return counts | ({} if orbits is None else orbits.sizes)
 
 
-METHODS = (Method(
+METHOD = Method(
     name=NAME,
     title="Matrix-free PDHG with exact repair and a shortest-path certificate",
     summary="concurrent flows by source up to thousands of ranks, both bounds closing to --tol",
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
         Parameter(
-            "precision", str, default="auto", help="precision of the iterate; auto: single for tol of 5e-6 or more",
+            "precision",
+            str,
+            default="auto",
+            help="precision of the iterate; auto: single for tol of 5e-6 or more",
             choices=("auto", "single", "double"),
         ),
         Parameter("steps", int, default=1_000_000, help="largest number of iterations"),
@@ -336,4 +339,4 @@ METHODS = (Method(
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,
-),)  # fmt: skip
+)

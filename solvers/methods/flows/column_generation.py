@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations import outward
+from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import PathSet, path_order, reordered, subset, to_arrays
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opticoll.formulations.flows.path_sets import PathRule
-    from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
+    from opticoll.instances.topology import F64, I32, I64, Mask, Topology
     from opticoll.solvers.methods.method import Context
 
     Column = tuple[int, tuple[int, ...]]
@@ -419,8 +419,8 @@ def generate(
 
 def _bound(topology: Topology, cost: F64, lengths: F64) -> float:
     """The bound on T that lengths prove, rounded down; ``cost``, ``(|K|,)``, is demand times distance."""
-    needed = float(outward.down(outward.sum_down(cost), topology.n + 2))
-    return max(outward.quotient_down(needed, outward.dot_up(topology.capacity, lengths)), 0.0)
+    needed = float(rounding.down(rounding.sum_down(cost), topology.n + 2))
+    return max(rounding.quotient_down(needed, rounding.dot_up(topology.capacity, lengths)), 0.0)
 
 
 def _primal(paths: PathSet, shares: F64, demand: F64) -> tuple[F64, float]:
@@ -551,19 +551,17 @@ def _values(context: Context, paths: PathSet, flow: F64, F: float, listed: PathS
     return {variable: x, "F": scalar}
 
 
-METHODS = (
-    Method(
-        name="column-generation",
-        title="Column generation over paths",
-        summary="paths priced by shortest path under the restricted master's duals; proves the optimum over all paths",
-        applies=lambda formulation: formulation.name in FORMULATIONS,
-        parameters=(
-            Parameter("warmup", int, default=10, help="multiplicative-weight steps that give the first columns"),
-            Parameter("rounds", int, default=200, help="largest number of rounds of master and pricing"),
-            Parameter(
-                "algorithm", str, default="auto", help="LP algorithm of the masters", choices=("auto", "simplex", "ipx")
-            ),
+METHOD = Method(
+    name="column-generation",
+    title="Column generation over paths",
+    summary="paths priced by shortest path under the restricted master's duals; proves the optimum over all paths",
+    applies=lambda formulation: formulation.name in FORMULATIONS,
+    parameters=(
+        Parameter("warmup", int, default=10, help="multiplicative-weight steps that give the first columns"),
+        Parameter("rounds", int, default=200, help="largest number of rounds of master and pricing"),
+        Parameter(
+            "algorithm", str, default="auto", help="LP algorithm of the masters", choices=("auto", "simplex", "ipx")
         ),
-        run=run,
     ),
+    run=run,
 )

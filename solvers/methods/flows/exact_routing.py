@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
+from opticoll.formulations import rounding as outward
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, largest, quantum, round_up, unsplit_bounds
 from opticoll.formulations.flows.path_sets import (
     MOST_PATHS,
@@ -30,8 +30,8 @@ from opticoll.solvers.task import SolveRequest, Termination
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.instances.digraph import F64, I64
-    from opticoll.instances.readers import Json
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json
     from opticoll.solvers.methods.flows.column_generation import Generated
     from opticoll.solvers.methods.method import Context
 
@@ -446,17 +446,15 @@ def _program(paths: PathSet, amount: F64, kappa: int, least: float, known: float
     )
 
 
-METHODS = (
-    Method(
-        name="exact-routing",
-        title="Fluid bound, rerouting, branch and bound",
-        summary="one or kappa paths per pair with proven minimum congestion: fluid bound, rerouting, then the ILP",
-        applies=lambda formulation: formulation.name in SINGLE_PATH,
-        parameters=(
-            Parameter("steps", int, default=300_000, help="rerouting steps of one try"),
-            Parameter("tries", int, default=4, help="tries at each load"),
-            Parameter("mip_s", float, default=60.0, help="seconds for branch and bound; 0 for none"),
-        ),
-        run=run,
+METHOD = Method(
+    name="exact-routing",
+    title="Fluid bound, rerouting, branch and bound",
+    summary="one or kappa paths per pair with proven minimum congestion: fluid bound, rerouting, then the ILP",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
+    parameters=(
+        Parameter("steps", int, default=300_000, help="rerouting steps of one try"),
+        Parameter("tries", int, default=4, help="tries at each load"),
+        Parameter("mip_s", float, default=60.0, help="seconds for branch and bound; 0 for none"),
     ),
+    run=run,
 )

@@ -28,17 +28,18 @@ from numba import njit
 
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.flows.iteration import Flows, ServerNetwork, TaskSchedule, flows_of
-from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.task_graph import COMPUTING
-from opticoll.solvers.methods.sipml import ring_circuits
-from opticoll.solvers.methods.topoopt.topology_finder import connected, greedy_circuits, ocs_reconfig, topology_finder
+from opticoll.instances.topology import Topology
+from opticoll.solvers.methods.sipml.ring_first_fit import ring_circuits
+from opticoll.solvers.methods.topoopt.ocs_reconfig import greedy_circuits, ocs_reconfig
+from opticoll.solvers.methods.topoopt.topology_finder import connected, topology_finder
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.iteration import Routing
-    from opticoll.instances.digraph import F64, I64
     from opticoll.instances.families.machines import CircuitNetwork
     from opticoll.instances.task_graph import TaskGraph
+    from opticoll.instances.topology import F64, I64
 
 #: Changes of circuits without progress after which a simulation is aborted.
 MOST_CHANGES = 100_000

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.flows import distance_bound
+from opticoll.formulations.flows.flow_bounds import distance_bound
 from opticoll.formulations.flows.flow_kernels import Adjacency
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.method import Answer, Method
@@ -16,7 +16,7 @@ from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.instances.digraph import F64, I64, Mask
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.solvers.methods.method import Context
 
 #: Lengths are scaled down before the largest exceeds this.
@@ -248,13 +248,11 @@ def run(context: Context) -> Answer:
     )
 
 
-METHODS = (
-    Method(
-        name="fptas",
-        title="Approximation scheme (Karakostas)",
-        summary="shortest-path trees and exponential lengths by source, to a relative gap of epsilon",
-        applies=lambda formulation: formulation.name == "alltoall.master",
-        parameters=(Parameter("epsilon", float, default=0.1, help="relative gap at which it stops, in (0, 1)"),),
-        run=run,
-    ),
+METHOD = Method(
+    name="fptas",
+    title="Approximation scheme (Karakostas)",
+    summary="shortest-path trees and exponential lengths by source, to a relative gap of epsilon",
+    applies=lambda formulation: formulation.name == "alltoall.master",
+    parameters=(Parameter("epsilon", float, default=0.1, help="relative gap at which it stops, in (0, 1)"),),
+    run=run,
 )

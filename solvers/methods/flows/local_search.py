@@ -17,7 +17,7 @@ from numba import njit
 from opticoll.formulations.flows.flow_kernels import backtracked
 
 if TYPE_CHECKING:
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
 
 #: Weight of the convex cost of load relative to that of overload.
 EVEN = 0.02

@@ -1,4 +1,4 @@
-"""The master LP reduced by symmetry or by screening of arcs, solved by simplex or interior point."""
+"""Method ``orbit-lp``: the master LP reduced to the orbits of a group of automorphisms."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.model import Parameter
-from opticoll.solvers.methods.flows.certified_pdhg import StartFile, iterate, refuse
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.digraph import F64, Mask
+    from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.methods.method import Context
 
 
@@ -73,7 +72,7 @@ def run_orbit_lp(context: Context) -> Answer:
     if solver == "auto" and not best.gap <= context.task.tol and best.algorithm.startswith("interior"):
         again = solve_reduced(context, orbits, None, "highs-simplex")
         best = min(best, again, key=lambda solution: solution.gap)
-    return answer_of(context, orbits, best, ORBIT_LP.name)
+    return answer_of(context, orbits, best, METHOD.name)
 
 
 def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: str) -> ReducedSolution:
@@ -138,7 +137,7 @@ def answer_of(context: Context, orbits: Orbits, reduced: ReducedSolution, name: 
     )
 
 
-ORBIT_LP = Method(
+METHOD = Method(
     name="orbit-lp",
     title="Exact LP on the orbits of verified automorphisms",
     summary="one source per orbit instead of all; vertex-transitive networks of thousands of ranks in seconds",
@@ -151,100 +150,3 @@ ORBIT_LP = Method(
     ),
     run=run_orbit_lp,
 )  # fmt: skip
-
-
-#: Gap at which the first-order method stops; below it, interior point gains the next digit faster.
-FIRST_TOL = 3e-5
-#: Arcs are kept up to this reduced cost, in mean lengths; it grows in each round.
-THRESHOLD, GROWTH = 0.03, 3.0
-
-
-def run_screened_lp(context: Context) -> Answer:
-    r"""The master LP reduced by screening of arcs: optima to ten digits where first-order methods converge slowly.
-
-    1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to about 1e-5, on one source
-       for each orbit. Its arc lengths l give each arc and source a reduced cost :math:`l_a + dist_l(s, tail) -
-       dist_l(s, head) \ge 0`.
-    2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are omitted: at N = 1000
-       these are two thirds of the columns and cause most of the fill-in of the normal equations.
-    3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem, because
-       shortest paths use all arcs. If the gap is not closed, the threshold grows, arcs that are short under the new
-       lengths are added, and step 3 is repeated.
-
-    Screening affects the time only. Flow and bound are checked on the whole problem by independent code.
-    """
-    from opticoll.formulations.flows.flow_orbits import find
-
-    refuse(context.data, SCREENED_LP.name)
-    orbits = find(context.data)
-    tol = context.task.tol
-    keeper, termination, message = iterate(
-        context, SCREENED_LP.name, orbits, max(tol, FIRST_TOL), single=True, steps=int(context.parameters["steps"]),
-        start=str(context.parameters["start"]),
-    )  # fmt: skip
-    closing = keeper.closing
-    assert closing is not None
-    if closing.gap <= tol or termination is Termination.TIME_LIMIT or closing.lengths is None or closing.flows is None:
-        return keeper.last(termination, message)
-    best = ReducedSolution(
-        Termination.TOLERANCE, closing.flows / orbits.weight, closing.lengths, closing.upper, closing.lower,
-        algorithm="reflected Halpern PDHG",
-    )  # fmt: skip
-    counts, keep = keeper.counts(), np.zeros((orbits.data.topology.arcs, orbits.representative.size), dtype=bool)
-    threshold, rounds = float(context.parameters["threshold"]), 0
-    try:
-        while best.gap > tol and rounds < int(context.parameters["rounds"]) and not keep.all():
-            assert best.lengths is not None
-            keep |= screened(orbits, closing.lengths, threshold) | screened(orbits, best.lengths, threshold)
-            reduced = solve_reduced(context, orbits, keep, "highs-ipx")
-            rounds, threshold = rounds + 1, threshold * GROWTH
-            best = _better(best, reduced)
-    except TimeoutError:
-        best.termination = Termination.TIME_LIMIT
-    answer = answer_of(context, orbits, best, SCREENED_LP.name)
-    answer.metrics = {**answer.metrics, **counts, "rounds": rounds, "kept": float(keep.mean())}
-    return answer
-
-
-def screened(orbits: Orbits, lengths: F64, threshold: float) -> Mask:
-    """Arcs by representative, ``(m, |R|)``, whose reduced cost is at most ``threshold`` mean lengths."""
-    from opticoll.formulations.flows.concurrent_flow import distances
-
-    reduced = orbits.reduced
-    topology = reduced.topology
-    reach = distances(reduced, lengths)
-    with np.errstate(invalid="ignore"):  # inf - inf where a relay cannot be reached
-        cost = lengths[:, None] + reach[topology.tail] - reach[topology.head]
-    return np.asarray(cost <= threshold * lengths.mean())
-
-
-def _better(first: ReducedSolution, second: ReducedSolution) -> ReducedSolution:
-    """The better flow and the better lengths of two."""
-    flows = min(first, second, key=lambda x: x.upper)
-    bound = max(first, second, key=lambda x: x.lower)
-    return ReducedSolution(
-        second.termination, flows.flows, bound.lengths, flows.upper, bound.lower, second.algorithm, second.version,
-        second.columns, second.message,
-    )  # fmt: skip
-
-
-SCREENED_LP = Method(
-    name="screened-lp",
-    title="PDHG lengths screen the arcs, interior point finishes",
-    summary="certified gaps of 1e-7 and below at thousands of ranks, on orbits where symmetry is verified",
-    applies=lambda formulation: formulation.name == "alltoall.master",
-    parameters=(
-        Parameter(
-            "threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs are kept"
-        ),
-        Parameter("rounds", int, default=5, help="largest number of interior-point solves, each with more arcs"),
-        Parameter("steps", int, default=1_000_000, help="largest number of first-order iterations"),
-        Parameter(
-            "start", StartFile, default=StartFile(""), help="solution of this or a similar instance to start from"
-        ),
-    ),
-    run=run_screened_lp,
-)
-
-
-METHODS = (ORBIT_LP, SCREENED_LP)

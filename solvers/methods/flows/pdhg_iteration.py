@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.digraph import F64
+    from opticoll.instances.topology import F64
     from opticoll.solvers.methods.flows.certified_pdhg import Start
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
 
     Array = NDArray[np.floating]
     Job = Callable[[int, int], object]

@@ -23,16 +23,16 @@ from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.round_bounds import priced_bound, single_demand
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import offsets, select
-from opticoll.instances.servers import LightpathMesh
+from opticoll.formulations.rounds.segments import offsets, select
+from opticoll.instances.photonics import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations.model import Bound
-    from opticoll.formulations.rounds import Collective
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
 
 
 #: Weight of the load of an arc, in units of the mean load, beside its length 1.

@@ -39,10 +39,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph import grid_shape
+from opticoll.formulations.lumorph.mesh_cuts import grid_shape
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.rounds import MOST_PAIRS, Collective, phases
-from opticoll.solvers.methods.lumorph import (
+from opticoll.formulations.rounds.collectives import MOST_PAIRS, Collective, phases
+from opticoll.solvers.methods.lumorph.patterns import (
     Pattern,
     beside,
     binomial_tree,
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances.digraph import I64, Topology
-    from opticoll.instances.readers import Settings
+    from opticoll.instances.topology import I64, Topology
+    from opticoll.instances.types import Settings
 
 Kind = Literal["spread", "sum", "all-reduce", "transfer"]
 

@@ -41,16 +41,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph.route_sets import RouteSet
-from opticoll.formulations.rounds import offsets, select
 from opticoll.formulations.rounds.round_schedule import Limits, direct
+from opticoll.formulations.rounds.segments import offsets, select
 from opticoll.instances import Topology
-from opticoll.instances.servers import LightpathMesh
+from opticoll.instances.photonics import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import intact, pack_first, packing, squeeze
 
 if TYPE_CHECKING:
-    from opticoll.formulations.rounds import Collective
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.digraph import I64
+    from opticoll.instances.topology import I64
 
 #: Longest line [tiles] for the search.
 LONGEST_SEARCH = 64

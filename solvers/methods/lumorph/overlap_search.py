@@ -6,30 +6,26 @@ Source  McMurchie & Ebeling, PathFinder, FPGA 1995
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.path_sets import PathSet
-from opticoll.formulations.lumorph import cut_bounds, grid_shape
+from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.min_overlap import overlap
 from opticoll.formulations.lumorph.route_sets import straight_routes
-from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.rounds import offsets
-from opticoll.solvers.methods.flows import exact_routing
-from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
-from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.task import Termination
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations.lumorph.min_overlap import Overlap
-    from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
+
 
 #: Most reroutings in plain Python, and most vertices that they search; above these a compiled search is faster.
 FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
@@ -292,55 +288,6 @@ def negotiated(
     return _in_order(topology, routes.sources, routes.targets, arcs, length)
 
 
-class FluidLengths:
-    """Arc lengths that bound the fluid optimum, improved by multiplicative weights (:func:`route_kernels.weigh`)."""
-
-    def __init__(self, topology: Topology, sources: I64, targets: I64) -> None:
-        self.topology = topology
-        order = np.lexsort((targets, sources))
-        self.starts, first = np.unique(sources[order], return_index=True)
-        self.first = np.append(first, sources.size).astype(np.int64)
-        self.targets = targets[order]
-        self.first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
-        self.exponent, self.best = np.zeros(topology.arcs), np.ones(topology.arcs)
-        self.ratio = np.zeros(1)
-        self.rounds = 0
-
-    def improve(self, rounds: int) -> float:
-        """Run more rounds; return the best ratio so far, a lower bound on the fluid optimum up to round-off."""
-        from opticoll.solvers.methods.lumorph.search_kernels import weigh
-
-        rate = 1.0 / (1.0 + 0.02 * self.rounds)
-        self.rounds += rounds
-        return float(
-            weigh(
-                self.first_out, self.topology.tail, self.topology.head, self.starts, self.first, self.targets,
-                self.exponent, self.best, self.ratio, rounds, rate,
-            )
-        )  # fmt: skip
-
-
-# Methods -------------------------------------------------------------------------------------------------------
-
-#: Rounds of weights between two evaluations of their bound.
-ROUNDS = 10
-#: Most rounds before column generation, and reroutings per circuit in one attempt after the bound has improved.
-MOST_ROUNDS, LATER_EFFORT = 150, 60
-
-
-def run_xy_routes(context: Context) -> Answer:
-    """Row-first (XY) routes on a mesh; a shortest path where these are broken or there is no mesh."""
-    data = arc_form(context, "xy-routes")
-    routes = straight_or_shortest(data.topology, *data.commodities)
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data, routes),
-        solver={"name": "xy-routes", "version": None, "algorithm": "row first, then column", "options": {}},
-        metrics=route_metrics(data, routes),
-        message="a heuristic without an optimality proof",
-    )
-
-
 def arc_form(context: Context, method: str) -> Overlap:
     """The data of the arc form, which allows any routes.
 
@@ -354,143 +301,3 @@ def arc_form(context: Context, method: str) -> Overlap:
         msg = f"{method} computes its own routes, which need not be in the route set of model=path; remove model=path"
         raise MethodMismatch(msg)
     return data
-
-
-XY_ROUTES = Method(
-    name="xy-routes",
-    title="XY routes",
-    summary="row first, then column; shortest paths where links are missing",
-    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
-    run=run_xy_routes,
-)
-
-
-def run_random_shortest(context: Context) -> Answer:
-    """One shortest path per circuit, uniform among all (the paper's "LUMORPH + Random"), seeded.
-
-    The best of ``draws`` draws is kept.
-    """
-    data = arc_form(context, "random-shortest")
-    best: PathSet | None = None
-    loads = []
-    for number in range(max(int(context.parameters["draws"]), 1)):
-        random = np.random.default_rng([context.task.seed, number])
-        routes = shortest_routes(data.topology, *data.commodities, random)
-        loads.append(overlap(routes))
-        if best is None or loads[-1] < overlap(best):
-            best = routes
-        context.remaining()
-    assert best is not None
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data, best),
-        solver={"name": "random-shortest", "version": None, "algorithm": "uniform over shortest paths", "options": {}},
-        metrics={**route_metrics(data, best), "seed": context.task.seed, "mean_draw_load": float(np.mean(loads))},
-        message="a heuristic without an optimality proof",
-    )
-
-
-RANDOM_SHORTEST = Method(
-    name="random-shortest",
-    title="Random shortest paths",
-    summary="one of the shortest paths of every circuit, uniformly at random; the paper's baseline",
-    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
-    parameters=(Parameter("draws", int, default=1, help="independent draws; the best is kept"),),
-    run=run_random_shortest,
-)
-
-
-def run_negotiated_rerouting(context: Context) -> Answer:
-    """Route circuits with small overlap, and a proof of optimality: rerouting under negotiated congestion.
-
-    Source  McMurchie & Ebeling, PathFinder, FPGA 1995
-
-    1. Cut bounds and XY routes. On intact meshes these agree for every step of a recursive exchange.
-    2. Rerouting under negotiated congestion towards the best cut; where the load equals the bound, the routes are
-       optimal (LuMorph, Algorithm 2).
-    3. Arc lengths by multiplicative weights, a few rounds at a time, until their bound, rounded up to whole circuits,
-       equals the overlap; rerouting again whenever the bound improves.
-    4. The fluid optimum by column generation, rounding, rerouting over its paths, and branch and bound
-       (:mod:`opticoll.solvers.methods.flows.exact_routing`). A route set goes there directly, since its routes are
-       listed.
-
-    The reported bound is recomputed by the formulation, from cuts or from the arc lengths.
-
-    The first reroutings run in plain Python, since a few dozen of them usually suffice and take less time than loading
-    numba. All arcs have one price there: an arc that carries ``load`` circuits and may carry ``limit`` costs ``1 +
-    FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
-    reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
-    """
-    from opticoll.formulations.lumorph.min_overlap import length_bound
-
-    data: Overlap = context.data
-    if data.model != "arc":
-        return exact_routing.run(context)
-    topology, (sources, targets) = data.topology, data.commodities
-    begun = time.monotonic()
-    routes = min_overlap_routes(topology, sources, targets, seed=context.task.seed, go_on=lambda: _in_time(context))
-    best, load, bound = routes.routes, routes.load, routes.bound
-    steps: dict[str, Any] = {"cut_bound": routes.bound, "cut": routes.cut, "rerouting_load": routes.load}
-    if load <= bound:
-        return _answer(data, best, routes, steps, "cuts and rerouting", begun)
-    context.save(_answer(data, best, routes, steps, "rerouting", begun, Termination.TIME_LIMIT), float(load))
-    fluid = FluidLengths(topology, sources, targets)
-    while load > bound and fluid.rounds < MOST_ROUNDS and _in_time(context):
-        fluid.improve(ROUNDS)
-        proven = max(bound, length_bound(data, fluid.best))
-        if bound < proven < load:
-            most = LATER_EFFORT * sources.size
-            tried = negotiated(topology, best, proven, seed=context.task.seed + fluid.rounds, most=most)
-            if overlap(tried) < load:
-                best, load = tried, overlap(tried)
-        bound = proven
-    steps |= {"length_bound": bound, "weight_rounds": fluid.rounds}
-    if load <= bound or not _in_time(context):
-        ending = Termination.OPTIMAL if load <= bound else Termination.TIME_LIMIT
-        return _answer(data, best, routes, steps, "rerouting, multiplicative weights", begun, ending, fluid)
-    answer = exact_routing.bound_and_search(context, best)
-    answer.metrics = {**steps, **answer.metrics}
-    return answer
-
-
-def _in_time(context: Context) -> bool:
-    try:
-        context.remaining()
-    except TimeoutError:
-        return False
-    return True
-
-
-def _answer(
-    data: Overlap,
-    routes: PathSet,
-    result: OverlapRoutes,
-    steps: dict[str, Any],
-    algorithm: str,
-    begun: float,
-    ending: Termination = Termination.OPTIMAL,
-    fluid: FluidLengths | None = None,
-) -> Answer:
-    return Answer(
-        ending,
-        values=values_of(data, routes),
-        duals=None if fluid is None else {"congestion": fluid.best},
-        solver={"name": "negotiated-rerouting", "version": None, "algorithm": algorithm, "options": {}},
-        metrics={**route_metrics(data, routes), **steps, "routing_s": time.monotonic() - begun},
-    )
-
-
-NEGOTIATED_REROUTING = Method(
-    name="negotiated-rerouting",
-    title="Cuts, negotiated rerouting, duality",
-    summary="cuts, XY routes, rerouting by negotiated congestion, arc lengths as proof; LP and MIP if needed",
-    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
-    parameters=tuple(
-        Parameter(p.name, p.kind, p.default, f"{p.help}, in the last stage")
-        for p in exact_routing.METHODS[0].parameters
-    ),
-    run=run_negotiated_rerouting,
-)
-
-
-METHODS = (XY_ROUTES, RANDOM_SHORTEST, NEGOTIATED_REROUTING)

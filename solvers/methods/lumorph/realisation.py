@@ -32,15 +32,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import matchings, offsets, select
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct
+from opticoll.formulations.rounds.segments import offsets, select
+from opticoll.formulations.rounds.wavelengths import matchings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.instances.digraph import I64, Topology
-    from opticoll.solvers.methods.lumorph import Pattern
+    from opticoll.instances.topology import I64, Topology
+    from opticoll.solvers.methods.lumorph.patterns import Pattern
 
 
 Routing = Literal["min-overlap", "random"]

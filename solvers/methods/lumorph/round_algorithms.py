@@ -17,8 +17,7 @@ from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import chained, from_values, together
 from opticoll.instances import parse
-from opticoll.instances.servers import LightpathMesh
-from opticoll.solvers.methods.lumorph import whole_exchange
+from opticoll.instances.photonics import LightpathMesh
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     ALGORITHMS,
@@ -28,6 +27,7 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import (
     square_order,
     square_radices,
 )
+from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
-    from opticoll.instances.digraph import I64, Topology
-    from opticoll.solvers.methods.lumorph import Pattern
+    from opticoll.instances.topology import I64, Topology
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm, LaserLimit
+    from opticoll.solvers.methods.lumorph.patterns import Pattern
     from opticoll.solvers.methods.lumorph.realisation import Routing
     from opticoll.solvers.methods.method import Context
 

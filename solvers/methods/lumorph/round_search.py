@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.rounds import offsets, positions, select
 from opticoll.formulations.rounds.round_schedule import direct
-from opticoll.instances.servers import LightpathMesh
+from opticoll.formulations.rounds.segments import offsets, positions, select
+from opticoll.instances.photonics import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import (
     candidates,
     improve,
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.formulations.rounds import Collective
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
-    from opticoll.instances.digraph import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.lumorph.assignment import Assignment, Packing
 
 
@@ -159,7 +159,7 @@ class TiedRoutes:
 
 def compile_search(*, copies: bool) -> None:
     """Compile the searches, so compilation does not count towards time limits."""
-    from opticoll.formulations.rounds import collective
+    from opticoll.formulations.rounds.collectives import collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
 

@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from opticoll.instances.digraph import F64, I32, I64
+    from opticoll.instances.topology import F64, I32, I64
 
 
 @njit(cache=True, nogil=True)

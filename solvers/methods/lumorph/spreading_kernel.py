@@ -18,7 +18,7 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import F64, I32, I64, Mask
+    from opticoll.instances.topology import F64, I32, I64, Mask
 
     U64 = NDArray[np.uint64]
 

@@ -11,19 +11,19 @@ import numpy as np
 from numba import njit
 
 from opticoll.errors import BadInput
-from opticoll.formulations.degree_design import Design, least_time
 from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.topology.design import Design, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topology import MOST_EXCHANGED, exchanged
+from opticoll.solvers.methods.topology.link_exchanges import MOST_EXCHANGED, exchanged
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.digraph import F64, I32, I64, Mask, Topology
+    from opticoll.instances.topology import F64, I32, I64, Mask, Topology
     from opticoll.solvers.methods.method import Context
 
 #: Sum of distances if some node is not reached.
@@ -318,7 +318,7 @@ def run_symmetric_search(context: Context) -> Answer:
        (:mod:`opticoll.solvers.methods.topology`); with limits on the cables of racks, only of these
 
     The search is a heuristic. Optimality can be proven by the bounds on every topology
-    (:mod:`opticoll.formulations.degree_design`).
+    (:mod:`opticoll.formulations.topology.design`).
     """
     data: Design = context.data
 
@@ -359,7 +359,7 @@ def _values(n: int, topology: Topology, flow: F64, F: float) -> dict[str, Any]:
     return {"x": x, "g": g, "F": np.asarray(F)}
 
 
-SYMMETRIC_SEARCH = Method(
+METHOD = Method(
     name="symmetric-search",
     title="Cayley graphs and named families of given degree, and exchanges of links",
     summary="vertex-transitive topologies with small distances by descents over the generators of groups; up to 64 "
@@ -373,6 +373,3 @@ SYMMETRIC_SEARCH = Method(
     ),
     run=run_symmetric_search,
 )
-
-
-METHODS = (SYMMETRIC_SEARCH,)

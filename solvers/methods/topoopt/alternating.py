@@ -1,4 +1,4 @@
-"""Parallelization strategies: the exact front of time and memory, and TopoOpt's alternating optimization."""
+"""Method ``alternating``: TopoOpt's alternating optimization of strategy and topology."""
 
 from __future__ import annotations
 
@@ -9,109 +9,24 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.outward import down
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.servers import ServerPool
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.topoopt.strategy_front import front
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.topoopt import CircuitDesign
+    from opticoll.formulations.topoopt.circuit_design import CircuitDesign
     from opticoll.formulations.topoopt.strategy import Plane
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.method import Context
+
 
 #: First and last temperature of the Markov chain, relative to the time.
 HEAT, COOL = 0.1, 1e-4
-
-
-def _splits(parts: int, ways: int) -> I64:
-    """All splits of ``parts`` equal parts among ``ways``, ``(., ways)``."""
-    if ways == 1:
-        return np.array([[parts]])
-    return np.concatenate([
-        np.column_stack([np.full(len(rest), first), rest])
-        for first in range(parts + 1) for rest in [_splits(parts - first, ways - 1)]
-    ])  # fmt: skip
-
-
-def _kept(time: F64, memory: F64) -> I64:
-    """Indices of the Pareto-optimal entries, by increasing time."""
-    order = np.lexsort((memory, time))
-    best = np.minimum.accumulate(memory[order])
-    first = np.concatenate([[True], memory[order][1:] < best[:-1]])
-    return np.asarray(order[first], dtype=np.int64)
-
-
-def front(data: Plane) -> tuple[F64, F64, list[I64]]:
-    """Time [s] and memory [bytes] of every Pareto-optimal strategy, by increasing time, and its parts.
-
-    Returns
-    -------
-    Times and memories, ``(S,)``, and strategies, ``(K, C)`` each.
-    """
-    time, memory = np.array([data.computing]), np.zeros(1)
-    chosen: list[tuple[I64, I64]] = []
-    splits: list[I64] = []
-    for k, parts in enumerate(data.count.tolist()):
-        allowed = np.flatnonzero(data.allowed[k])
-        own = _splits(parts, allowed.size)
-        own_time, own_memory = own @ data.cost[k, allowed], own @ data.held[k, allowed]
-        efficient = _kept(own_time, own_memory)
-        splits.append(own[efficient])
-        grid_time = (time[:, None] + own_time[efficient][None, :]).ravel()
-        grid_memory = (memory[:, None] + own_memory[efficient][None, :]).ravel()
-        fits = grid_memory <= (data.memory * (1 + 1e-12) if data.memory > 0 else np.inf)
-        if not fits.any():
-            return np.zeros(0), np.zeros(0), []
-        keep = np.flatnonzero(fits)[_kept(grid_time[fits], grid_memory[fits])]
-        chosen.append((keep // efficient.size, keep % efficient.size))
-        time, memory = grid_time[keep], grid_memory[keep]
-    strategies = []
-    for place in range(time.size):
-        x, at = np.zeros(data.allowed.shape, dtype=np.int64), place
-        for k in range(len(data.kinds) - 1, -1, -1):
-            before, own_at = chosen[k]
-            x[k, data.allowed[k]] = splits[k][own_at[at]]
-            at = int(before[at])
-        strategies.append(x)
-    return time, memory, strategies
-
-
-def run_strategy_front(context: Context) -> Answer:
-    """The exact front of time and memory of parallelization strategies.
-
-    Source  TopoOpt, section 4.1
-
-    A dynamic program over kinds keeps every Pareto-optimal combination of time and memory.
-    """
-    time, _, strategies = front(context.data)
-    if not time.size:
-        return Answer(
-            Termination.INFEASIBLE,
-            infeasible_by="dynamic program over time and memory",
-            message="no combination of ways fits the memory",
-        )
-    return Answer(
-        Termination.OPTIMAL,
-        values={"x": strategies[0].astype(np.float64)},
-        bound=float(down(time[0], 2 * int(context.data.count.sum()) + 4 * len(context.data.kinds) + 4)),
-        bound_source="dynamic program over time and memory",
-        solver={"name": "strategy-front", "version": None, "algorithm": "dynamic program", "options": {}},
-        metrics={"front": len(strategies)},
-    )
-
-
-STRATEGY_FRONT = Method(
-    name="strategy-front",
-    title="Front of time and memory",
-    summary="all Pareto-optimal strategies in time and memory, by dynamic programming",
-    applies=lambda formulation: formulation.name == "topoopt.strategy",
-    run=run_strategy_front,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +165,7 @@ def run_alternating(context: Context) -> Answer:
     return answer(*alternate(data, rounds=rounds, steps=steps, seed=context.task.seed, tick=tick, start=start))
 
 
-ALTERNATING = Method(
+METHOD = Method(
     name="alternating",
     title="Alternating optimization (section 4.1)",
     summary="MCMC over strategies for fixed circuits, TopologyFinder for a fixed strategy, in turn",
@@ -263,6 +178,3 @@ ALTERNATING = Method(
     ),
     run=run_alternating,
 )  # fmt: skip
-
-
-METHODS = (STRATEGY_FRONT, ALTERNATING)

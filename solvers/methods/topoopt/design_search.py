@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.topoopt import default_rings, sorted_circuits, topology
+from opticoll.formulations.topoopt import topology
+from opticoll.formulations.topoopt.circuit_design import default_rings, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topology import annealed, routed_search
-from opticoll.solvers.methods.topoopt.topology_finder import starting_design
+from opticoll.solvers.methods.topology.link_exchanges import annealed
+from opticoll.solvers.methods.topology.routed_search import routed_search
+from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.topoopt import CircuitDesign, Ring
+    from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring
     from opticoll.formulations.topoopt.topology import Wiring
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.method import Context
 
 
@@ -540,21 +542,19 @@ def answer(search: WiringSearch, ending: Termination, message: str = "") -> Answ
     )
 
 
-METHODS = (
-    Method(
-        name="design-search",
-        title="Exchanges and enumeration of circuits",
-        summary="simulated annealing over circuits, then enumeration with bounds by hops, lengths and routing duals",
-        applies=lambda formulation: formulation.name == "topoopt.topology",
-        parameters=(
-            Parameter(
-                "descents",
-                int,
-                default=12,
-                help="descents by 2-exchanges before the enumeration, each from different circuits",
-            ),
-            Parameter("prove", bool, default=True, help="enumerate afterwards; if false, a heuristic without proof"),
+METHOD = Method(
+    name="design-search",
+    title="Exchanges and enumeration of circuits",
+    summary="simulated annealing over circuits, then enumeration with bounds by hops, lengths and routing duals",
+    applies=lambda formulation: formulation.name == "topoopt.topology",
+    parameters=(
+        Parameter(
+            "descents",
+            int,
+            default=12,
+            help="descents by 2-exchanges before the enumeration, each from different circuits",
         ),
-        run=run,
+        Parameter("prove", bool, default=True, help="enumerate afterwards; if false, a heuristic without proof"),
     ),
+    run=run,
 )

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from opticoll.solvers.methods.topology import least_load, tree, with_distances
+from opticoll.solvers.methods.topology.routed_search import least_load, tree, with_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.instances.digraph import F64, I64
+    from opticoll.instances.topology import F64, I64
 
 #: States at the end of a call: enumeration complete; node limit of the call reached; no room for more survivors.
 DONE, PAUSED, FULL = 0, 1, 2

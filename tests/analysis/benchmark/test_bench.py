@@ -8,10 +8,11 @@ import pytest
 
 from opticoll.analysis import bench
 from opticoll.analysis import bench as markers
-from opticoll.analysis import ledger as journal
-from opticoll.analysis.benchmark import Table, benchmark_set, tables
-from opticoll.analysis.ledger import ClaimRow, Verdict, claims
-from opticoll.analysis.plots import card, new_figure, style
+from opticoll.analysis.benchmark import benchmark_set
+from opticoll.analysis.benchmark.measured_tables import Table, tables
+from opticoll.analysis.ledger.claim import ClaimRow, Verdict
+from opticoll.analysis.ledger.ledger import claims, ledger
+from opticoll.analysis.plots.style import card, new_figure, style
 from opticoll.analysis.report.findings import PAPER_NAMES, best_runs
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load
@@ -79,7 +80,7 @@ def examined(identifier, **changes):
 def fill(store, **changes):
     """Rows of all claims that are shown; ``changes`` are those of the first one."""
     for number, name in enumerate(bench.SHOWN):
-        journal.keep(store, examined(name, **(changes if number == 0 else {})), 0.1)
+        ledger.keep(store, examined(name, **(changes if number == 0 else {})), 0.1)
 
 
 # markers ------------------------------------------------------------------------------------------------------------

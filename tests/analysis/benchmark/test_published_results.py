@@ -112,7 +112,7 @@ def test_an_interrupted_subset_says_how_to_resume(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("opticoll.solvers.runner.solve", interrupt)
+        patched.setattr("opticoll.solvers.solve.solve", interrupt)
         result = CliRunner().invoke(published_results.cli, words)
     assert result.exit_code != 0
     assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command resumes" in result.output

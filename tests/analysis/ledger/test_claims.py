@@ -14,14 +14,22 @@ import numpy as np
 import pytest
 
 import opticoll.analysis.ledger as book
-from opticoll.analysis import ledger
-from opticoll.analysis import ledger as journal
 from opticoll.analysis.cli import main
-from opticoll.analysis.ledger import Choice, Claim, Laboratory, Measurement, Verdict, decide
 from opticoll.analysis.ledger import claim as explain
-from opticoll.analysis.ledger.claim import PrintedNumber, similar
-from opticoll.analysis.papers import modules_about
+from opticoll.analysis.ledger import comparisons
+from opticoll.analysis.ledger.claim import (
+    Choice,
+    Claim,
+    Laboratory,
+    Measurement,
+    PrintedNumber,
+    Verdict,
+    decide,
+    similar,
+)
+from opticoll.analysis.ledger.ledger import LARGEST_BYTES, folder
 from opticoll.analysis.papers.alltoall import claims as alltoall_claims
+from opticoll.analysis.papers.paper_figure import modules_about
 from opticoll.analysis.papers.topoopt.design_claims import wirings
 from opticoll.analysis.store import Store
 from opticoll.errors import BadFile, BadInput
@@ -133,19 +141,19 @@ def test_quick_claims(name, verdict):
 @pytest.mark.parametrize(("spec", "time"), [("path:4", 4.0), ("ring:8", 8.0), ("hypercube:3", 4.0), ("complete:5", 1.0),
                                             ("bipartite:4x4", 2.5), ("ring:5,directed", 10.0)])  # fmt: skip
 def test_certified_optima_are_the_closed_forms(spec, time):
-    assert 1 / ledger.certified_flow(parse(spec)) == pytest.approx(time)
+    assert 1 / comparisons.certified_flow(parse(spec)) == pytest.approx(time)
 
 
 def test_a_wrong_optimum_is_not_certified(monkeypatch):
-    true = ledger.linear_optimum
+    true = comparisons.linear_optimum
     monkeypatch.setattr(ledger, "linear_optimum", lambda form: (true(form)[0] * 0.99, *true(form)[1:]))
     with pytest.raises(ArithmeticError, match="not certified"):
-        ledger.certified_flow(parse("ring:5"))
+        comparisons.certified_flow(parse("ring:5"))
 
 
 def test_regular_digraphs_are_all_there():
     """One of every class: the orbits of the labelled matrices with zero diagonal and row and column sums d."""
-    results = list(ledger.regular_digraphs())
+    results = list(comparisons.regular_digraphs())
     [(g.n, int(g.out_degree[0])) for g in results]
     assert all((g.out_degree == g.out_degree[0]).all() and g.connected for g in results)
     for n, d in ((4, 2), (5, 2), (5, 3), (6, 5)):
@@ -164,7 +172,7 @@ def test_regular_digraphs_are_all_there():
 
 
 def test_a_sweep_counts_and_keeps_the_smallest_case():
-    sweep = ledger.Sweep()
+    sweep = comparisons.Sweep()
     for size, ratio in ((9, 1.0), (7, 0.5), (5, 0.25)):
         sweep.add(ratio, holds=ratio == 1.0, size=size, case=f"n={size}")
     assert sweep.row == {"count": 3, "violations": 2, "tightness": {"min": 0.25, "median": 0.5, "max": 1.0},
@@ -203,7 +211,7 @@ def test_a_measurement_that_raises_is_a_row(monkeypatch):
 def test_a_failed_measurement_of_a_plug_in_is_shown_with_its_place(body, message, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.py").write_text(
-        "from opticoll.analysis.ledger import Claim, Measurement\n"
+        "from opticoll.analysis.ledger.claim import Claim, Measurement\n"
         f"def measure(laboratory): {body}\n"
         "CLAIM = Claim('own.broken', 'own', 'section 1', 'one is one', 1.0, measure=measure)\n"
     )
@@ -359,7 +367,7 @@ def test_another_sample_has_other_seeds_and_is_not_stored(ledger_of, store):
     assert kept.rerun == "opticoll claims paper.one"
     (row,) = book.ledger((), store, seed=2)
     assert row.rerun == "opticoll claims paper.one --seed 2"
-    assert len(list(journal.folder(store).iterdir())) == 1
+    assert len(list(folder(store).iterdir())) == 1
 
 
 #: Claims on random samples, by the time they take.
@@ -401,7 +409,7 @@ def test_rows_are_kept_and_the_last_one_is_read(ledger_of, store):
     assert rows[0]["verdict"] == "reproduced"
     assert rows[0]["measured_at"].startswith("20")
     assert rows[0].environment.opticoll
-    assert len(list(journal.folder(store).iterdir())) == 3, "nothing is overwritten"
+    assert len(list(folder(store).iterdir())) == 3, "nothing is overwritten"
     assert book.kept(["paper.two"], store) == rows[1:]
 
 
@@ -494,7 +502,7 @@ def test_a_measurement_that_kills_its_process_costs_its_own_claim(tmp_path):
     plugin = tmp_path / "deadly.py"
     plugin.write_text(
         "import os\n"
-        "from opticoll.analysis.ledger import Claim, Measurement, Verdict\n"
+        "from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict\n"
         "good = lambda laboratory: Measurement(1.0, Verdict.REPRODUCED)\n"
         "CLAIMS = [Claim(f'deadly.{name}', 'deadly', 'section 1', 'one is one', 1.0, measure=measure)\n"
         "          for name, measure in (('a', good), ('b', lambda laboratory: os._exit(9)), ('c', good))]\n"
@@ -638,7 +646,7 @@ def test_unknown_ids_are_refused(store):
 def test_files_that_are_not_rows_are_refused(ledger_of, store, change):
     ledger_of(one(measure=finite))
     (row,) = book.ledger((), store)
-    (path,) = journal.folder(store).iterdir()
+    (path,) = folder(store).iterdir()
     fields = plain(row)
     change(fields)
     path.write_text(json.dumps(fields), encoding="utf-8")
@@ -646,10 +654,10 @@ def test_files_that_are_not_rows_are_refused(ledger_of, store, change):
         book.kept((), store)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, "1" + " " * (journal.LARGEST_BYTES + 1)])
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, "1" + " " * (LARGEST_BYTES + 1)])
 def test_text_that_is_not_a_row_is_refused(ledger_of, store, text):
     ledger_of(one(measure=good))
-    journal.folder(store).mkdir(parents=True)
-    (journal.folder(store) / "paper.one~20260101T000000.000000-00.json").write_text(text, encoding="utf-8")
+    folder(store).mkdir(parents=True)
+    (folder(store) / "paper.one~20260101T000000.000000-00.json").write_text(text, encoding="utf-8")
     with pytest.raises(BadFile, match="not a valid row of the ledger"):
         book.kept((), store)

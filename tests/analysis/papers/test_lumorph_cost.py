@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.analysis.papers.lumorph import (
+from opticoll.analysis.papers.lumorph.drawn_lines import PIECES, electrical
+from opticoll.analysis.papers.lumorph.machine_times import (
     LIGHTPATH,
-    PIECES,
     Machine,
     changes,
-    electrical,
     least_rounds,
     least_time,
     recursive_time,
@@ -24,11 +23,11 @@ from opticoll.analysis.papers.lumorph import (
     usable,
 )
 from opticoll.errors import BadInput
-from opticoll.formulations.rounds import collective
+from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, violations
 from opticoll.instances import parse
-from opticoll.solvers.methods.lumorph import depths, factors, two_trees
 from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of
+from opticoll.solvers.methods.lumorph.patterns import depths, factors, two_trees
 from opticoll.solvers.methods.lumorph.realisation import realised
 
 SHAPES = {4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}

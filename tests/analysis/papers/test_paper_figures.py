@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from opticoll.analysis.papers import argument, figures
 from opticoll.analysis.papers.alltoall.figures import degree_of
+from opticoll.analysis.papers.paper_figure import argument, figures
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
 

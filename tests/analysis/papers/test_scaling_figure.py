@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from opticoll.analysis.papers import figures
 from opticoll.analysis.papers.alltoall.scaling_figures import ROUTES, TOL, draw, finding, rows_of, slope
+from opticoll.analysis.papers.paper_figure import figures
 from opticoll.analysis.study.study_file import STUDIES, load
 
 

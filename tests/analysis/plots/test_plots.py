@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from opticoll.analysis.plots import PALETTE, drawing, inline, label, png, series, svg
 from opticoll.analysis.plots import model_plots as plots_model
 from opticoll.analysis.plots import store_plots as plots
+from opticoll.analysis.plots.style import PALETTE, drawing, inline, label, png, series, svg
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.solvers.standard_form import compile_model

@@ -11,15 +11,16 @@ import pytest
 from markupsafe import escape
 from rich.console import Console
 
-from opticoll.analysis import ledger as journal
-from opticoll.analysis import report as columns
-from opticoll.analysis.ledger import ClaimRow, claims
-from opticoll.analysis.papers import figures
-from opticoll.analysis.report import Column, drawings, table, written
+from opticoll.analysis.ledger.claim import ClaimRow
+from opticoll.analysis.ledger.ledger import claims, ledger
+from opticoll.analysis.papers.paper_figure import figures
+from opticoll.analysis.report import drawings
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
+from opticoll.analysis.report import page_tables as columns
 from opticoll.analysis.report.drawings import runs_behind
 from opticoll.analysis.report.findings import collect, show
+from opticoll.analysis.report.page_tables import Column, table, written
 from opticoll.analysis.store import Store
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
@@ -449,12 +450,12 @@ def claimed(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "paper_figures", tuple)
     store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
     (run,) = store.names()
-    journal.keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)
-    journal.keep(store, claim("alltoall.theorem-2"), 0.5)
+    ledger.keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)
+    ledger.keep(store, claim("alltoall.theorem-2"), 0.5)
     failure = {"failed": True, "instances": [], "reason": "measurement failed: <x>"}
     nothing = dict.fromkeys(("measured", "count", "violations", "tightness", "witness"))
-    journal.keep(store, claim("lumorph.steps", "not-testable", **failure, **nothing), 0.5)
-    journal.keep(store, claim("optree.theorem1", "not-reproduced"), 0.5)
+    ledger.keep(store, claim("lumorph.steps", "not-testable", **failure, **nothing), 0.5)
+    ledger.keep(store, claim("optree.theorem1", "not-reproduced"), 0.5)
     return store, run
 
 
@@ -492,7 +493,7 @@ def test_claims_are_drawn_and_tabled(claimed, tmp_path):
 
 def test_the_last_measurement_of_a_claim_is_shown(claimed, tmp_path):
     store, _ = claimed
-    journal.keep(store, claim("alltoall.theorem-2", reason="measured again"), 0.5)
+    ledger.keep(store, claim("alltoall.theorem-2", reason="measured again"), 0.5)
     source = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
     assert source.count('id="claim-alltoall.theorem-2"') == 1
     assert "measured again" in source
@@ -500,7 +501,7 @@ def test_the_last_measurement_of_a_claim_is_shown(claimed, tmp_path):
 
 def test_claims_without_any_run(tmp_path):
     store = Store(tmp_path / "store")
-    journal.keep(store, claim("alltoall.theorem-2"), 0.5)
+    ledger.keep(store, claim("alltoall.theorem-2"), 0.5)
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
     words = " ".join("".join(page.words).split())
     assert "This store is empty" not in words

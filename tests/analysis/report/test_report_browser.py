@@ -15,7 +15,7 @@ import pytest
 
 from opticoll.analysis.report import page as report
 from opticoll.analysis.store import Store
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
 pytestmark = pytest.mark.skipif(

@@ -14,14 +14,14 @@ from matplotlib.figure import Figure
 from msgspec import structs
 
 from opticoll.analysis.cli import main
-from opticoll.analysis.papers import figures
+from opticoll.analysis.papers.paper_figure import figures
 from opticoll.analysis.report import drawings
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import failed_run
+from opticoll.analysis.study.cells import failed_run
 from opticoll.analysis.study.study_file import Cell
 from opticoll.formulations import formulations
 from opticoll.instances import parse
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Record, Run, Task, Termination
 
 #: A small instance of every formulation.

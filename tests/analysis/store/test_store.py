@@ -20,8 +20,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from opticoll.analysis import store as store_module
-from opticoll.analysis.store import Store, schema
+from opticoll.analysis.store import Store, schema, tables
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.shared_files import AlreadyStored, publish
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
@@ -453,7 +452,7 @@ def test_several_queries_read_the_records_once(tmp_path: Path, monkeypatch: pyte
     store = Store(tmp_path)
     store.save(make_run("a"))
     read: list[int] = []
-    gather = store_module._gather
+    gather = tables._gather
     monkeypatch.setattr(store_module, "_gather", lambda *where: read.append(1) or gather(*where))
     counts, keys = store.tables("SELECT count(*) AS runs FROM runs", "SELECT key FROM latest")
     assert (counts["runs"].tolist(), keys["key"].tolist(), len(read)) == ([1], ["a"], 1)

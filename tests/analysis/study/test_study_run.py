@@ -19,10 +19,11 @@ import pytest
 from msgspec import structs
 
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import CellJob, attempt, record_attempt, run_cell, run_study
+from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
+from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import Cell, Study, load
 from opticoll.errors import BadInput, SolverUnavailable
-from opticoll.solvers import runner
+from opticoll.solvers import solve as runner
 from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
 from opticoll.solvers.shared_files import claim
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination
@@ -30,7 +31,7 @@ from opticoll.solvers.task import Proof, Record, Run, Task, Termination
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.analysis.study import CellResult
+    from opticoll.analysis.study.cells import CellResult
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -48,13 +49,13 @@ def solve(task, on_progress=None):
     return Run(task, record, values={"x": np.full(500, float(task.seed))})
 
 import opticoll.solvers
-opticoll.solvers.runner = sys.modules["opticoll.solvers.runner"] = types.SimpleNamespace(solve=solve)
+opticoll.solvers.solve = sys.modules["opticoll.solvers.solve"] = types.SimpleNamespace(solve=solve)
 if sys.argv[3] == "nolock":
     import contextlib
     import opticoll.analysis.study
     opticoll.analysis.study.claim = lambda path: contextlib.nullcontext(True)
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import run_study
+from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import Cell, Study
 from opticoll.solvers.executor import InProcess
 

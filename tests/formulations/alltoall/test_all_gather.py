@@ -16,7 +16,7 @@ from opticoll.formulations.alltoall.all_gather import optimal_flows
 from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
-from opticoll.solvers import runner, verify
+from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
@@ -112,7 +112,7 @@ def test_corrupted_flows_are_refused(spec):
 @pytest.mark.parametrize("method", ["auto", "worst-cut"])
 def test_solved_and_proven(method):
     for spec in ("genkautz:n=7,d=3", "hypercube:2+host=1.5", "torus:3x3+fail=2,seed=1"):
-        run = runner.solve(Task(model.NAME, spec, method=method))
+        run = solve.solve(Task(model.NAME, spec, method=method))
         assert run.proof == "optimal", run.record
         assert run.record["metrics"]["T"] == pytest.approx(worst_cut(parse(spec))[0])
 

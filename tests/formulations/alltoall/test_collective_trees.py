@@ -17,18 +17,19 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.all_reduce import partition_bound
 from opticoll.formulations.flows.tree_packing import PackedTree, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
-from opticoll.formulations.schedules import TARGETS, channels_of, exceeded
-from opticoll.formulations.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
-from opticoll.formulations.schedules.lowering import XmlOptions, lower_moves, schedule_text
-from opticoll.formulations.schedules.schedule_json import (
+from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.solvers import solve
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
+from opticoll.solvers.schedules.lowering import XmlOptions, lower_moves, schedule_text
+from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
+from opticoll.solvers.schedules.schedule_json import (
     collective_document,
     read_schedule,
     verify_document,
     verify_file,
     verify_program,
 )
-from opticoll.instances import BadFile, BadInput, Topology, parse
-from opticoll.solvers import runner
+from opticoll.solvers.schedules.static_checks import channels_of
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -161,16 +162,16 @@ def test_partition_bounds():
     pytest.param("alltoall.all-reduce", "nvswitch:boxes=2,gpus=2", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_the_method_proves_its_value(name, spec):
-    run = runner.solve(Task(name, spec, method="tree-packing"))
+    run = solve.solve(Task(name, spec, method="tree-packing"))
     assert run.verified
     assert run.proof == "optimal", run.record
-    stated = runner.solve(Task(name, spec, method="highs"))
+    stated = solve.solve(Task(name, spec, method="highs"))
     assert stated.objective == pytest.approx(run.objective, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", ["alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"])
 def test_corrupted_flows_are_refused(name):
-    run = runner.solve(Task(name, "ring:4", method="tree-packing"))
+    run = solve.solve(Task(name, "ring:4", method="tree-packing"))
     model, data = formulation(name), run.plan.data
     for array in run.values:
         for value in (99.0, -1.0, np.nan):

@@ -15,7 +15,7 @@ from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.instances import BadInput, Topology, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
@@ -61,7 +61,7 @@ def test_whole_paths_on_unequal_links():
     assert path_flow.round_up(2.0, capacity) == 2.0
     assert path_flow.round_up(2.0 + 1e-9, capacity) == pytest.approx(7 / 3)
     assert min_congestion.rounded(data, Bound("x", 0.4, "")).value == 2.5
-    run = runner.solve(Task(NAME, ring, method="exact-routing", settings={"paths": "all"}))
+    run = solve.solve(Task(NAME, ring, method="exact-routing", settings={"paths": "all"}))
     assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
 
 
@@ -76,7 +76,7 @@ def test_lengths_certify_no_more_than_the_optimum(spec):
 
 
 def test_corrupted_routes_are_refused():
-    run = runner.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
+    run = solve.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
     data = run.plan.data
     assert max(path_flow.residuals(data, run.values).values()) == 0
     routes = min_congestion.decode(data, run.values)
@@ -96,7 +96,7 @@ def test_corrupted_routes_are_refused():
 
 def test_sssp_is_seeded_and_more_orders_are_no_worse():
     def load(**arguments):
-        run = runner.solve(Task(NAME, "torus:3x3x3", method="sssp", **arguments))
+        run = solve.solve(Task(NAME, "torus:3x3x3", method="sssp", **arguments))
         assert run.verified
         return run.objective, run.values["x"]
 
@@ -135,7 +135,7 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
     assert all(bound.value <= best + 1e-12 for bound in model.bounds(data))
     routes = min_congestion.decode(data, values)
     assert all(len(ways) == kappa and len({tuple(way) for way in ways}) == kappa for ways in routes.values())
-    run = runner.solve(Task(NAME, spec, "exact-routing", settings={**paths, "kappa": kappa, "steps": 5000}))
+    run = solve.solve(Task(NAME, spec, "exact-routing", settings={**paths, "kappa": kappa, "steps": 5000}))
     assert run.verified
     assert run.objective == pytest.approx(best)
 
@@ -146,7 +146,7 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
 ])  # fmt: skip
 def test_equal_split_is_proven_by_lengths(spec, kappa, time):
     """More paths than one cost capacity: the fluid optima are 2.5 and 9, single paths take 3 and 9."""
-    run = runner.solve(Task(NAME, spec, "exact-routing", settings={"kappa": kappa, "steps": 30_000, "mip_s": 0}))
+    run = solve.solve(Task(NAME, spec, "exact-routing", settings={"kappa": kappa, "steps": 30_000, "mip_s": 0}))
     assert (run.objective, run.proof) == (pytest.approx(time), Proof.OPTIMAL)
     assert run.record["metrics"]["fluid_time"] < time
     assert run.record["metrics"]["paths_per_pair"] == kappa
@@ -165,7 +165,7 @@ def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
 
 
 def test_a_repeated_path_does_not_count_twice():
-    run = runner.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
+    run = solve.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
     data, values = run.plan.data, {name: np.array(array, dtype=float) for name, array in run.values.items()}
     assert max(path_flow.residuals(data, values).values()) == 0
     values["path_arcs"][1] = values["path_arcs"][0]
@@ -183,13 +183,13 @@ def test_a_repeated_path_does_not_count_twice():
 ])  # fmt: skip
 def test_kappa_that_cannot_be_served_is_refused(settings, method, word):
     with pytest.raises(BadInput, match=word) as caught:
-        runner.solve(Task(NAME, "ring:4", *([] if method is None else [method]), settings=settings))
+        solve.solve(Task(NAME, "ring:4", *([] if method is None else [method]), settings=settings))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["sssp", "certified-branching"])
 def test_other_methods_split_equally(method):
-    run = runner.solve(Task(NAME, "hypercube:3", method, settings={"kappa": 3}))
+    run = solve.solve(Task(NAME, "hypercube:3", method, settings={"kappa": 3}))
     assert run.verified
     assert run.objective >= run.bound >= 14 / 3
     assert method == "sssp" or run.proof is Proof.OPTIMAL
@@ -197,7 +197,7 @@ def test_other_methods_split_equally(method):
 
 @pytest.mark.parametrize("settings", [{"paths": "all"}, {"paths": "disjoint"}])
 def test_lp_rounding_is_feasible_and_bounded(settings):
-    run = runner.solve(Task(NAME, "genkautz:n=12,d=4", method="lp-rounding", settings=settings))
+    run = solve.solve(Task(NAME, "genkautz:n=12,d=4", method="lp-rounding", settings=settings))
     assert run.verified
     assert run.bound >= np.ceil(run.record["metrics"]["fluid_time"] - 1e-6) - 1e-9
     assert run.objective >= run.bound
@@ -208,7 +208,7 @@ def test_lp_rounding_is_feasible_and_bounded(settings):
     ("mesh:3x3", "all", 6),
 ])  # fmt: skip
 def test_exact_routing_proves_the_optimum_over_all_paths(spec, paths, load):
-    run = runner.solve(Task(NAME, spec, "exact-routing", settings={"paths": paths}))
+    run = solve.solve(Task(NAME, spec, "exact-routing", settings={"paths": paths}))
     metrics = run.record["metrics"]
     assert (run.objective, run.proof) == (load, Proof.OPTIMAL)
     assert metrics["unrestricted_proven"] is True
@@ -221,7 +221,7 @@ def test_exact_routing_proves_the_optimum_over_all_paths(spec, paths, load):
     ("xpander:n=64,d=4,seed=1", None), ("random-regular:n=64,d=4,seed=1", None), ("genkautz:n=81,d=4", None),
 ])  # fmt: skip
 def test_exact_routing_proves_large_ones(spec, load):
-    run = runner.solve(Task(NAME, spec, settings={"paths": "all"}))
+    run = solve.solve(Task(NAME, spec, settings={"paths": "all"}))
     assert run.proof is Proof.OPTIMAL, run.record
     assert run.record["metrics"]["unrestricted_proven"] is True
     assert load is None or run.objective == load
@@ -229,7 +229,7 @@ def test_exact_routing_proves_large_ones(spec, load):
 
 def test_a_restricted_optimum_says_that_it_is_one():
     """Over shortest paths alone the load is above the bound over all paths: proven of the set, not of all."""
-    run = runner.solve(Task(NAME, "genkautz:n=16,d=4", settings={"paths": "shortest"}))
+    run = solve.solve(Task(NAME, "genkautz:n=16,d=4", settings={"paths": "shortest"}))
     assert (run.objective, run.proof) == (9, Proof.OPTIMAL)
     assert run.record["metrics"]["unrestricted_proven"] is False
     assert run.record["metrics"]["unrestricted_bound"] == 8
@@ -239,7 +239,7 @@ def test_a_restricted_optimum_says_that_it_is_one():
 
 def test_the_tolerance_is_the_papers():
     """Within 30 % of the fluid bound the first routing is good enough."""
-    run = runner.solve(Task(NAME, "torus:3x3x3", settings={"paths": "all"}, tol=0.3))
+    run = solve.solve(Task(NAME, "torus:3x3x3", settings={"paths": "all"}, tol=0.3))
     assert run.proof is Proof.OPTIMAL
     assert run.record["gap"] <= 0.3
 
@@ -284,10 +284,10 @@ def test_rerouting_finds_a_routing_where_there_is_one():
 ])  # fmt: skip
 def test_bad_tasks_are_refused_in_one_line(spec, settings, word):
     with pytest.raises(BadInput, match=word) as caught:
-        runner.solve(Task(NAME, spec, settings=settings))
+        solve.solve(Task(NAME, spec, settings=settings))
     assert "\n" not in str(caught.value)
 
 
 def test_too_many_paths_for_a_solver_are_refused_with_their_count():
     with pytest.raises(NotApplicable, match="3,636,276"):
-        runner.solve(Task(NAME, "genkautz:n=16,d=4", method="highs", settings={"paths": "all"}))
+        solve.solve(Task(NAME, "genkautz:n=16,d=4", method="highs", settings={"paths": "all"}))

@@ -15,7 +15,7 @@ from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_al
 from opticoll.formulations.flows.weighted_paths import extract_paths, widest_path
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution import check, solution_document
@@ -114,7 +114,7 @@ def test_the_bound_with_a_longest_path_is_that_of_the_listed_set():
 
 
 def test_a_set_is_named_counted_and_held_against_the_unrestricted_bound():
-    run = runner.solve(Task(NAME, "genkautz:n=16,d=4", settings={"paths": "shortest"}))
+    run = solve.solve(Task(NAME, "genkautz:n=16,d=4", settings={"paths": "shortest"}))
     metrics = run.record["metrics"]
     assert run.proof is Proof.OPTIMAL  # of its set
     assert (metrics["path_set"], metrics["paths"]) == ("all shortest paths", 240)
@@ -123,7 +123,7 @@ def test_a_set_is_named_counted_and_held_against_the_unrestricted_bound():
 
 
 def test_corrupted_solutions_are_refused():
-    run = runner.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
+    run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
     data = run.plan.data
     assert max(path_mcf.residuals(data, run.values).values()) <= 1e-9
     decoded = path_mcf.decode(data, run.values)
@@ -163,7 +163,7 @@ def check_agreement(spec):
             best, rel=1e-6
         )
     for name, settings in ((NAME, {"paths": "all"}), ("alltoall.link-mcf", {}), ("alltoall.master", {})):
-        run = runner.solve(Task(name, spec, method="column-generation", settings=settings))
+        run = solve.solve(Task(name, spec, method="column-generation", settings=settings))
         assert run.proof is Proof.OPTIMAL, run.record
         assert run.objective == pytest.approx(best, rel=1e-6)
         assert run.bound == pytest.approx(best, rel=1e-6)
@@ -196,7 +196,7 @@ def test_three_links_removed(spec):
     failed = with_failures(spec)
     assert failed is not None
     best = master_value(failed)
-    run = runner.solve(Task(NAME, failed, method="column-generation", settings={"paths": "all"}))
+    run = solve.solve(Task(NAME, failed, method="column-generation", settings={"paths": "all"}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(best, rel=1e-6)
     assert value(failed, paths="disjoint") <= best * (1 + 1e-9)
@@ -204,7 +204,7 @@ def test_three_links_removed(spec):
 
 @pytest.mark.parametrize("settings", [{"paths": "disjoint"}, {"paths": "all", "lmax": "3"}, {"paths": "k", "k": "3"}])
 def test_column_generation_over_a_set_gives_its_optimum(settings):
-    run = runner.solve(Task(NAME, "genkautz:n=16,d=4", method="column-generation", settings=settings))
+    run = solve.solve(Task(NAME, "genkautz:n=16,d=4", method="column-generation", settings=settings))
     exact = value("genkautz:n=16,d=4", **{k: v if k == "paths" else int(v) for k, v in settings.items()})
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(exact, rel=1e-6)
@@ -217,7 +217,7 @@ def test_both_algorithms_of_the_master_prove_it(algorithm):
     best = optimum(
         compile_model(formulation("alltoall.master").build["matrix"](formulation("alltoall.master").prepare(topology)))
     )[0]
-    run = runner.solve(Task("alltoall.master", topology, method="column-generation", settings={"algorithm": algorithm}))
+    run = solve.solve(Task("alltoall.master", topology, method="column-generation", settings={"algorithm": algorithm}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(best, rel=1e-6)
 
@@ -231,7 +231,7 @@ def test_a_time_limit_keeps_flow_and_bound():
 
     context = Context(
         task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
-        parameters=plan.method_parameters, deadline=time.monotonic() + 600.0, solve=runner.solve, save=late,
+        parameters=plan.method_parameters, deadline=time.monotonic() + 600.0, solve=solve.solve, save=late,
     )  # fmt: skip
     answer = plan.procedure.run(context)
     assert answer.termination is Termination.TIME_LIMIT
@@ -242,7 +242,7 @@ def test_a_time_limit_keeps_flow_and_bound():
 def test_the_printed_link_mcf_has_no_column_generation():
     task = Task("alltoall.link-mcf", "path:4", method="column-generation", settings={"printed": "true"})
     with pytest.raises(MethodMismatch, match="printed"):
-        runner.solve(task)
+        solve.solve(task)
 
 
 # MCF-extP
@@ -272,7 +272,7 @@ def test_extraction_carries_everything_in_falling_rates_and_leaves_cycles():
     ("genkautz:n=12,d=4", "flow-decomposition"), ("hypercube:2+host=1.5", "highs-simplex"),
 ])  # fmt: skip
 def test_mcf_extp_carries_the_link_mcf_whole(spec, link):
-    run = runner.solve(Task(NAME, spec, method="mcf-extp", settings={"paths": "all", "link": link}))
+    run = solve.solve(Task(NAME, spec, method="mcf-extp", settings={"paths": "all", "link": link}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(master_value(spec), rel=1e-6)
     assert run.record["metrics"]["paths_per_commodity"] >= 1
@@ -281,7 +281,7 @@ def test_mcf_extp_carries_the_link_mcf_whole(spec, link):
 
 def test_mcf_extp_requires_all_paths():
     with pytest.raises(MethodMismatch, match="paths=all"):
-        runner.solve(Task(NAME, "ring:5", method="mcf-extp"))
+        solve.solve(Task(NAME, "ring:5", method="mcf-extp"))
 
 
 @pytest.mark.parametrize(("settings", "word"), [
@@ -290,7 +290,7 @@ def test_mcf_extp_requires_all_paths():
 ])  # fmt: skip
 def test_bad_path_sets_are_refused_in_one_line(settings, word):
     with pytest.raises(BadInput, match=word) as caught:
-        runner.solve(Task(NAME, "ring:8", settings=settings))
+        solve.solve(Task(NAME, "ring:8", settings=settings))
     assert "\n" not in str(caught.value)
     assert caught.value.exit_status == 2
 
@@ -298,13 +298,13 @@ def test_bad_path_sets_are_refused_in_one_line(settings, word):
 def test_too_many_paths_are_refused_with_the_count_by_any_solver():
     for method in ("auto", "highs-ipx"):
         with pytest.raises(NotApplicable, match="3,636,276"):
-            runner.solve(Task(NAME, "genkautz:n=16,d=4", method=method, settings={"paths": "all"}))
+            solve.solve(Task(NAME, "genkautz:n=16,d=4", method=method, settings={"paths": "all"}))
 
 
 def test_a_written_solution_is_accepted_and_a_changed_one_is_not(tmp_path):
     import json
 
-    run = runner.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
+    run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
     document = json.loads(json.dumps(solution_document(run)))
     path = tmp_path / "paths.json"
     path.write_text(json.dumps(document))
@@ -317,8 +317,8 @@ def test_a_written_solution_is_accepted_and_a_changed_one_is_not(tmp_path):
 @pytest.mark.parametrize(("spec", "settings"), [("genkautz:n=12,d=4", {}), ("ring:5", {"demand": "random:1"})])
 def test_the_masters_flow_splits_into_weighted_paths(spec, settings):
     """The paths serve all pairs at the optimum of the link MCF, without a dense flow of commodities."""
-    run = runner.solve(Task(NAME, spec, "flow-decomposition", settings={"paths": "all", **settings}))
-    link = runner.solve(Task("alltoall.link-mcf", spec, "highs-simplex", settings=settings))
+    run = solve.solve(Task(NAME, spec, "flow-decomposition", settings={"paths": "all", **settings}))
+    link = solve.solve(Task("alltoall.link-mcf", spec, "highs-simplex", settings=settings))
     assert run.verified
     assert run.objective == pytest.approx(link.objective, rel=1e-6)
     data, metrics = run.plan.data, run.record["metrics"]
@@ -332,4 +332,4 @@ def test_the_masters_flow_splits_into_weighted_paths(spec, settings):
 
 def test_the_masters_flow_takes_all_paths():
     with pytest.raises(BadInput, match="paths=all"):
-        runner.solve(Task(NAME, "ring:5", "flow-decomposition"))
+        solve.solve(Task(NAME, "ring:5", "flow-decomposition"))

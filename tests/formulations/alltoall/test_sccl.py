@@ -14,9 +14,9 @@ from strategies import topologies
 from opticoll.analysis.cli import main
 from opticoll.formulations.alltoall import sccl as model
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules.shard_routes import routes_of
 from opticoll.instances import Topology, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
+from opticoll.solvers.schedules.shard_routes import routes_of
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
@@ -45,7 +45,7 @@ def test_pyomo_and_cvxpy_are_one_matrix(spec, parameters):
 @pytest.mark.parametrize(("spec", "rounds"), [("hypercube:3", 4), ("bipartite:2x2", 2), ("ring:4,directed", 6)])
 def test_known_optima(spec, rounds):
     """Closed forms of the fluid time, which whole chunks attain here: N/2, and the sum of distances over links."""
-    run = runner.solve(Task(model.NAME, spec, "cp-sat"))
+    run = solve.solve(Task(model.NAME, spec, "cp-sat"))
     assert (run.objective, run.proof) == (rounds, "optimal")
 
 
@@ -112,7 +112,7 @@ def test_a_chunk_that_arrives_twice_is_detected():
 
 def test_the_program_stops_where_flows_by_source_go_on():
     """The method proves what our bounds prove, in the variables of SCCL's program."""
-    run = runner.solve(Task(model.NAME, "ring:5", "source-flows", settings={"chunks": 2}))
+    run = solve.solve(Task(model.NAME, "ring:5", "source-flows", settings={"chunks": 2}))
     assert (run.objective, run.proof, run.verified) == (6, "optimal", True)
     assert run.values["f"].shape == (10, 40, 2)
 

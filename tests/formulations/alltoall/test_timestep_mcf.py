@@ -15,11 +15,11 @@ from strategies import topologies
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
-from opticoll.formulations.alltoall import step_distances, unroll
 from opticoll.formulations.alltoall import timestep_mcf as model
+from opticoll.formulations.alltoall.time_expansion import step_distances, unroll
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
-from opticoll.solvers import runner, verify
+from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
@@ -175,7 +175,7 @@ def test_any_prices_bound_any_optimum(topology, seed):
 @pytest.mark.parametrize("spec", ["hypercube:3", "bipartite:4x4", "genkautz:n=12,d=4"])
 def test_the_duals_prove_the_optimum(spec):
     for aggregate in ("commodity", "source"):
-        run = runner.solve(Task(model.NAME, spec, method="highs-simplex", settings={"aggregate": aggregate}))
+        run = solve.solve(Task(model.NAME, spec, method="highs-simplex", settings={"aggregate": aggregate}))
         assert run.proof == "optimal", run.record
         data, form = compiled(spec, aggregate=aggregate)
         assert model.certify(data, run.duals).value == pytest.approx(run.objective, rel=1e-9)

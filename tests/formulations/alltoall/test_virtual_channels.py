@@ -11,8 +11,8 @@ from opticoll.formulations.alltoall import virtual_channels as model
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, path_set_of, subset
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
-from opticoll.solvers import runner
-from opticoll.solvers.methods.alltoall import breaking_cycles, conflict_colouring, random_assignment
+from opticoll.solvers import solve
+from opticoll.solvers.methods.alltoall.layer_assignment import breaking_cycles, conflict_colouring, random_assignment
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
@@ -128,7 +128,7 @@ def test_every_route_on_its_own_dependency_cycle_needs_two():
 
 @pytest.mark.parametrize("routes", ["exact-routing", "sssp"])
 def test_routes_come_from_min_congestion(routes):
-    run = runner.solve(Task(NAME, "genkautz:n=7,d=3", "layer-assignment", settings={"routes": routes, "layers": "6"}))
+    run = solve.solve(Task(NAME, "genkautz:n=7,d=3", "layer-assignment", settings={"routes": routes, "layers": "6"}))
     assert run.verified
     assert run.record["needed"]["formulation"] == "alltoall.min-congestion"
     assert run.needed.record["method"] == routes
@@ -138,5 +138,5 @@ def test_routes_come_from_min_congestion(routes):
 
 
 def test_branch_and_bound_through_the_runner():
-    run = runner.solve(Task(NAME, "ring:4", method="highs", settings={"layers": "2"}))
+    run = solve.solve(Task(NAME, "ring:4", method="highs", settings={"layers": "2"}))
     assert run.proof is Proof.OPTIMAL

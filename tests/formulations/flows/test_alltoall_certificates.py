@@ -11,8 +11,8 @@ from strategies import topologies
 
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import link_mcf
-from opticoll.formulations.flows import bounds, length_bound_and_load, moore_depth_sum
 from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import bounds, length_bound_and_load, moore_depth_sum
 from opticoll.formulations.flows.single_source import cancel_cycles, strip_paths
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import verify

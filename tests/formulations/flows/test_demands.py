@@ -22,15 +22,15 @@ from opticoll.analysis.cli import cli
 from opticoll.analysis.describe import bounds as instance_bounds
 from opticoll.errors import BadInput, BadOption
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import bounds
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import weighted_paths as wp
+from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadFile, Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.plan import make_plan
@@ -239,7 +239,7 @@ def test_unreached_ranks_matter_only_where_something_is_sent(tmp_path):
     file = tmp_path / "d.csv"
     np.savetxt(file, demand, delimiter=",")
     for method in ("certified-pdhg", "column-generation"):
-        run = runner.solve(Task(NAME, line, method, settings={"demand": f"file:{file}"}))
+        run = solve.solve(Task(NAME, line, method, settings={"demand": f"file:{file}"}))
         assert (run.verified, str(run.proof)) == (True, "optimal"), method
     demand[2, 0] = 1.0
     with pytest.raises(NotApplicable, match="no path from 2 to 0"):
@@ -277,7 +277,7 @@ METHODS = (
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_proves_the_optimum(method):
     spec, demand = "genkautz:n=12,d=3", "gravity:1"
-    run = runner.solve(Task(NAME, spec, method, settings={"demand": demand}))
+    run = solve.solve(Task(NAME, spec, method, settings={"demand": demand}))
     assert (run.verified, str(run.proof)) == (True, "optimal"), run.record["message"]
     assert run.objective == pytest.approx(solved(data_of(spec, demand))[0], rel=2e-6)
     assert run.record["settings"]["demand"] == demand
@@ -319,8 +319,8 @@ def test_other_formulations_say_that_they_take_no_demand(name, method):
 
 
 def test_decompositions_still_take_the_uniform_master():
-    run = runner.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "flow-decomposition"))
-    child = runner.solve(Task("alltoall.child", "genkautz:n=5,d=2"))
+    run = solve.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "flow-decomposition"))
+    child = solve.solve(Task("alltoall.child", "genkautz:n=5,d=2"))
     assert run.verified
     assert child.verified
     assert run.objective == pytest.approx(child.objective, rel=1e-5)
@@ -470,7 +470,7 @@ def test_bad_demand_files_are_refused_in_one_line(tmp_path, suffix, text, word):
     path = tmp_path / f"demand{suffix}"
     path.write_text(text)
     with pytest.raises(BadFile, match=word) as caught:
-        runner.solve(Task(NAME, "ring:3", settings={"demand": f"file:{path}"}))
+        solve.solve(Task(NAME, "ring:3", settings={"demand": f"file:{path}"}))
     assert "\n" not in str(caught.value)
 
 
@@ -505,7 +505,7 @@ def test_unknown_demands_are_refused(text):
 
 def test_one_spelling_makes_one_key_and_a_changed_file_another(tmp_path):
     def key(demand):
-        return runner.resume_key(Task(NAME, "ring:4", settings={} if demand is None else {"demand": demand}))
+        return solve.resume_key(Task(NAME, "ring:4", settings={} if demand is None else {"demand": demand}))
 
     assert key("random") == key("random:0") == key(" random:00 ") != key("random:1")
     assert key(None) == key("uniform")

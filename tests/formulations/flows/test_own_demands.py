@@ -21,23 +21,18 @@ import opticoll as oc
 from opticoll.analysis.cli import cli
 from opticoll.analysis.describe import bounds as instance_bounds
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import CellJob, attempt, record_attempt, run_cell
+from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
 from opticoll.analysis.study.study_file import Cell
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import sweep_cut_bound
-from opticoll.formulations.schedules import link_schedule, shard_routes
-from opticoll.formulations.schedules.schedule_json import (
-    links_document,
-    read_schedule,
-    routes_document,
-    verify_document,
-)
+from opticoll.formulations.flows.flow_bounds import sweep_cut_bound
 from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.executor import make_executor
 from opticoll.solvers.plan import make_plan, rebuild, send
+from opticoll.solvers.schedules import link_schedule, shard_routes
+from opticoll.solvers.schedules.schedule_json import links_document, read_schedule, routes_document, verify_document
 from opticoll.solvers.solution import solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
@@ -215,9 +210,9 @@ def test_single_paths_are_the_best_of_all_choices(case):
 def test_children_split_what_the_master_sends():
     demand = np.zeros((6, 6))
     demand[1, [0, 4]], demand[4, 2], demand[5, 0] = (2.0, 0.5), 3.0, 1.0
-    master = runner.solve(Task("alltoall.master", "ring:6", settings={"demand": demand}))
+    master = solve.solve(Task("alltoall.master", "ring:6", settings={"demand": demand}))
     for source in (1, 4, 5):
-        run = runner.solve(Task("alltoall.child", "ring:6", "highs", settings={"demand": demand, "source": source}))
+        run = solve.solve(Task("alltoall.child", "ring:6", "highs", settings={"demand": demand, "source": source}))
         assert run.verified
         assert run.objective >= master.objective * (1 - 1e-6)
     with pytest.raises(BadInput, match="source=0 sends nothing") as caught:
@@ -315,7 +310,7 @@ def test_methods_prove_the_optimum_of_a_demand(name, parameters, method):
     topology = parse("genkautz:n=6,d=2")
     demand = read_demand("random:3", topology, "test") * np.tri(6, k=2)
     demand[3] = 0.0
-    run = runner.solve(Task(name, topology, method, settings={**parameters, "demand": demand}))
+    run = solve.solve(Task(name, topology, method, settings={**parameters, "demand": demand}))
     assert (run.verified, str(run.proof)) == (True, "optimal"), run.record.message
     assert run.objective == pytest.approx(1.0 / path_time(topology, demand), rel=2e-6)
     assert run.record.settings["demand"].startswith("matrix:")
@@ -325,7 +320,7 @@ def test_methods_prove_the_optimum_of_a_demand(name, parameters, method):
 def test_routing_methods_route_amounts(method):
     topology = parse("genkautz:n=6,d=2").scaled(0.5)
     demand = np.triu(read_demand("gravity:1", topology, "test"))
-    run = runner.solve(Task("alltoall.min-congestion", topology, method, settings={"paths": "all", "demand": demand}))
+    run = solve.solve(Task("alltoall.min-congestion", topology, method, settings={"paths": "all", "demand": demand}))
     best = solved("alltoall.min-congestion", topology, demand, paths="all")[1]
     assert run.verified, run.record.message
     assert best * (1 - 1e-9) <= run.objective
@@ -358,15 +353,15 @@ def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
     task = Task("alltoall.master", topology, "highs-simplex", settings={"demand": demand})
     plan = make_plan(task)
     assert plan.parameters["demand"] == DemandSpec(MATRIX)
-    key = runner.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": MATRIX}))
-    other = runner.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": 2 * MATRIX}))
-    assert runner.resume_key(task) == key != other
+    key = solve.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": MATRIX}))
+    other = solve.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": 2 * MATRIX}))
+    assert solve.resume_key(task) == key != other
     arguments, arrays = send(task, topology)
     received = rebuild(json.loads(json.dumps(arguments)), arrays)
     assert make_plan(received).parameters["demand"] == DemandSpec(MATRIX)
     np.testing.assert_array_equal(read_demand(received.settings["demand"], topology, "test"), MATRIX)
     again = pickle.loads(pickle.dumps(task))  # noqa: S301
-    assert runner.resume_key(again) == key
+    assert solve.resume_key(again) == key
 
 
 @pytest.mark.parametrize("text", [
@@ -437,7 +432,7 @@ def test_the_uniform_matrix_is_the_all_to_all():
     topology = parse("ring:4")
     assert traffic_of({"demand": np.ones((4, 4)) - np.eye(4)}, topology) is None
     assert traffic_of({}, topology) is None
-    uniform = runner.solve(Task("alltoall.master", "ring:4", settings={"demand": np.ones((4, 4)) - np.eye(4)}))
+    uniform = solve.solve(Task("alltoall.master", "ring:4", settings={"demand": np.ones((4, 4)) - np.eye(4)}))
     assert uniform.objective == pytest.approx(0.5)
     assert "shards" not in uniform.record.metrics
     assert any(bound.exact for bound in uniform.plan.formulation.bounds(uniform.plan.data))
@@ -514,7 +509,7 @@ def test_the_command_line_solves_schedules_and_checks_a_file_of_traffic(tmp_path
 
 def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_demand(tmp_path):
     topology = network()
-    run = runner.solve(Task("alltoall.link-mcf", topology, settings={"demand": PAIRS}))
+    run = solve.solve(Task("alltoall.link-mcf", topology, settings={"demand": PAIRS}))
     file, traffic, net = tmp_path / "s.json", tmp_path / "traffic.csv", tmp_path / "net.csv"
     file.write_text(json.dumps(solution_document(run)))
     FRAME.to_csv(traffic, index=False)
@@ -596,7 +591,7 @@ def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster
     topology = network()
     tasks = [Task("alltoall.path-mcf", topology, m, settings={"demand": FRAME, "paths": "all"})
              for m in ("highs", "column-generation")]  # fmt: skip
-    cells = [Cell(task, runner.resume_key(task), topology.spec) for task in tasks]
+    cells = [Cell(task, solve.resume_key(task), topology.spec) for task in tasks]
     with ExitStack() as stack:
         address = None
         if cluster:

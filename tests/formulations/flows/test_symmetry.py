@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import closed_form
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
+from opticoll.formulations.flows.flow_bounds import closed_form
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
@@ -231,7 +231,7 @@ def test_folding_is_a_mean_over_orbits():
     "spec", ["torus:6x6x6", "circulant:n=100,offsets=1x7x31", "genkautz:n=80,d=4", "bipartite:12x12"]
 )
 def test_the_runner_certifies_orbit_lp(spec):
-    run = runner.solve(Task("alltoall.master", spec, method="orbit-lp"))
+    run = solve.solve(Task("alltoall.master", spec, method="orbit-lp"))
     assert run.proof == Proof.OPTIMAL
     assert run.record["gap"] <= 1e-6
     assert run.record["bound_source"] == "any-lengths"
@@ -253,7 +253,7 @@ def test_auto_selects_orbit_lp_for_a_single_source():
 
 @pytest.mark.slow
 def test_a_pod_of_4096():
-    run = runner.solve(Task("alltoall.master", "torus:16x16x16"))
+    run = solve.solve(Task("alltoall.master", "torus:16x16x16"))
     assert run.proof == Proof.OPTIMAL
     assert run.record["method"] == "orbit-lp"
     assert run.objective == pytest.approx(1 / 8192, rel=1e-9)

@@ -6,7 +6,7 @@ import pytest
 from opticoll.formulations import formulation
 from opticoll.instances import Topology
 from opticoll.solvers import verify
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
 MODELS = ["alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf"]

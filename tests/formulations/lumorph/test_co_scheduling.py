@@ -10,9 +10,9 @@ import pytest
 from opticoll.formulations.lumorph import co_scheduling as model
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import TrainingIteration, parse
-from opticoll.instances.published import GPUS, MODELS
-from opticoll.instances.servers import AllReduceCall
-from opticoll.solvers.runner import solve
+from opticoll.instances.published.lumorph_numbers import GPUS, MODELS
+from opticoll.instances.training_iteration import AllReduceCall
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
 NAME = model.NAME

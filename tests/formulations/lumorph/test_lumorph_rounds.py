@@ -20,10 +20,10 @@ from opticoll.formulations.lumorph.round_bounds import sum_bounds
 from opticoll.formulations.lumorph.round_sets import delivery_symmetries, sufficient_rounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import COLLECTIVES
+from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 

@@ -15,19 +15,13 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadFile, MethodMismatch
 from opticoll.formulations import formulation
-from opticoll.formulations import lumorph as cuts
-from opticoll.formulations import lumorph as lists
 from opticoll.formulations.flows.path_sets import PathRule
-from opticoll.formulations.lumorph import min_overlap
+from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
-from opticoll.solvers import runner
-from opticoll.solvers.methods.lumorph.overlap_search import (
-    FluidLengths,
-    min_overlap_routes,
-    shortest_routes,
-    straight_or_shortest,
-)
+from opticoll.solvers import solve
+from opticoll.solvers.methods.lumorph.negotiated_rerouting import FluidLengths
+from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
@@ -144,7 +138,7 @@ def test_a_route_set_may_be_worse_than_all_paths():
 def test_capacities_are_not_asked():
     fat = parse("ring:4").scaled(7.0)
     assert (data_of(fat).topology.capacity == 1.0).all()
-    assert runner.solve(Task(NAME, fat, settings={"circuits": "all"})).objective == 2
+    assert solve.solve(Task(NAME, fat, settings={"circuits": "all"})).objective == 2
 
 
 # Bounds -----------------------------------------------------------------------------------------------------------
@@ -157,16 +151,16 @@ def test_xy_routes_attain_the_closed_form_of_every_recursive_exchange(shape):
     proven = 0
     for radix in (2, 3, 4, 8):
         try:
-            steps = lists.exchange_steps(mesh.n, radix)
+            steps = circuits.exchange_steps(mesh.n, radix)
         except BadInput:
             continue
         for step in range(len(steps)):
             data = data_of(mesh, circuits=f"recursive:{radix}:{step}")
-            closed = cuts.exchange_overlap(data.circuits, (rows, columns))
+            closed = mesh_cuts.exchange_overlap(data.circuits, (rows, columns))
             load = min_overlap.overlap(straight_or_shortest(mesh, *data.commodities))
             if closed is None:
                 continue
-            straight = cuts.straight_cuts(mesh, data.commodities, (rows, columns)).value
+            straight = mesh_cuts.straight_cuts(mesh, data.commodities, (rows, columns)).value
             assert load == closed == straight, (radix, step)
             assert [b.value for b in min_overlap.bounds(data) if b.exact] == [closed]
             proven += 1
@@ -204,8 +198,8 @@ def test_rectangles_are_counted_as_one_by_one(spec):
             for a, b, u, v in ((s, d, topology.tail, topology.head), (d, s, topology.head, topology.tail)):
                 crossing, arcs = int((inside[a] & ~inside[b]).sum()), int((inside[u] & ~inside[v]).sum())
                 best = max(best, -(-crossing // arcs) if arcs else 0)
-    assert cuts.rectangle_cuts(topology, (s, d), (3, 4)).value == best
-    assert cuts.straight_cuts(topology, (s, d), (3, 4)).value <= best
+    assert mesh_cuts.rectangle_cuts(topology, (s, d), (3, 4)).value == best
+    assert mesh_cuts.straight_cuts(topology, (s, d), (3, 4)).value <= best
 
 
 @settings(max_examples=8, deadline=None)
@@ -293,7 +287,7 @@ def test_corrupted_arc_solutions_are_refused(change):
 def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
     chosen = {"circuits": "permutation", "seed": "5"}
     task = Task(NAME, "lightpath:4x4+fail=2,seed=1", "negotiated-rerouting", settings=chosen)
-    document = solution_document(runner.solve(task))
+    document = solution_document(solve.solve(task))
     file = tmp_path / "routes.json"
 
     def verdict(**changes):
@@ -323,7 +317,7 @@ def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
     ("lightpath:8x16+fail=23,seed=5", {"seed": "5"}, 7),
 ])  # fmt: skip
 def test_the_default_proves_the_optimum(spec, settings_, load):
-    run = runner.solve(Task(NAME, spec, settings=settings_))
+    run = solve.solve(Task(NAME, spec, settings=settings_))
     assert run.record["method"] == "negotiated-rerouting"
     assert (run.objective, run.bound, run.proof) == (load, load, Proof.OPTIMAL)
     metrics = run.record["metrics"]
@@ -337,7 +331,7 @@ def test_the_default_proves_the_optimum(spec, settings_, load):
 @pytest.mark.parametrize("shape", ["8x16", "16x16", "8x32", "4x64"])
 @pytest.mark.parametrize("seed", range(4))
 def test_permutations_at_rack_scale_are_proven(shape, seed):
-    run = runner.solve(Task(NAME, f"lightpath:{shape}", settings={"seed": str(seed)}))
+    run = solve.solve(Task(NAME, f"lightpath:{shape}", settings={"seed": str(seed)}))
     assert run.proof is Proof.OPTIMAL
 
 
@@ -348,13 +342,13 @@ def test_permutations_at_rack_scale_are_proven(shape, seed):
 ])  # fmt: skip
 def test_with_a_tenth_of_the_links_gone_too(spec, seeds):
     for seed in seeds:
-        run = runner.solve(Task(NAME, f"{spec},seed={seed}", settings={"seed": str(seed)}))
+        run = solve.solve(Task(NAME, f"{spec},seed={seed}", settings={"seed": str(seed)}))
         assert (run.proof, run.record["gap"]) == (Proof.OPTIMAL, 0.0)
 
 
 @pytest.mark.parametrize("method", ["xy-routes", "random-shortest", "sssp", "lp-rounding", "exact-routing", "highs"])
 def test_every_method_gives_verified_routes_no_better_than_the_optimum(method):
-    run = runner.solve(Task(NAME, "lightpath:3x4", method=method, settings={"seed": "2"}))
+    run = solve.solve(Task(NAME, "lightpath:3x4", method=method, settings={"seed": "2"}))
     assert run.verified
     assert run.objective >= 2 >= run.bound
     assert run.objective == 2 or method not in {"exact-routing", "highs"}
@@ -362,7 +356,7 @@ def test_every_method_gives_verified_routes_no_better_than_the_optimum(method):
 
 @pytest.mark.parametrize("method", ["negotiated-rerouting", "highs"])
 def test_route_sets_have_their_own_optimum(method):
-    run = runner.solve(Task(NAME, "lightpath:4x4", method=method, settings={"model": "path", "k": "3", "seed": "1"}))
+    run = solve.solve(Task(NAME, "lightpath:4x4", method=method, settings={"model": "path", "k": "3", "seed": "1"}))
     assert run.verified
     assert run.record["metrics"]["path_set"] == "3 shortest paths"
     exact = best_of(data_of("lightpath:4x4", model="path", k=3, seed=1))[0]
@@ -409,11 +403,11 @@ def test_routes_in_process_need_no_grid():
 def test_recursive_exchanges_are_the_known_patterns():
     mesh = parse("lightpath:4x4")
     for step in range(4):
-        result = lists.read_circuits(f"recursive-doubling:{step}", mesh, 0, "test")
+        result = circuits.read_circuits(f"recursive-doubling:{step}", mesh, 0, "test")
         np.testing.assert_array_equal(result.targets, np.arange(16) ^ (1 << step))
-    result = lists.read_circuits("recursive-quadrupling:1", mesh, 0, "test")
+    result = circuits.read_circuits("recursive-quadrupling:1", mesh, 0, "test")
     assert sorted(result.targets[result.sources == 1].tolist()) == [5, 9, 13]  # the paper's figure 13, counted from 0
-    assert lists.exchange_steps(128, 4) == [(1, 4), (4, 4), (16, 4), (64, 2)]
+    assert circuits.exchange_steps(128, 4) == [(1, 4), (4, 4), (16, 4), (64, 2)]
     every = {(int(s), int(d)) for s, d in zip(*data_of("mesh:2x3", circuits="all").commodities, strict=True)}
     assert len(every) == 30
 
@@ -433,9 +427,9 @@ def test_a_changed_file_is_another_task(tmp_path):
     path = tmp_path / "circuits.csv"
     path.write_text("0,1\n")
     task = Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"})
-    key, pinned = runner.resume_key(task), lists.CircuitSpec(f"file:{path}")
+    key, pinned = solve.resume_key(task), circuits.CircuitSpec(f"file:{path}")
     path.write_text("0,2\n")
-    assert runner.resume_key(task) != key
+    assert solve.resume_key(task) != key
     with pytest.raises(BadFile, match="has changed"):
         data_of("lightpath:2x3", circuits=pinned)
 
@@ -452,7 +446,7 @@ def test_bad_circuit_files_are_refused_in_one_line(tmp_path, suffix, text, word)
     path = tmp_path / f"circuits{suffix}"
     path.write_text(text)
     with pytest.raises(BadFile, match=word) as caught:
-        runner.solve(Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"}))
+        solve.solve(Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"}))
     assert "\n" not in str(caught.value)
 
 
@@ -489,7 +483,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
 ])  # fmt: skip
 def test_bad_tasks_are_refused_in_one_line(spec, settings_, word):
     with pytest.raises(BadInput, match=word) as caught:
-        runner.solve(Task(NAME, spec, settings=settings_))
+        solve.solve(Task(NAME, spec, settings=settings_))
     assert "\n" not in str(caught.value)
 
 
@@ -497,7 +491,7 @@ def test_what_is_too_large_or_does_not_fit_is_refused():
     with pytest.raises(NotApplicable, match="variables"):
         min_overlap.build_cvxpy(data_of("lightpath:16x16", circuits="all"))
     with pytest.raises(MethodMismatch, match="route set"):
-        runner.solve(Task(NAME, "lightpath:4x4", method="xy-routes", settings={"model": "path"}))
+        solve.solve(Task(NAME, "lightpath:4x4", method="xy-routes", settings={"model": "path"}))
 
 
 def test_parallel_arcs_count_apart():

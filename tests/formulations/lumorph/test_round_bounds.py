@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.lumorph.round_bounds import priced_bound, round_bounds, single_demand
-from opticoll.formulations.rounds import Collective, collective
+from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import Topology, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.task import Task
 
 
@@ -108,12 +108,12 @@ def test_never_above_the_optimum_of_drawn_collectives(seed, lasers, waveguides):
 @pytest.mark.parametrize("spec", ["lightpath:2x2,lasers=1", "lightpath:2x2,lasers=2", "lightpath:2x3,lasers=2"])
 def test_never_above_what_branch_and_bound_proves(spec, name):
     """The program without our bounds; on these meshes all routes that matter are candidates."""
-    run = runner.solve(
+    run = solve.solve(
         Task("lumorph.rounds", spec, method="highs", settings={"collective": name, "bounds": "false", "paths": 4},
              time_limit_s=600)
     )  # fmt: skip
     assert run.objective is not None
-    again = runner.solve(Task("lumorph.rounds", spec, method="certified-rounds", settings={"collective": name}))
+    again = solve.solve(Task("lumorph.rounds", spec, method="certified-rounds", settings={"collective": name}))
     assert again.bound <= run.objective
     assert again.objective <= run.objective
 

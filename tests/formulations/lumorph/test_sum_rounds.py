@@ -13,7 +13,7 @@ from opticoll.formulations.lumorph import sum_rounds as model
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.round_schedule import violations
 from opticoll.instances import parse
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
 NAME = model.NAME

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from reference import optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations import optree as theory
-from opticoll.formulations import rounds as wl
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.optree import COUNTS, Fabric, best_by_depth, best_tree, one_stage, tree, uniform_tree, walks
+from opticoll.formulations.optree import one_stage, step_counts, step_times, tree
+from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, best_tree, uniform_tree, walks
+from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import (
     interval_colours,
     neighbour_exchange_schedule,
@@ -24,9 +24,10 @@ from opticoll.formulations.optree.tree_schedules import (
     tree_schedule,
     violations,
 )
+from opticoll.formulations.rounds import wavelengths
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.instances import BadInput, WdmRing, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.methods import methods
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
@@ -69,15 +70,21 @@ def compiled(name, instance, form="cvxpy", **parameters):
 def test_assignments_meet_the_bound_for_every_n(is_ring):
     for n in [*range(2, 48), 95, 96]:
         for mirrored in (False, True):
-            pairs = wl.assign(n, ring=is_ring, mirrored=mirrored)
-            assert wl.conflicts(n, pairs, ring=is_ring) == 0
-            assert pairs.wavelengths == wl.wavelengths_needed(n, ring=is_ring) == wl.load_bound(n, ring=is_ring)
+            pairs = wavelengths.assign(n, ring=is_ring, mirrored=mirrored)
+            assert wavelengths.conflicts(n, pairs, ring=is_ring) == 0
+            assert (
+                pairs.wavelengths
+                == wavelengths.wavelengths_needed(n, ring=is_ring)
+                == wavelengths.load_bound(n, ring=is_ring)
+            )
 
 
 def test_lemma_1_is_one_too_large_on_rings_of_odd_size_alone():
-    excess = {n: wl.lemma_1(n, ring=True) - wl.wavelengths_needed(n, ring=True) for n in range(3, 500)}
+    excess = {
+        n: wavelengths.lemma_1(n, ring=True) - wavelengths.wavelengths_needed(n, ring=True) for n in range(3, 500)
+    }
     assert all(value == n % 2 for n, value in excess.items())
-    assert all(wl.lemma_1(n, ring=False) == wl.load_bound(n, ring=False) for n in range(2, 500))
+    assert all(wavelengths.lemma_1(n, ring=False) == wavelengths.load_bound(n, ring=False) for n in range(2, 500))
 
 
 @pytest.mark.parametrize("spec", [f"wdm-ring:n={n},wavelengths=2" for n in (3, 4, 5, 6)] + [
@@ -87,7 +94,7 @@ def test_the_milp_needs_no_fewer_and_no_more(spec):
     instance = parse(spec)
     model, data, form = compiled(ONE, instance)
     best, x = optimum(form)
-    assert round(best) == wl.wavelengths_needed(instance.n, ring=instance.circular)
+    assert round(best) == wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
     values = form.values(x)
     assert max(model.residuals(data, values).values()) < 1e-6
     assert model.objective(data, values) == round(best)
@@ -98,15 +105,15 @@ def test_the_milp_needs_no_fewer_and_no_more(spec):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [7, 8])
 def test_the_milp_proves_larger_rings(n):
-    run = runner.solve(Task(ONE, f"wdm-ring:n={n},wavelengths=2", method="highs", time_limit_s=600.0))
-    assert (run.objective, run.proof) == (wl.wavelengths_needed(n, ring=True), Proof.OPTIMAL)
+    run = solve.solve(Task(ONE, f"wdm-ring:n={n},wavelengths=2", method="highs", time_limit_s=600.0))
+    assert (run.objective, run.proof) == (wavelengths.wavelengths_needed(n, ring=True), Proof.OPTIMAL)
 
 
 def test_one_wavelength_fewer_is_infeasible():
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     for instance in (ring(4), ring(5), line(4)):
-        needed = wl.wavelengths_needed(instance.n, ring=instance.circular)
+        needed = wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
         form = compiled(ONE, instance, colours=needed - 1)[2]
         answer = milp(
             form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
@@ -117,10 +124,10 @@ def test_one_wavelength_fewer_is_infeasible():
 
 def test_too_few_colours_are_refuted_at_once():
     for instance in (ring(5), line(4)):
-        needed = wl.wavelengths_needed(instance.n, ring=instance.circular)
-        run = runner.solve(Task(ONE, instance, settings={"colours": str(needed - 1)}))
+        needed = wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
+        run = solve.solve(Task(ONE, instance, settings={"colours": str(needed - 1)}))
         assert (run.termination, run.objective, run.bound, run.exit_status) == ("infeasible", None, needed, 3)
-        assert runner.solve(Task(ONE, instance, settings={"colours": str(needed)})).proof == Proof.OPTIMAL
+        assert solve.solve(Task(ONE, instance, settings={"colours": str(needed)})).proof == Proof.OPTIMAL
 
 
 def test_all_assignments_of_three_and_four_nodes():
@@ -130,10 +137,12 @@ def test_all_assignments_of_three_and_four_nodes():
         least = math.inf
         for ways in itertools.product((True, False), repeat=len(pairs)):
             source, target = np.array(pairs).T
-            span, _, owner = wl.arcs_taken(n, source, target, np.array(ways))
+            span, _, owner = wavelengths.arcs_taken(n, source, target, np.array(ways))
             load = np.bincount(span * 2 + np.array(ways)[owner], minlength=2 * n).max()
             least = min(least, load)
-        assert least == fewest == wl.wavelengths_needed(n, ring=True)  # an arc's load is a lower bound, and it is met
+        assert (
+            least == fewest == wavelengths.wavelengths_needed(n, ring=True)
+        )  # an arc's load is a lower bound, and it is met
 
 
 @pytest.mark.parametrize("instance", [ring(5), ring(6), line(5)])
@@ -147,10 +156,10 @@ def test_both_builds_of_one_stage_have_one_optimum_and_size(instance):
     "spec", ["wdm-ring:n=11,wavelengths=2", "wdm-ring:n=64,wavelengths=4", "wdm-line:n=17,wavelengths=3"]
 )
 def test_cycle_cover_is_proven_through_the_runner(spec):
-    run = runner.solve(Task(ONE, spec))
+    run = solve.solve(Task(ONE, spec))
     metrics = run.record["metrics"]
     assert (run.record["method"], run.proof, run.verified) == ("cycle-cover", Proof.OPTIMAL, True)
-    assert run.objective == wl.wavelengths_needed(run.plan.instance.n, ring=run.plan.instance.circular)
+    assert run.objective == wavelengths.wavelengths_needed(run.plan.instance.n, ring=run.plan.instance.circular)
     assert metrics["rounds"] == math.ceil(run.objective / run.plan.instance.wavelengths)
     assert metrics["lemma_excess"] == (1 if spec.startswith("wdm-ring:n=11") else 0)
 
@@ -183,46 +192,46 @@ def test_corrupted_assignments_are_refused(instance):
 @settings(max_examples=40, deadline=None)
 @given(n=st.integers(3, 40), turn=st.integers(0, 39), mirror=st.booleans())
 def test_rotating_and_mirroring_a_ring_keeps_an_assignment_valid(n, turn, mirror):
-    pairs = wl.assign(n, ring=True)
+    pairs = wavelengths.assign(n, ring=True)
     sign = -1 if mirror else 1
-    moved = wl.WavelengthAssignment(
+    moved = wavelengths.WavelengthAssignment(
         n, (sign * pairs.source + turn) % n, (sign * pairs.target + turn) % n,
         pairs.onward ^ mirror, pairs.colour, pairs.colours[::sign],
     )  # fmt: skip
-    assert wl.conflicts(n, moved, ring=True) == 0
+    assert wavelengths.conflicts(n, moved, ring=True) == 0
 
 
 # theorems -----------------------------------------------------------------------------------------------------------
 
 
 def test_theorems_on_the_papers_numbers():
-    assert [theory.theorem_2(n) for n in (512, 1024, 2048, 4096)] == [6, 6, 7, 8]
-    assert theory.theorem_1(16, 2, 2) == pytest.approx(12)
-    assert theory.theorem_1(1024, 64, 1) == 2048
+    assert [step_counts.theorem_2(n) for n in (512, 1024, 2048, 4096)] == [6, 6, 7, 8]
+    assert step_counts.theorem_1(16, 2, 2) == pytest.approx(12)
+    assert step_counts.theorem_1(1024, 64, 1) == 2048
     printed = {"Ring": 1023, "NE": 512, "WRHT": 259, "One-stage": 2048, "OpTree": 70}
-    assert {a.name: round(a.steps(1024, 64)) for a in theory.TABLE_I} == printed
-    assert [theory.wrht_steps(1024, w) for w in (96, 128)] == [387, 515]
-    assert theory.gather_time(70, 5e9, delay=0.0) == pytest.approx(70.0)
+    assert {a.name: round(a.steps(1024, 64)) for a in step_counts.TABLE_I} == printed
+    assert [step_counts.wrht_steps(1024, w) for w in (96, 128)] == [387, 515]
+    assert step_times.gather_time(70, 5e9, delay=0.0) == pytest.approx(70.0)
 
 
 @given(n=st.integers(8, 10**6))
 def test_theorem_2s_root_is_where_the_derivative_vanishes(n):
-    k = theory.theorem_2_root(n)
-    steps = [theory.theorem_1(n, 64, x) for x in (k * (1 - 1e-3), k, k * (1 + 1e-3))]
+    k = step_counts.theorem_2_root(n)
+    steps = [step_counts.theorem_1(n, 64, x) for x in (k * (1 - 1e-3), k, k * (1 + 1e-3))]
     assert steps[1] <= min(steps) * (1 + 1e-12)
-    assert abs(theory.best_depth(n) - k) < 1
+    assert abs(step_counts.best_depth(n) - k) < 1
 
 
 @given(radix=st.integers(2, 20), depth=st.integers(1, 6))
 def test_lemma_2(radix, depth):
     assert len(list(itertools.islice(itertools.product(range(radix), repeat=depth), 10**4))) == min(
-        theory.leaves_bound(radix, depth), 10**4
+        step_counts.leaves_bound(radix, depth), 10**4
     )
 
 
 @given(n=st.integers(2, 5000), depth=st.integers(1, 12))
 def test_uniform_radix_is_the_smallest_that_suffices(n, depth):
-    m = theory.uniform_radix(n, depth)
+    m = step_counts.uniform_radix(n, depth)
     assert m**depth >= n
     assert m == 2 or (m - 1) ** depth < n
 
@@ -271,7 +280,7 @@ def test_the_papers_example():
 
 @pytest.mark.parametrize(("count", "steps"), [("lemma", 72), ("exact", 70), ("printed", 70)])
 def test_the_integer_optimum_of_table_1(count, steps):
-    run = runner.solve(Task(TREE, "wdm-ring:n=1024,wavelengths=64", "tree-search", settings={"count": count}))
+    run = solve.solve(Task(TREE, "wdm-ring:n=1024,wavelengths=64", "tree-search", settings={"count": count}))
     assert (run.objective, run.proof, run.record["method"]) == (steps, Proof.OPTIMAL, "tree-search")
     metrics = run.record["metrics"]
     assert metrics["rounds"] == steps
@@ -283,7 +292,7 @@ def test_the_integer_optimum_of_table_1(count, steps):
 
 def test_three_ways_one_tree():
     spec = "wdm-ring:n=60,wavelengths=3"
-    runs = {m: runner.solve(Task(TREE, spec, method=m)) for m in ("tree-search", "highs", "uniform-tree")}
+    runs = {m: solve.solve(Task(TREE, spec, method=m)) for m in ("tree-search", "highs", "uniform-tree")}
     assert all(run.verified for run in runs.values())
     assert runs["tree-search"].objective == runs["highs"].objective <= runs["uniform-tree"].objective
     assert {runs[m].proof for m in ("tree-search", "highs")} == {Proof.OPTIMAL}
@@ -313,7 +322,7 @@ def test_more_wavelengths_and_fewer_ceilings_take_no_more_steps(n, w, count, is_
     assert best_tree(Fabric(n, w + 1, is_ring, count)).steps <= best
     assert best_tree(Fabric(n, w, is_ring, "exact")).steps <= best_tree(Fabric(n, w, is_ring, "lemma")).steps
     if count != "printed":
-        assert best >= theory.gather_bound(n, w, ring=is_ring)
+        assert best >= step_counts.gather_bound(n, w, ring=is_ring)
     graph = walks(fabric)
     assert graph.arcs == sum(-(-n // P) - 1 for P in range(1, n))
 
@@ -368,13 +377,13 @@ def test_one_stage_takes_the_lemmas_rounds(n):
     for w in (1, 2, 5):
         schedule = tree_schedule(ring(n, w), [n])
         assert not any(violations(ring(n, w), schedule).values())
-        assert schedule.rounds == math.ceil(wl.wavelengths_needed(n, ring=True) / w)
+        assert schedule.rounds == math.ceil(wavelengths.wavelengths_needed(n, ring=True) / w)
 
 
 def test_the_other_algorithms_run():
     for n in (4, 6, 10, 16):
-        for make, steps in ((ring_schedule, theory.ring_steps), (neighbour_exchange_schedule,
-                                                                theory.neighbour_exchange_steps)):  # fmt: skip
+        for make, steps in ((ring_schedule, step_counts.ring_steps), (neighbour_exchange_schedule,
+                                                                step_counts.neighbour_exchange_steps)):  # fmt: skip
             schedule = make(ring(n))
             assert not any(violations(ring(n), schedule).values())
             assert schedule.rounds == steps(n)
@@ -461,14 +470,14 @@ def test_a_rotated_ring_schedule_is_valid(n, turn, w):
 ])  # fmt: skip
 def test_bad_tasks_are_refused_in_one_line(name, spec, given_settings, word):
     with pytest.raises(BadInput, match=word) as caught:
-        runner.solve(Task(name, spec, settings=given_settings))
+        solve.solve(Task(name, spec, settings=given_settings))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("call", [
-    lambda: wl.assign(1, ring=True), lambda: wl.assign(10**6, ring=True), lambda: Fabric(1, 1), lambda: Fabric(4, 0),
-    lambda: Fabric(4, 1, count="none"), lambda: theory.theorem_1(8, 1, 0), lambda: theory.theorem_1(1, 1, 1),
-    lambda: theory.neighbour_exchange_steps(7), lambda: theory.step_time(-1.0), lambda: ring_schedule(line(4)),
+    lambda: wavelengths.assign(1, ring=True), lambda: wavelengths.assign(10**6, ring=True), lambda: Fabric(1, 1), lambda: Fabric(4, 0),
+    lambda: Fabric(4, 1, count="none"), lambda: step_counts.theorem_1(8, 1, 0), lambda: step_counts.theorem_1(1, 1, 1),
+    lambda: step_counts.neighbour_exchange_steps(7), lambda: step_times.step_time(-1.0), lambda: ring_schedule(line(4)),
     lambda: neighbour_exchange_schedule(ring(7)), lambda: neighbour_exchange_schedule(ring(8, 1)),
     lambda: tree_schedule(ring(8), [2, 2]), lambda: tree_schedule(ring(3000, 64), [3000]),
     lambda: tree_schedule(parse("wdm-ring:n=8,wavelengths=2+fail=1,seed=0"), [8]),
@@ -498,7 +507,8 @@ def test_arcs_onward_of_lines_and_rings():
 
 @pytest.mark.slow
 def test_swept_claims_name_their_smallest_counterexample():
-    from opticoll.analysis.ledger import Laboratory, claims
+    from opticoll.analysis.ledger.claim import Laboratory
+    from opticoll.analysis.ledger.ledger import claims
 
     rows = {name: claims()[f"optree.{name}"].examine(Laboratory()) for name in ("lemma1-ring", "theorem2", "optimal")}
     assert rows["lemma1-ring"]["witness"].startswith("wdm-ring:n=3 ")
@@ -508,8 +518,8 @@ def test_swept_claims_name_their_smallest_counterexample():
 
 
 def test_figures_take_their_rows_from_runs(tmp_path):
-    from opticoll.analysis.papers import figures
-    from opticoll.analysis.plots import png
+    from opticoll.analysis.papers.paper_figure import figures
+    from opticoll.analysis.plots.style import png
     from opticoll.analysis.report.findings import collect
     from opticoll.analysis.store import Store
 
@@ -519,7 +529,7 @@ def test_figures_take_their_rows_from_runs(tmp_path):
         tasks.append(Task(TREE, "wdm-ring:n=512,wavelengths=64", settings={"count": count, "depth": depth}))
         tasks.append(Task(TREE, "wdm-ring:n=1024,wavelengths=64", settings={"count": count}))
     for task in tasks:
-        store.save(runner.solve(task))
+        store.save(solve.solve(task))
     results = collect(store).results
     result = {}
     for one in figures():
@@ -540,18 +550,20 @@ def test_figures_take_their_rows_from_runs(tmp_path):
 
 def test_the_time_of_a_step_in_packets_and_flits():
     """Hand-made: 300 bytes are 3 packets of 25.6 ns; a flit is converted in 2 ns at 500 MHz."""
-    cost = theory.StepCost(clock=500e6)
+    cost = step_times.StepCost(clock=500e6)
     assert cost.packets(300) == 3
     assert cost.step(300) == pytest.approx(3 * 25.6e-9 + 25e-6 + 4 * 2e-9, rel=1e-12)
-    assert theory.StepCost(500e6, "serial").step(300) == pytest.approx(3 * 25.6e-9 + 25e-6 + 12 * 2e-9, rel=1e-12)
+    assert step_times.StepCost(500e6, "serial").step(300) == pytest.approx(3 * 25.6e-9 + 25e-6 + 12 * 2e-9, rel=1e-12)
     assert cost.step(0) == 25e-6
-    assert theory.StepCost().gather(70, 128 * 1000) == pytest.approx(theory.gather_time(70, 128 * 1000), rel=1e-12)
+    assert step_times.StepCost().gather(70, 128 * 1000) == pytest.approx(
+        step_times.gather_time(70, 128 * 1000), rel=1e-12
+    )
 
 
-@pytest.mark.parametrize("conversion", theory.CONVERSIONS)
+@pytest.mark.parametrize("conversion", step_times.CONVERSIONS)
 @pytest.mark.parametrize("clock", [1e8, 1e9])
 def test_savings_do_not_depend_on_the_clock(clock, conversion):
-    cost = theory.StepCost(clock, conversion)
+    cost = step_times.StepCost(clock, conversion)
     saved = 1 - cost.gather(70, 4 * 2**20) / cost.gather(512, 4 * 2**20)
     assert saved == pytest.approx(1 - 70 / 512, rel=1e-12)
 
@@ -559,7 +571,7 @@ def test_savings_do_not_depend_on_the_clock(clock, conversion):
 @pytest.mark.parametrize("wrong", [{"clock": 0.0}, {"conversion": "none"}, {"bandwidth": -1.0}])
 def test_impossible_step_costs_are_refused(wrong):
     with pytest.raises(BadInput, match="optree"):
-        theory.StepCost(**wrong)
+        step_times.StepCost(**wrong)
 
 
 def test_a_tree_has_a_time():

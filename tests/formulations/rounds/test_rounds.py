@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadInput
-from opticoll.formulations.rounds import COLLECTIVES, Collective, collective, phases, read_collective
+from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases, read_collective
 from opticoll.formulations.rounds.round_schedule import (
     BLOCKS,
     Limits,

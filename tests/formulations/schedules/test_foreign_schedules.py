@@ -16,8 +16,8 @@ from second_interpreter import verdict as second_verdict
 import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules.schedule_json import verify_file
 from opticoll.instances import parse
+from opticoll.solvers.schedules.schedule_json import verify_file
 from opticoll.solvers.solution import check
 
 DATA = Path(__file__).parents[2] / "data" / "third-party"

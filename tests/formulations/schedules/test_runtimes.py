@@ -19,24 +19,18 @@ import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules import (
-    KINDS,
-    TARGETS,
-    Place,
-    Program,
-    ThreadBlock,
-    exceeded,
-    interpreter,
-    static_violation,
-)
-from opticoll.formulations.schedules.collective_steps import schedule_collective
-from opticoll.formulations.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
-from opticoll.formulations.schedules.lowering import XmlOptions, lower, lower_moves
-from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
-from opticoll.formulations.schedules.schedule_json import links_document, verify_document, verify_file, verify_program
-from opticoll.formulations.schedules.schedule_kernels import Copies, fair_rates
-from opticoll.formulations.schedules.shard_routes import Route, Routes, cut
 from opticoll.instances import Topology, parse
+from opticoll.solvers.schedules import interpreter
+from opticoll.solvers.schedules.collective_steps import schedule_collective
+from opticoll.solvers.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
+from opticoll.solvers.schedules.lowering import XmlOptions, lower, lower_moves
+from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
+from opticoll.solvers.schedules.program import KINDS, Place, Program, ThreadBlock
+from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
+from opticoll.solvers.schedules.schedule_json import links_document, verify_document, verify_file, verify_program
+from opticoll.solvers.schedules.schedule_kernels import Copies, fair_rates
+from opticoll.solvers.schedules.shard_routes import Route, Routes, cut
+from opticoll.solvers.schedules.static_checks import static_violation
 
 
 def boxes(ranks: int = 8, per_box: int = 4) -> Topology:

@@ -17,19 +17,22 @@ from strategies import topologies
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
-from opticoll.formulations.schedules import REASONS, TARGETS, Place, exceeded, interpreter
-from opticoll.formulations.schedules.link_schedule import schedule_routes
-from opticoll.formulations.schedules.lowering import lower, schedule_text
-from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
-from opticoll.formulations.schedules.schedule_json import (
+from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.solvers.schedules import interpreter
+from opticoll.solvers.schedules.link_schedule import schedule_routes
+from opticoll.solvers.schedules.lowering import lower, schedule_text
+from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
+from opticoll.solvers.schedules.program import Place
+from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
+from opticoll.solvers.schedules.schedule_check import REASONS
+from opticoll.solvers.schedules.schedule_json import (
     links_document,
     routes_document,
     verify_document,
     verify_file,
     verify_program,
 )
-from opticoll.formulations.schedules.shard_routes import Route, cut, routes_of
-from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
 from opticoll.solvers.solution import check
 from opticoll.solvers.standard_form import compile_model
 

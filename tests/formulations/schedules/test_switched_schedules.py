@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opticoll as oc
-from opticoll.formulations.schedules.shard_routes import Routes, _with_shortest, routes_of
 from opticoll.instances import Topology
+from opticoll.solvers.schedules.shard_routes import Routes, _with_shortest, routes_of
 
 ALL_TO_ALL = ("alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf", "alltoall.min-congestion")
 TREES = ("alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce", "alltoall.broadcast")

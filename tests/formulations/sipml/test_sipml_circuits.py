@@ -13,11 +13,12 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.papers.sipml import claims as duty_cycle
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import matchings
-from opticoll.formulations.sipml import ocs_circuits, transfers_of
+from opticoll.formulations.rounds.wavelengths import matchings
+from opticoll.formulations.sipml import ocs_circuits
+from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.instances import BadInput, ServerPool, parse
-from opticoll.solvers import runner
-from opticoll.solvers.methods import sipml
+from opticoll.solvers import solve
+from opticoll.solvers.methods.sipml import koenig_bisection
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
@@ -71,7 +72,7 @@ def brute_force(pool):
 
 def polynomial(pool):
     data = ocs_circuits.prepare(pool)
-    time, below = sipml.bisect(data)
+    time, below = koenig_bisection.bisect(data)
     return data, time, below
 
 
@@ -88,9 +89,9 @@ def assert_all_agree(pool, models=("counts",)):
     data, time, below = polynomial(pool)
     for model in models:
         assert solved(pool, model)[0] == pytest.approx(time, rel=1e-6)
-    side = sipml.overfull(data, data.transfers.needs(below))
+    side = koenig_bisection.overfull(data, data.transfers.needs(below))
     assert side is not None
-    assert sipml.certificate(data, time, side)["circuits_needed"] > pool.degree
+    assert koenig_bisection.certificate(data, time, side)["circuits_needed"] > pool.degree
     match = ocs_circuits.matchings_of(data, data.transfers.needs(time)).astype(float)
     assert max(ocs_circuits.residuals(data, {"match": match}).values()) == 0
     assert ocs_circuits.objective(data, {"match": match}) == time
@@ -134,7 +135,7 @@ def test_brute_force():
 @pytest.mark.parametrize(("n", "degree", "loads"), [(4, 3, 1), (4, 6, 2), (5, 11, 2), (3, 2, 1)])
 def test_closed_form_of_equal_traffic(n, degree, loads):
     """All-to-all: floor(D / (n-1)) circuits a pair."""
-    run = runner.solve(Task(NAME, f"servers:n={n},degree={degree},traffic=alltoall,volume=12"))
+    run = solve.solve(Task(NAME, f"servers:n={n},degree={degree},traffic=alltoall,volume=12"))
     assert run.objective == 12 / loads
     assert run.proof == Proof.OPTIMAL
 
@@ -160,7 +161,7 @@ def test_names_units_and_direction_do_not_matter(seed, power):
         assert polynomial(ServerPool(pool.n, pool.degree, other))[1] == time
     assert polynomial(ServerPool(pool.n, pool.degree, pool.traffic * 2.0**power))[1] == time * 2.0**power
     data = ocs_circuits.prepare(pool, {"bandwidth": 2.0**power})
-    assert sipml.bisect(data)[0] == time / 2.0**power
+    assert koenig_bisection.bisect(data)[0] == time / 2.0**power
     assert polynomial(ServerPool(pool.n, pool.degree + 1, pool.traffic))[1] <= time
 
 
@@ -196,7 +197,7 @@ def test_needs_are_exact_at_quotients():
 
 
 def test_corrupted_circuits_are_refused():
-    run = runner.solve(Task(NAME, "servers:n=6,degree=9,traffic=random,seed=2", "koenig-bisection"))
+    run = solve.solve(Task(NAME, "servers:n=6,degree=9,traffic=random,seed=2", "koenig-bisection"))
     data, match = run.plan.data, run.values["match"]
     good = {"match": match}
     assert max(ocs_circuits.residuals(data, good).values()) == 0
@@ -229,9 +230,9 @@ def test_corrupted_circuits_are_refused():
 def test_solvers_and_method_agree_through_the_runner():
     spec = "servers:n=6,degree=8,traffic=random,seed=4"
     runs = [
-        runner.solve(Task(NAME, spec, "koenig-bisection")),
-        runner.solve(Task(NAME, spec, method="highs")),
-        runner.solve(Task(NAME, spec, method="highs", form="pyomo", settings={"model": "switches"})),
+        solve.solve(Task(NAME, spec, "koenig-bisection")),
+        solve.solve(Task(NAME, spec, method="highs")),
+        solve.solve(Task(NAME, spec, method="highs", form="pyomo", settings={"model": "switches"})),
     ]
     assert [run.proof for run in runs] == [Proof.OPTIMAL] * 3
     assert all(run.objective == pytest.approx(runs[0].objective, rel=1e-9) for run in runs)
@@ -239,7 +240,7 @@ def test_solvers_and_method_agree_through_the_runner():
 
 
 def test_more_peers_than_ports_is_refuted():
-    run = runner.solve(Task(NAME, "servers:n=12,degree=4,traffic=alltoall"))
+    run = solve.solve(Task(NAME, "servers:n=12,degree=4,traffic=alltoall"))
     assert run.termination == "infeasible"
     assert "11 others but has 4 ports" in run.record["message"]
 

@@ -16,8 +16,9 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.sipml import ocs_circuits, placement
 from opticoll.instances import BadInput, parse
 from opticoll.instances.families.op_graphs import OpGraph
-from opticoll.solvers import runner
-from opticoll.solvers.methods.sipml.degree_aware import Enumeration, Repair, Unrolled, hybrids
+from opticoll.solvers import solve
+from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled, hybrids
+from opticoll.solvers.methods.sipml.placement_enumeration import Enumeration
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
@@ -174,14 +175,14 @@ def test_memory_end_to_end():
     named = {"k": "4", "degree": "4", "replicas": "1"}
     whole = placement.prepare(parse(spec), {"k": 4, "degree": 4, "replicas": 1})
     total = whole.occupied.sum() / 2**30
-    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={**named, "memory": str(total * 0.5)}))
+    run = solve.solve(Task(NAME, spec, method="degree-aware", settings={**named, "memory": str(total * 0.5)}))
     assert run.verified
     assert run.record["metrics"]["most_memory_gib"] <= total * 0.5
-    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={**named, "memory": str(total * 0.2501)}))
+    run = solve.solve(Task(NAME, spec, method="degree-aware", settings={**named, "memory": str(total * 0.2501)}))
     assert run.verified or "memory for sub-operation" in run.record["message"]
     never = OpGraph([1, 1, 1], [0, 1, 2], [], [], [], [2, 2, 2])
     asked = {"k": "2", "degree": "2", "replicas": "1", "memory": str(3 / 2**30), "states": "1"}
-    run = runner.solve(Task(NAME, never, method="placement-enumeration", settings=asked))
+    run = solve.solve(Task(NAME, never, method="placement-enumeration", settings=asked))
     assert run.termination == "infeasible"
 
 
@@ -216,9 +217,9 @@ def test_closed_forms():
             assert search.search()
             assert search.best == makespan, (m, degree, rule)
     named = {"k": "4", "degree": "3"}
-    run = runner.solve(Task(NAME, "op-graph:model=chain,splits=1x4", method="placement-enumeration", settings=named))
+    run = solve.solve(Task(NAME, "op-graph:model=chain,splits=1x4", method="placement-enumeration", settings=named))
     assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
-    one = runner.solve(Task(NAME, "op-graph:model=chain,splits=2x1x3", settings={"k": "1"}))
+    one = solve.solve(Task(NAME, "op-graph:model=chain,splits=2x1x3", settings={"k": "1"}))
     assert (one.objective, one.proof) == (6.0, Proof.OPTIMAL)
 
 
@@ -258,11 +259,11 @@ def test_units_and_rotations_do_not_matter(seed, power):
 def test_the_paper_s_repair_gives_up_by_name():
     spec = "op-graph:model=resnet,layers=3,parts=16"
     settings_ = {"k": "16", "degree": "4", "repair": "paper"}
-    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={**settings_, "moves": "5"}))
+    run = solve.solve(Task(NAME, spec, method="degree-aware", settings={**settings_, "moves": "5"}))
     assert run.values is None
     assert run.termination == "iteration-limit"
     assert "use --set repair=best" in run.record["message"]
-    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={"k": "16", "degree": "4"}))
+    run = solve.solve(Task(NAME, spec, method="degree-aware", settings={"k": "16", "degree": "4"}))
     assert run.verified
     assert run.record["metrics"]["repairs"]["unrolled"]["converged"]
     assert run.proof == Proof.CERTIFIED_GAP
@@ -409,7 +410,7 @@ def test_large_matrices_are_refused_by_name():
 def test_without_a_limit_it_is_list_scheduling():
     """Graham: at most 2 - 1/k times the bound where any GPU may send to any other and nothing takes time to send."""
     spec = "op-graph:model=resnet,layers=2,parts=8"
-    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={"k": "8", "degree": "8"}))
+    run = solve.solve(Task(NAME, spec, method="degree-aware", settings={"k": "8", "degree": "8"}))
     assert run.objective <= (2 - 1 / 8) * run.bound
     assert run.record["metrics"]["repair"] == "paper"
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import wavelengths_needed
-from opticoll.formulations.sipml import heaviest_set, strip
+from opticoll.formulations.rounds.wavelengths import wavelengths_needed
 from opticoll.formulations.sipml import ring_wavelengths as ring
+from opticoll.formulations.sipml.walks import heaviest_set, strip
 from opticoll.instances import BadInput, ServerPool, parse
-from opticoll.solvers import runner
-from opticoll.solvers.methods.sipml import _Program, attainable_times, first_fit, ring_circuits, search
+from opticoll.solvers import solve
+from opticoll.solvers.methods.sipml.ring_first_fit import attainable_times, first_fit, ring_circuits, search
+from opticoll.solvers.methods.sipml.ring_sets import _Program
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
@@ -147,12 +148,12 @@ def test_both_builds_are_one_matrix():
 def test_all_to_all_takes_lemma_1s_wavelengths(n):
     """One circuit a pair needs ceil(floor(n^2/4)/2) wavelengths exactly; twice as many halve the time."""
     need = wavelengths_needed(n, ring=True)
-    run = runner.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={need}"))
+    run = solve.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={need}"))
     assert (run.objective, run.proof) == (1e6, Proof.OPTIMAL)
     if n in (4, 5):
-        assert runner.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={2 * need}")).objective == 5e5
+        assert solve.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={2 * need}")).objective == 5e5
     if need > 1:
-        run = runner.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={need - 1}"))
+        run = solve.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={need - 1}"))
         assert run.values is None
         assert run.termination == "infeasible"
 
@@ -164,9 +165,9 @@ def test_sets_do_not_grow_with_wavelengths():
 
 def test_hundreds_of_wavelengths_are_proven_optimal():
     settings_ = {"traffic": "random", "seed": "1"}
-    run = runner.solve(Task(NAME, "wdm-ring:n=8,wavelengths=256", settings=settings_))
+    run = solve.solve(Task(NAME, "wdm-ring:n=8,wavelengths=256", settings=settings_))
     assert run.proof == Proof.OPTIMAL
-    greedy = runner.solve(Task(NAME, "wdm-ring:n=8,wavelengths=256", method="ring-first-fit", settings=settings_))
+    greedy = solve.solve(Task(NAME, "wdm-ring:n=8,wavelengths=256", method="ring-first-fit", settings=settings_))
     assert greedy.verified
     assert greedy.objective >= run.objective
     assert greedy.bound <= run.objective * (1 + 1e-9)
@@ -209,7 +210,7 @@ def test_heaviest_set_by_enumeration(seed, n):
 
 
 def test_corrupted_assignments_are_refused():
-    run = runner.solve(Task(NAME, "wdm-ring:n=6,wavelengths=12", "ring-sets", settings={"traffic": "random"}))
+    run = solve.solve(Task(NAME, "wdm-ring:n=6,wavelengths=12", "ring-sets", settings={"traffic": "random"}))
     data, circuits = run.plan.data, run.values["circuits"]
     assert max(ring.residuals(data, {"circuits": circuits}).values()) == 0
     assert len(ring.decode(data, {"circuits": circuits})) == circuits.shape[0]
@@ -295,7 +296,7 @@ def test_wavelengths_by_demand_never_collide_and_are_no_better_than_the_optimum(
     np.add.at(count, (circuits[:, 0], circuits[:, 1]), 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         slowest = np.nanmax(np.where(demand > 0, demand / count, np.nan)) / 1e9
-    run = runner.solve(Task(NAME, ServerPool(n, W, demand), "ring-sets", settings={"bandwidth": 1e9}))
+    run = solve.solve(Task(NAME, ServerPool(n, W, demand), "ring-sets", settings={"bandwidth": 1e9}))
     assert run.proof is Proof.OPTIMAL
     assert slowest >= run.objective * (1 - 1e-9)
     assert np.array_equal(circuits, ring_circuits(demand, W))

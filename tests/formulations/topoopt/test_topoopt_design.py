@@ -12,15 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.analysis.papers.topoopt import network_claims as cost
-from opticoll.formulations import topoopt
-from opticoll.formulations import topoopt as iteration_time
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import Ring, build_design, lower_bounds, read_design, residuals
+from opticoll.formulations.topoopt import circuit_design, iteration_loads
+from opticoll.formulations.topoopt.circuit_design import Ring, build_design, lower_bounds, read_design, residuals
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.topoopt import topology_finder as circuits
-from opticoll.solvers.methods.topoopt.topology_finder import group_ports, ocs_reconfig, ring_ports, topology_finder
+from opticoll.solvers.methods.topoopt.ocs_reconfig import greedy_circuits, ocs_reconfig
+from opticoll.solvers.methods.topoopt.topology_finder import (
+    connected,
+    group_ports,
+    matched_circuits,
+    ring_ports,
+    topology_finder,
+)
 from opticoll.solvers.plan import rebuild, send
 from opticoll.solvers.task import Task
 
@@ -49,7 +54,7 @@ def test_constructions_pass_the_checker_and_obey_the_bounds(spec):
         assert result.bandwidth_tax >= least["bandwidth-tax"].value * (1 - 1e-12)
         assert worst(pool, read_design(pool, result.values())) < 1e-12
         assert result.length @ result.route_bytes == pytest.approx(result.loads.sum())
-        assert topoopt.describe(result)["max_load"] == result.max_load
+        assert circuit_design.describe(result)["max_load"] == result.max_load
 
 
 @pytest.mark.parametrize("degree", [4, 8])
@@ -157,7 +162,7 @@ def test_renaming_servers_keeps_the_value_of_a_design(order):
     moved = new[result.circuits]
     place = np.lexsort((moved[:, 1], moved[:, 0]))
     number = np.argsort(place)
-    again = topoopt.CircuitDesign(
+    again = circuit_design.CircuitDesign(
         renamed, moved[place], tuple(Ring(r.group, r.share, tuple(new[list(r.order)].tolist())) for r in result.rings),
         result.route_start, number[result.route_circuits], result.route_bytes,
     )  # fmt: skip
@@ -198,7 +203,7 @@ def test_blossom_is_the_best_matching_by_brute_force(n):
     random = np.random.default_rng(n)
     for _ in range(5):
         demand = random.uniform(0, 1, (n, n)) * ~np.eye(n, dtype=bool)
-        result = circuits.matched_circuits(demand, np.ones(n, dtype=int), np.ones(n, dtype=int))
+        result = matched_circuits(demand, np.ones(n, dtype=int), np.ones(n, dtype=int))
         both = demand + demand.T
 
         def best(left, both=both):
@@ -208,7 +213,7 @@ def test_blossom_is_the_best_matching_by_brute_force(n):
             return max(both[a, b] + best([c for c in rest if c != b]) for b in rest)
 
         assert demand[result[:, 0], result[:, 1]].sum() == pytest.approx(best(list(range(n))))
-        assigned = circuits.matched_circuits(demand, np.ones(n, dtype=int), np.ones(n, dtype=int), "assignment")
+        assigned = matched_circuits(demand, np.ones(n, dtype=int), np.ones(n, dtype=int), "assignment")
         most = max(
             sum(demand[i, p] for i, p in enumerate(order))
             for order in itertools.permutations(range(n))
@@ -228,9 +233,9 @@ def test_equal_demand_makes_no_clusters():
 
 def test_greedy_circuits_halve_what_they_serve():
     demand = np.array([[0, 8.0, 3.0], [1.0, 0, 0], [0, 0, 0]])
-    result = circuits.greedy_circuits(demand, 2)
+    result = greedy_circuits(demand, 2)
     assert result[:3].tolist() == [[0, 1], [0, 1], [1, 0]]  # 8, then 4 before 3
-    assert circuits.greedy_circuits(demand, 2, discount=0.25)[:2].tolist() == [[0, 1], [0, 2]]
+    assert greedy_circuits(demand, 2, discount=0.25)[:2].tolist() == [[0, 1], [0, 2]]
     assert np.bincount(result[:, 0]).max() <= 2
 
 
@@ -238,9 +243,9 @@ def test_greedy_circuits_halve_what_they_serve():
 @given(st.integers(2, 10), st.integers(1, 3), st.integers(0, 10**6), st.floats(0, 1))
 def test_separate_components_get_connected(n, degree, seed, share):
     random = np.random.default_rng(seed)
-    some = circuits.greedy_circuits(random.uniform(0, 1, (n, n)) ** 8, degree)
+    some = greedy_circuits(random.uniform(0, 1, (n, n)) ** 8, degree)
     some = some[random.uniform(size=len(some)) < share]
-    result = circuits.connected(n, some, degree, random.uniform(0, 1, (n, n)))
+    result = connected(n, some, degree, random.uniform(0, 1, (n, n)))
     assert (result[:, 0] != result[:, 1]).all()
     assert max(np.bincount(result[:, 0]).max(), np.bincount(result[:, 1]).max()) <= degree
     assert nx.is_strongly_connected(nx.DiGraph(result.tolist()))
@@ -301,7 +306,7 @@ def test_the_rule_of_ratio_two_leaves_ports_to_the_matchings():
 ])  # fmt: skip
 def test_an_invalid_pool_is_refused(instance, says):
     with pytest.raises(NotApplicable, match=says):
-        topoopt.server_pool(parse(instance) if isinstance(instance, str) else instance, "here")
+        circuit_design.server_pool(parse(instance) if isinstance(instance, str) else instance, "here")
 
 
 @pytest.mark.parametrize("spec", ["n=4,degree=0", "n=1,degree=2", "n=9000,degree=2"])
@@ -333,21 +338,21 @@ def test_methods_return_designs(name, given):
 def test_slowdown_by_hand():
     """One port, a ring of 4, one byte between any two: 6 bytes a circuit, 3 a server: alpha 2 = mean hops."""
     pool = parse("servers:n=4,degree=1,traffic=alltoall,volume=1")
-    result = iteration_time.slowdown(topology_finder(pool))
+    result = iteration_loads.slowdown(topology_finder(pool))
     assert (result.alpha, result.mean_hops, result.tax) == (2.0, 2.0, 2.0)
-    assert iteration_time.iteration_time(8.0, 12.0, 2.0, 4, 1.0, 0.5) == 8.5
+    assert iteration_loads.iteration_time(8.0, 12.0, 2.0, 4, 1.0, 0.5) == 8.5
     for spec, says in (("n=4,degree=2,traffic=vgg", "no point-to-point"),
                        ("n=12,degree=1,traffic=vgg,parallel=hybrid", "no direct circuit")):  # fmt: skip
         pool = parse(f"servers:{spec}")
         with pytest.raises(NotApplicable, match=says):
-            iteration_time.slowdown(topology_finder(pool))
+            iteration_loads.slowdown(topology_finder(pool))
 
 
 def test_alpha_is_at_least_the_mean_hops():
     for batch in (128, 2048):
         pool = parse(f"servers:n=64,degree=4,traffic=dlrm,section=5.4,batch={batch}")
         for forwarding in ("shortest", "coin-change"):
-            result = iteration_time.slowdown(topology_finder(pool, forwarding=forwarding))
+            result = iteration_loads.slowdown(topology_finder(pool, forwarding=forwarding))
             assert result.alpha >= result.mean_hops > 1
 
 

@@ -10,10 +10,12 @@ from reference import optimum
 
 from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable, read_parameters
-from opticoll.formulations.topoopt import CircuitDesign, residuals, routing
+from opticoll.formulations.topoopt import routing
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign, residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
-from opticoll.solvers import methods, runner
+from opticoll.solvers import solve
+from opticoll.solvers.methods import registry
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
@@ -23,7 +25,7 @@ MODEL = formulation(NAME)
 
 
 def data_of(instance, parameters):
-    return methods.prepared(MODEL, parse(instance), read_parameters(MODEL.parameters, parameters, NAME))
+    return registry.prepared(MODEL, parse(instance), read_parameters(MODEL.parameters, parameters, NAME))
 
 
 def prepared(spec, **parameters):
@@ -96,7 +98,7 @@ def test_the_optimum_does_not_depend_on_names(order, seed):
 
 
 def test_from_the_command_to_the_proof():
-    run = runner.solve(Task(NAME, "servers:n=12,degree=4,traffic=dlrm", settings={"traffic": "point-to-point"}))
+    run = solve.solve(Task(NAME, "servers:n=12,degree=4,traffic=dlrm", settings={"traffic": "point-to-point"}))
     assert (run.proof, run.verified) == (Proof.OPTIMAL, True)
     metrics = run.record["metrics"]
     assert metrics["max_load"] == pytest.approx(metrics["unit_load"] / run.objective)

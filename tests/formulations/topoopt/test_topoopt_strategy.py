@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadInput
-from opticoll.formulations.topoopt import residuals as design_residuals
 from opticoll.formulations.topoopt import strategy
+from opticoll.formulations.topoopt.circuit_design import residuals as design_residuals
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job
-from opticoll.solvers.choice import LARGEST
+from opticoll.solvers.auto import LARGEST
 from opticoll.solvers.methods.topoopt.alternating import (
     alternate,
     chain,
     first_strategy,
-    front,
     planned,
     time_over,
     way_loads,
 )
-from opticoll.solvers.runner import solve
+from opticoll.solvers.methods.topoopt.strategy_front import front
+from opticoll.solvers.solve import solve
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 from scipy.optimize import linprog
 
-from opticoll.analysis.papers import figures
+from opticoll.analysis.papers.paper_figure import figures
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import find, load, tasks
@@ -21,14 +21,15 @@ from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.solvers.choice import LARGEST
-from opticoll.solvers.methods import topology as exchange_search
-from opticoll.solvers.methods.topology import annealed, split_norm
+from opticoll.solvers.auto import LARGEST
+from opticoll.solvers.methods.topology.link_exchanges import annealed, split_norm
+from opticoll.solvers.methods.topology.routed_search import routed_search
 from opticoll.solvers.methods.topoopt import design_search
 from opticoll.solvers.methods.topoopt.design_search import Oracle, WiringSearch
-from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
+from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.methods.topoopt.wiring_kernels import Options, renamings
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
@@ -231,7 +232,7 @@ def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=sparse)
     demand, lengths = pool.traffic.copy(), random.random((n, n))
     true = least_load(pool.traffic, count)
-    low, high = exchange_search.least_load(count, demand, lengths, np.inf)
+    low, high = routed_search.least_load(count, demand, lengths, np.inf)
     if not np.isfinite(true):
         assert low == high == np.inf
         return
@@ -240,10 +241,10 @@ def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
     if demand.any():
         oracle = Oracle(topology.prepare(pool))
         assert oracle.proven(count, lengths) == pytest.approx(low, rel=1e-9)
-        exchange_search.with_distances(count, lengths)
+        routed_search.with_distances(count, lengths)
         other = random_wiring(random, n, degree)  # these lengths bound any wiring
         assert oracle.proven(other, lengths) <= least_load(demand, other) * (1 + 1e-9)
-        early, _ = exchange_search.least_load(count, demand, np.ones((n, n)), 0.5 * true)
+        early, _ = routed_search.least_load(count, demand, np.ones((n, n)), 0.5 * true)
         assert 0.5 * true <= early <= true * (1 + 1e-9)
 
 
@@ -252,7 +253,7 @@ def test_minimum_loads_of_degenerate_and_uneven_traffic(spec):
     data = topology.prepare(parse(spec), {"rings": "default"})
     for seed in range(6):
         count = random_wiring(np.random.default_rng(seed), data.n, 2)
-        low, high = exchange_search.least_load(count, data.fixed.copy(), np.ones((data.n, data.n)), np.inf)
+        low, high = routed_search.least_load(count, data.fixed.copy(), np.ones((data.n, data.n)), np.inf)
         assert low == pytest.approx(high, rel=1e-8)
         assert low == pytest.approx(Oracle(data).route(count).value, rel=1e-6)
 
@@ -261,7 +262,7 @@ def test_searches_for_minimum_loads_respect_ports_and_find_the_optimum():
     pool = pool_of(3, 4, 2)
     tail, head = np.repeat(np.arange(4), 2), np.roll(np.repeat(np.arange(4), 2), 2)
     start, loads = (tail.copy(), head.copy()), np.full(2, np.inf)
-    exchange_search.routed_search(*start, tail, head, loads, 2, pool.traffic.copy(), 3000, 1)
+    routed_search.routed_search(*start, tail, head, loads, 2, pool.traffic.copy(), 3000, 1)
     value = loads[1]
     for links in (start, (tail, head)):
         assert (np.bincount(links[0], minlength=4) == 2).all()

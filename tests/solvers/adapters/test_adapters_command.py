@@ -20,7 +20,7 @@ import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.analysis.describe import describe
 from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter, adapters
 from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, adopt, exported, read_configuration
 from opticoll.solvers.isolation import solve_isolated
@@ -99,7 +99,7 @@ def test_a_command_solves_linear_and_integer_programs(name, sense, integer):
 
 def test_a_run_is_verified_and_proven_whether_or_not_there_are_duals():
     for name in ("milp", "highs-command"):
-        run = runner.solve(Task("matrix.program", "mps:" + str(example()), name))
+        run = solve.solve(Task("matrix.program", "mps:" + str(example()), name))
         assert (run.verified, run.proof) == (True, Proof.OPTIMAL)
         assert run.objective == pytest.approx(OPTIMUM)
         assert run.record.solver.name == name
@@ -225,7 +225,7 @@ def test_the_example_of_describe_names_the_configuration_file(solvers, monkeypat
 def test_an_unknown_solver_hints_at_configuration_files(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(MethodMismatch, match=r"did you mean .*--solver-config FILE or OPTICOLL_SOLVERS"):
-        runner.solve(Task("alltoall.master", "ring:4", "highs-command"))
+        solve.solve(Task("alltoall.master", "ring:4", "highs-command"))
 
 
 def test_solve_from_python_finds_the_files_of_the_variable(monkeypatch, solvers):
@@ -241,12 +241,12 @@ def test_capabilities_are_those_of_the_table(solvers):
 
 def test_the_version_and_the_resume_key_follow_the_configuration(solvers):
     task = Task("matrix.program", f"mps:{example()}", "milp")
-    version, key = adapter("milp").version(), runner.resume_key(task)
+    version, key = adapter("milp").version(), solve.resume_key(task)
     assert version is not None
     assert version.startswith("version 1.2.3 (command ")
     solvers.write_text(solvers.read_text(encoding="utf-8").replace("--time", "--style plain --time"), encoding="utf-8")
     assert adapter("milp").version() != version
-    assert runner.resume_key(task) != key
+    assert solve.resume_key(task) != key
 
 
 def test_a_file_on_the_command_line_is_used_for_that_command(solvers, monkeypatch, capsys):

@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from opticoll.solvers.methods.certified_branching import BranchingTree, LeafBounds
 from opticoll.solvers.relaxation import objective_step, rounded
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Task
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from opticoll.formulations import formulation
-from opticoll.solvers.choice import LARGEST
-from opticoll.solvers.methods import METHOD_PARAMETERS, SMALLER_FORMULATIONS, methods_for
+from opticoll.solvers.auto import LARGEST
+from opticoll.solvers.methods import methods_for
+from opticoll.solvers.methods.registry import METHOD_PARAMETERS, SMALLER_FORMULATIONS
 
 
 def test_methods_for_large_instances_apply_to_their_formulations():

@@ -26,7 +26,8 @@ from second_measurements import (
     verdicts_of,
 )
 
-from opticoll.analysis.ledger import Laboratory, claims
+from opticoll.analysis.ledger.claim import Laboratory
+from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.alltoall import claims as program_claims
 from opticoll.analysis.papers.alltoall import path_claims, route_claims, topology_claims
 from opticoll.formulations.alltoall import path_mcf

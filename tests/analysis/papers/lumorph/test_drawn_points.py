@@ -23,7 +23,7 @@ from opticoll.analysis.papers.lumorph.route_claims import (
     queue_bounds,
 )
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph import ALGORITHMS, RATES, formula, layer_time
+from opticoll.formulations.lumorph.cost_formulas import ALGORITHMS, RATES, formula, layer_time
 
 TABLES = Path(opticoll.instances.published.__file__).parent
 #: Calls among all 256 GPUs, MB over the ring's bandwidth: sums of all-reduce times on 256 GPUs [ms], read off the logs.

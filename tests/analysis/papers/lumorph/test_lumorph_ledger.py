@@ -26,11 +26,13 @@ from second_measurements import (
 )
 
 import opticoll.instances.published
-from opticoll.analysis.ledger import Laboratory, claims
-from opticoll.analysis.papers.lumorph import Line, route_claims, time_claims, training_claims
+from opticoll.analysis.ledger.claim import Laboratory
+from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.lumorph import claims as lumorph_claims
+from opticoll.analysis.papers.lumorph import route_claims, time_claims, training_claims
+from opticoll.analysis.papers.lumorph.drawn_lines import Line
 from opticoll.instances import parse
-from opticoll.instances.published import all_reduces, figure
+from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 PAPER = "lumorph"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}

@@ -22,9 +22,8 @@ from second_measurements import (
     verdicts_of,
 )
 
-from opticoll.analysis.ledger import Verdict, claims
-from opticoll.formulations import optree as theory
-from opticoll.formulations import rounds as wavelengths
+from opticoll.analysis.ledger.claim import Verdict
+from opticoll.analysis.ledger.ledger import claims
 
 PAPER = "optree"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}

@@ -22,7 +22,8 @@ from second_measurements import (
     verdicts_of,
 )
 
-from opticoll.analysis.ledger import Laboratory, claims
+from opticoll.analysis.ledger.claim import Laboratory
+from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.sipml import placement_claims
 from opticoll.formulations.sipml import ocs_circuits
 from opticoll.instances import parse

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from opticoll.analysis.papers import topoopt
 from opticoll.analysis.papers.topoopt import iteration_figures as figures
+from opticoll.analysis.papers.topoopt import simulated_iterations
 from opticoll.errors import BadInput
 
 
 def key(row):
-    return tuple((name, row[name]) for name in topoopt.FIELDS[:-1])
+    return tuple((name, row[name]) for name in simulated_iterations.FIELDS[:-1])
 
 
-ROWS = {key(row): row["seconds"] for row in topoopt.table()}
-CELLS = list(topoopt.cells())
+ROWS = {key(row): row["seconds"] for row in simulated_iterations.table()}
+CELLS = list(simulated_iterations.cells())
 
 
 def test_the_table_has_a_row_for_every_cell():
-    assert set(ROWS) == {key(topoopt._row(cell)) for cell in CELLS}
+    assert set(ROWS) == {key(simulated_iterations._row(cell)) for cell in CELLS}
     assert {cell["figure"] for cell in CELLS} == {11, 12, 16, 17, 27, 28}
 
 
@@ -33,20 +33,20 @@ CHEAP = [
 
 @pytest.mark.parametrize("cell", CHEAP[::4], ids=lambda cell: "-".join(map(str, cell.values())))
 def test_rows_are_simulated_again(cell):
-    row = topoopt.record(cell)
+    row = simulated_iterations.record(cell)
     assert float(row["seconds"]) == pytest.approx(float(ROWS[key(row)]), rel=1e-5)
 
 
 def few(monkeypatch):
     """Three cells of a job of 16 servers instead of all."""
     cells = [cell for cell in CELLS if cell["figure"] == 16 and cell["model"] == "vgg"][:3]
-    monkeypatch.setattr(topoopt, "_all_cells", lambda: iter(cells))
+    monkeypatch.setattr(simulated_iterations, "_all_cells", lambda: iter(cells))
     return cells
 
 
 def test_a_table_resumes_where_it_was_interrupted(monkeypatch, tmp_path, capsys):
     cells, path, simulated = few(monkeypatch), tmp_path / "times.csv", []
-    record = topoopt.record
+    record = simulated_iterations.record
 
     def counted(cell):
         simulated.append(cell)
@@ -55,28 +55,28 @@ def test_a_table_resumes_where_it_was_interrupted(monkeypatch, tmp_path, capsys)
             raise BadInput(msg)
         return record(cell)
 
-    monkeypatch.setattr(topoopt, "record", counted)
+    monkeypatch.setattr(simulated_iterations, "record", counted)
     with pytest.raises(BadInput, match="interrupted"):
-        topoopt.write_table(path)
+        simulated_iterations.write_table(path)
     assert len(path.read_text().splitlines()) == 1 + 2
-    topoopt.main(["--out", str(path), "--figures", "16"])
+    simulated_iterations.main(["--out", str(path), "--figures", "16"])
     assert simulated[2:] == [simulated[2]] * 2, "two cells are not simulated again"
     whole = path.read_text()
     assert [row.split(",")[3:5] for row in whole.splitlines()[1:]] == [[c["network"], str(c["degree"])] for c in cells]
-    topoopt.write_table(path, figures=[11])
+    simulated_iterations.write_table(path, figures=[11])
     assert path.read_text() == whole
     assert len(simulated) == 4
 
 
 def test_two_processes_find_the_same_times(tmp_path):
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    rows = [row for row in topoopt.table() if row["figure"] != "16" or row["model"] != "vgg"]
+    rows = [row for row in simulated_iterations.table() if row["figure"] != "16" or row["model"] != "vgg"]
     assert len(rows) == len(CELLS) - 4
     for path, jobs in ((one, 1), (two, 2)):
-        topoopt._write(path, {key(row): row["seconds"] for row in rows})
-        topoopt.write_table(path, jobs=jobs)
+        simulated_iterations._write(path, {key(row): row["seconds"] for row in rows})
+        simulated_iterations.write_table(path, jobs=jobs)
     assert one.read_text() == two.read_text()
-    assert {key(row) for row in topoopt._rows(one)} == set(ROWS)
+    assert {key(row) for row in simulated_iterations._rows(one)} == set(ROWS)
 
 
 @pytest.mark.parametrize("figure", figures.FIGURES, ids=lambda figure: figure.name)
@@ -102,5 +102,5 @@ def test_no_network_is_faster_than_the_ideal_switch_by_more_than_its_latency(nam
     times = rows.pivot_table(index=["model", "link_gbps"], columns="network", values="seconds")
     assert times.shape == (30, 7)
     assert times.notna().all(axis=None)
-    for network in topoopt.NETWORKS:
+    for network in simulated_iterations.NETWORKS:
         assert not (times[network] < times["Ideal Switch"] * 0.99).any()

@@ -27,13 +27,13 @@ from second_measurements import (
 )
 
 import opticoll.instances
-from opticoll.analysis.ledger import Laboratory, Verdict, claims
+from opticoll.analysis.ledger.claim import Laboratory, Verdict
+from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.topoopt import claims as topoopt_claims
 from opticoll.analysis.papers.topoopt import design_claims, network_claims, time_claims
 from opticoll.errors import BadInput
 from opticoll.instances.training_jobs import compute_time, dense_weights, operators
-from opticoll.solvers.methods import topoopt as rings
-from opticoll.solvers.methods.topoopt import alternating
+from opticoll.solvers.methods.topoopt import ring_permutations
 
 PAPER = "topoopt"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
@@ -595,7 +595,7 @@ def without_forwarding(row):
 
 def test_loads_of_a_circulant_add_up_to_its_hops():
     for steps in ((1, 11, 117, 127), (1, 3, 11, 37)):
-        hops = rings.mean_hops(128, steps) * 127
+        hops = ring_permutations.mean_hops(128, steps) * 127
         for order in (sorted(steps), sorted(steps)[::-1], None):
             assert sum(network_claims.circulant_loads(128, steps, order).values()) == pytest.approx(hops)
         drawn = network_claims.random_loads(128, steps, 0)

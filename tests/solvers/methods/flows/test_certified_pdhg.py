@@ -16,11 +16,12 @@ from reference import MEDIUM, SMALL, optimum
 
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import bounds, single_source
 from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows import single_source
+from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.instances import Topology, parse
-from opticoll.solvers import runner, verify
+from opticoll.solvers import solve, verify
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import read_start, refuse
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
@@ -209,7 +210,7 @@ def test_symmetry_changes_only_the_work():
         task = Task(
             "alltoall.master", "genkautz:n=60,d=4", method="certified-pdhg", tol=1e-4, settings={"symmetry": symmetry}
         )
-        records.append(runner.solve(task).record)
+        records.append(solve.solve(task).record)
     one, other = records
     assert one["metrics"]["source_orbits"] == 6
     assert "source_orbits" not in other["metrics"]
@@ -222,7 +223,7 @@ def test_symmetry_changes_only_the_work():
 
 @cache
 def solved(spec):
-    run = runner.solve(Task("alltoall.master", spec, method="certified-pdhg", tol=1e-4))
+    run = solve.solve(Task("alltoall.master", spec, method="certified-pdhg", tol=1e-4))
     return run, json.dumps(solution_document(run))
 
 
@@ -235,7 +236,7 @@ def document(tmp_path, spec):
 
 def started(spec, file, **more):
     task = Task("alltoall.master", spec, method="certified-pdhg", settings={"start": str(file)}, **more)
-    return runner.solve(task)
+    return solve.solve(task)
 
 
 @pytest.mark.parametrize("symmetry", ["true", "false"])
@@ -245,7 +246,7 @@ def test_its_own_solution_as_a_start_needs_no_step(tmp_path, symmetry):
         "alltoall.master", "genkautz:n=60,d=4", method="certified-pdhg", tol=1.1e-4,
         settings={"start": str(file), "symmetry": symmetry},
     )  # fmt: skip
-    run = runner.solve(task)
+    run = solve.solve(task)
     assert run.record["metrics"]["iterations"] == 0
     assert run.objective == pytest.approx(first.objective, rel=1e-6)
     assert run.proof == Proof.OPTIMAL
@@ -311,7 +312,7 @@ def test_bad_starts_are_refused_in_one_line(tmp_path):
 
 def test_the_runner_certifies_it_by_its_own_means():
     progress = []
-    run = runner.solve(
+    run = solve.solve(
         Task("alltoall.master", "genkautz:n=60,d=3", method="certified-pdhg", tol=1e-4), on_progress=progress.append
     )
     assert (run.proof, run.termination, run.exit_status) == (Proof.OPTIMAL, Termination.OPTIMAL, 0)
@@ -345,7 +346,7 @@ def test_a_time_limit_keeps_flow_and_bound():
     context = Context(
         task=task, formulation=formulation(task.formulation), data=data, instance=data.topology,
         parameters={"precision": "auto", "steps": 10**6, "symmetry": False, "start": ""},
-        deadline=time.monotonic() + 600.0, solve=runner.solve, save=save,
+        deadline=time.monotonic() + 600.0, solve=solve.solve, save=save,
     )  # fmt: skip
     answer = certified_pdhg.run(context)
     assert answer.termination == Termination.TIME_LIMIT
@@ -366,7 +367,7 @@ def test_an_interruption_keeps_flow_and_bound():
             stop.set()
 
     task = Task("alltoall.master", "genkautz:n=300,d=4", method="certified-pdhg", tol=1e-9, time_limit_s=600)
-    run = runner.solve(task, on_progress=when_both, stop=stop)
+    run = solve.solve(task, on_progress=when_both, stop=stop)
     assert run.termination == Termination.INTERRUPTED
     assert run.verified
     assert run.bound is not None
@@ -441,7 +442,7 @@ def test_checks_in_batches_see_everything(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("tol", [1e-3, 1e-4])
 def test_a_thousand_nodes(tol):
-    run = runner.solve(Task("alltoall.master", "genkautz:n=1000,d=4", method="certified-pdhg", tol=tol))
+    run = solve.solve(Task("alltoall.master", "genkautz:n=1000,d=4", method="certified-pdhg", tol=tol))
     assert run.proof == Proof.OPTIMAL
     assert run.record["gap"] <= tol
     assert run.record["peak_memory_mb"] < 2048

@@ -12,7 +12,7 @@ from reference import optimum_of
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import formulation
-from opticoll.solvers import runner
+from opticoll.solvers import solve as runner
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.methods.flows import certified_pdlp
 from opticoll.solvers.methods.flows.certified_pdlp import METHODS
@@ -107,7 +107,7 @@ def rough(noise: float) -> Outcome:
     plan = make_plan(Task("alltoall.master", CROOKED, "highs-simplex", form="matrix"))
     form = compile_model(plan.formulation.build["matrix"](plan.data))
     from opticoll.solvers.isolation import solve_isolated
-    from opticoll.solvers.methods.flows.certified_pdlp import reformulate
+    from opticoll.solvers.methods.flows.time_form import reformulate
     from opticoll.solvers.relaxation import scaling_steps
     from opticoll.solvers.task import SolveRequest
 

@@ -10,7 +10,7 @@ from reference import optimum
 from opticoll.formulations import formulation
 from opticoll.formulations.flows.flow_kernels import Adjacency
 from opticoll.instances import BadInput, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.methods.flows.fptas import LANES, gather, phase, trees
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
@@ -24,7 +24,7 @@ NAME = "alltoall.master"
 ])  # fmt: skip
 @pytest.mark.parametrize("epsilon", [0.2, 0.02])
 def test_answer_and_bound_are_within_epsilon_of_the_optimum(spec, settings, epsilon):
-    run = runner.solve(Task(NAME, spec, "fptas", settings={**settings, "epsilon": epsilon}))
+    run = solve.solve(Task(NAME, spec, "fptas", settings={**settings, "epsilon": epsilon}))
     model = formulation(NAME)
     best = optimum(compile_model(model.build["matrix"](run.plan.data)))[0]
     assert run.verified
@@ -120,5 +120,5 @@ def test_a_phase_routes_every_demand_once_and_fills_no_arc_at_once():
 @pytest.mark.parametrize("epsilon", [0, 1, -0.5, "nan"])
 def test_an_invalid_epsilon_is_refused(epsilon):
     with pytest.raises(BadInput, match="epsilon") as caught:
-        runner.solve(Task(NAME, "ring:4", "fptas", settings={"epsilon": epsilon}))
+        solve.solve(Task(NAME, "ring:4", "fptas", settings={"epsilon": epsilon}))
     assert "\n" not in str(caught.value)

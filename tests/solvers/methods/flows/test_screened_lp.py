@@ -12,9 +12,10 @@ from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.instances import parse
-from opticoll.solvers import runner
-from opticoll.solvers.methods.flows import orbit_lp
-from opticoll.solvers.methods.flows.orbit_lp import run_screened_lp, solve_reduced
+from opticoll.solvers import solve
+from opticoll.solvers.methods.flows import screened_lp
+from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
+from opticoll.solvers.methods.flows.screened_lp import run_screened_lp
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
@@ -33,10 +34,10 @@ def context_of(spec, *, tol=1e-8, limit=None, **parameters):
     task = Task("alltoall.master", spec, method="screened-lp", tol=tol, threads=1)
     topology = parse(spec)
     data = formulation(task.formulation).prepare(topology, {})
-    settings = {"threshold": orbit_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
+    settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
     return Context(
         task=task, formulation=formulation(task.formulation), data=data, instance=topology, parameters=settings,
-        deadline=None if limit is None else time.monotonic() + limit, solve=runner.solve,
+        deadline=None if limit is None else time.monotonic() + limit, solve=solve.solve,
         save=lambda answer, objective: None,
     )  # fmt: skip
 
@@ -92,7 +93,7 @@ def test_reduced_costs_are_zero_on_what_an_optimum_uses():
     orbits = reduction.find(context.data)
     result = solve_reduced(context, orbits, None, "highs-simplex")
     assert result.gap <= 1e-9
-    kept = orbit_lp.screened(orbits, result.lengths, 1e-6)
+    kept = screened_lp.screened(orbits, result.lengths, 1e-6)
     assert kept[result.flows > 1e-9].all()
     assert not kept.all()
     again = solve_reduced(context, orbits, kept, "highs-simplex")
@@ -102,7 +103,7 @@ def test_reduced_costs_are_zero_on_what_an_optimum_uses():
 
 @pytest.mark.parametrize("spec", ["genkautz:n=60,d=4", "genkautz:n=40,d=4+fail=3,seed=1"])
 def test_the_runner_certifies_it_by_its_own_means(spec):
-    run = runner.solve(Task("alltoall.master", spec, method="screened-lp", tol=1e-8))
+    run = solve.solve(Task("alltoall.master", spec, method="screened-lp", tol=1e-8))
     assert run.proof == Proof.OPTIMAL
     assert run.record["bound_source"] == "any-lengths"
     assert run.record["metrics"]["rounds"] >= 1
@@ -111,7 +112,7 @@ def test_the_runner_certifies_it_by_its_own_means(spec):
 
 @pytest.mark.slow
 def test_a_thousand_nodes_to_seven_digits():
-    run = runner.solve(Task("alltoall.master", "genkautz:n=1000,d=4", tol=1e-7))
+    run = solve.solve(Task("alltoall.master", "genkautz:n=1000,d=4", tol=1e-7))
     assert run.record["method"] == "screened-lp"
     assert run.proof == Proof.OPTIMAL
     assert run.record["gap"] <= 1e-7

@@ -11,27 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph import exchange_overlap, read_circuits
+from opticoll.formulations.lumorph.circuits import read_circuits
+from opticoll.formulations.lumorph.mesh_cuts import exchange_overlap
 from opticoll.formulations.lumorph.rounds import FORMULATION, objective, prepare, residuals
 from opticoll.formulations.model import NotApplicable, read_parameters
-from opticoll.formulations.rounds import Collective, collective
+from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import parse
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.lumorph import (
-    binomial_tree,
-    circulant,
-    depths,
-    exchange,
-    factors,
-    heap_tree,
-    index_all_to_all,
-    least_steps,
-    recursive,
-    ring,
-    tree_spread,
-    two_trees,
-)
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     ALGORITHMS,
     all_reduces,
@@ -45,9 +32,23 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import (
     square_order,
     square_radices,
 )
+from opticoll.solvers.methods.lumorph.patterns import (
+    binomial_tree,
+    circulant,
+    depths,
+    exchange,
+    factors,
+    heap_tree,
+    index_all_to_all,
+    least_steps,
+    recursive,
+    ring,
+    tree_spread,
+    two_trees,
+)
 from opticoll.solvers.methods.lumorph.realisation import compacted, edge_colours, realised, split_rounds
 from opticoll.solvers.methods.method import Context
-from opticoll.solvers.runner import solve
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
 SPREADING = ("all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from opticoll.formulations.lumorph.round_bounds import round_bounds
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds import COLLECTIVES, Collective, collective, phases
+from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
 from opticoll.instances import BadInput, parse
-from opticoll.solvers import runner
+from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.assignment import assign_rounds, tight_bound
 from opticoll.solvers.methods.lumorph.constructions import (
     balanced,
@@ -314,7 +314,7 @@ def test_all_gather_of_16_lasers_on_4x8_takes_two_rounds():
 
 @pytest.mark.parametrize("name", [name for name in COLLECTIVES if name != "all-to-all"])
 def test_every_collective_is_proven_on_a_small_mesh(name):
-    run = runner.solve(
+    run = solve.solve(
         Task("lumorph.rounds", "lightpath:2x4,lasers=2", method="certified-rounds", settings={"collective": name})
     )
     assert run.verified
@@ -333,7 +333,7 @@ def test_fixed_wavelengths_and_failed_links_give_a_verified_gap():
         ("lightpath:4x5,lasers=2+fail=4,seed=1", {"collective": "all-to-all"}),
         ("lightpath:4x5,lasers=2+fail=4,seed=1", {"collective": "all-reduce"}),
     ):
-        run = runner.solve(
+        run = solve.solve(
             Task("lumorph.rounds", spec, method="certified-rounds",
                  settings={**given_settings, "search_s": 0.3, "mip_s": 0})
         )  # fmt: skip
@@ -363,7 +363,7 @@ def test_the_grid_is_proven(size, name):
     for lasers in (1, 4, 8, 16):
         for waveguides in (1, 2, 4, 16, 32):
             spec = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
-            run = runner.solve(
+            run = solve.solve(
                 Task("lumorph.rounds", spec, method="certified-rounds",
                      settings={"collective": name, "search_s": 120, "mip_s": 0})
             )  # fmt: skip

@@ -12,22 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.solvers.methods import topoopt as rings
-from opticoll.solvers.methods.topoopt import as_printed, coin_routes, coin_sequence, coin_table
+from opticoll.solvers.methods.topoopt import binary_trees, coin_routing, ring_permutations
+from opticoll.solvers.methods.topoopt.coin_routing import coin_routes, coin_sequence, coin_table
+from opticoll.solvers.methods.topoopt.ring_permutations import as_printed
 
 
 def test_the_papers_examples():
-    assert rings.totient_perms(12) == [1, 5, 7, 11]
-    assert rings.totient_perms(2) == [1]
-    assert rings.totient_perms(16, primes=True) == [1, 3, 5, 7, 11, 13]
-    assert rings.selected(16, 3) == (1, 3, 7)  # figure 7
-    assert rings.selected(128, 4) == (1, 3, 11, 37)
+    assert ring_permutations.totient_perms(12) == [1, 5, 7, 11]
+    assert ring_permutations.totient_perms(2) == [1]
+    assert ring_permutations.totient_perms(16, primes=True) == [1, 3, 5, 7, 11, 13]
+    assert ring_permutations.selected(16, 3) == (1, 3, 7)  # figure 7
+    assert ring_permutations.selected(128, 4) == (1, 3, 11, 37)
 
 
 def test_theorem_2_a_step_is_one_ring_iff_it_is_co_prime():
     for n in range(2, 60):
-        walked = [p for p in range(1, n) if rings.is_single_ring(n, p)]
-        assert walked == rings.totient_perms(n)
+        walked = [p for p in range(1, n) if ring_permutations.is_single_ring(n, p)]
+        assert walked == ring_permutations.totient_perms(n)
         assert len(walked) == sum(math.gcd(p, n) == 1 for p in range(1, n + 1)) - (n == 1)
         successors = {tuple((i + p) % n for i in range(n)) for p in walked}
         assert len(successors) == len(walked)  # all different
@@ -42,47 +43,47 @@ def test_no_other_regular_rings_by_brute_force(n):
         steps = {(b - a) % n for a, b in zip(order, (*rest, 0), strict=True)}
         if len(steps) == 1:
             regular |= steps
-    assert sorted(regular) == rings.totient_perms(n)
+    assert sorted(regular) == ring_permutations.totient_perms(n)
 
 
 def test_theorem_1_over_a_sweep():
     for n in (2, 3, 7, 16, 30, 64, 97, 128, 210, 255, 256, 360, 512):
         for d in range(1, 9):
-            assert rings.diameter(n, rings.selected(n, d)) <= rings.theorem_1(n, d)
+            assert ring_permutations.diameter(n, ring_permutations.selected(n, d)) <= ring_permutations.theorem_1(n, d)
 
 
 def test_the_rule_of_ratio_two():
     """Appendix E.2: fewer rings where n^(1/d) < 2, and a diameter of at most 1.2 log2 n; elsewhere the same rings."""
     for n in (5, 6, 12, 16, 17, 64, 100, 128):
         for d in range(1, 12):
-            result = rings.selected(n, d, binary=True)
+            result = ring_permutations.selected(n, d, binary=True)
             if n ** (1 / d) < 2:
                 assert len(result) == math.ceil(math.log2(n)) <= d
-                assert rings.diameter(n, result) <= 1.2 * math.log2(n)
+                assert ring_permutations.diameter(n, result) <= 1.2 * math.log2(n)
             else:
-                assert result == rings.selected(n, d)
-    assert rings.selected(128, 10, binary=True)[:4] == (1, 3, 5, 9)
+                assert result == ring_permutations.selected(n, d)
+    assert ring_permutations.selected(128, 10, binary=True)[:4] == (1, 3, 5, 9)
 
 
 @pytest.mark.parametrize(("ratio", "count"), [(2, 3), (3, 3), (4, 2), (2, 8), (10, 2)])
 def test_coins_of_a_geometric_sequence(ratio, count):
-    assert rings.geometric_coins(ratio, count) == count * (ratio - 1) < count * ratio
+    assert coin_routing.geometric_coins(ratio, count) == count * (ratio - 1) < count * ratio
 
 
 def test_selection_starts_at_the_least_uses_all_before_any_again():
-    result = rings.select_permutations(12, 8, rings.totient_perms(12))
+    result = ring_permutations.select_permutations(12, 8, ring_permutations.totient_perms(12))
     assert sorted(result) == sorted([1, 5, 7, 11] * 2)
     assert result[0] == 1
     assert set(result[:4]) == {1, 5, 7, 11}
     for bad in (0, -1):
         with pytest.raises(NotApplicable, match="rings"):
-            rings.select_permutations(12, bad, [1])
+            ring_permutations.select_permutations(12, bad, [1])
     with pytest.raises(NotApplicable, match="candidates"):
-        rings.select_permutations(12, 1, [])
+        ring_permutations.select_permutations(12, 1, [])
     with pytest.raises(NotApplicable, match="at least 2"):
-        rings.totient_perms(1)
+        ring_permutations.totient_perms(1)
     with pytest.raises(NotApplicable, match="co-prime"):
-        rings.diameter(12, [2, 4])
+        ring_permutations.diameter(12, [2, 4])
 
 
 @st.composite
@@ -119,33 +120,33 @@ def test_coin_change_refuses_what_does_not_connect():
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 8, 15, 16, 17, 33, 100, 128])
 def test_double_binary_trees(n):
-    trees = rings.double_binary_tree(n)
+    trees = binary_trees.double_binary_tree(n)
     for parent in trees:
         assert (parent < 0).sum() == 1
         edges = [(int(p), v) for v, p in enumerate(parent) if p >= 0]
         tree = nx.Graph(edges)
         assert nx.is_tree(tree)
         assert len(tree) == n
-        assert rings.depth(parent) <= math.ceil(math.log2(n)) + 1
+        assert binary_trees.depth(parent) <= math.ceil(math.log2(n)) + 1
         assert np.bincount(parent[parent >= 0]).max() <= 2
     if n % 2 == 0:
         inner = [set(parent[parent >= 0].tolist()) for parent in trees]
         assert not inner[0] & inner[1]  # inner in one, leaf in the other
         assert inner[0] == set(range(0, n, 2))
-    traffic = rings.tree_traffic(trees, 6.0)
+    traffic = binary_trees.tree_traffic(trees, 6.0)
     assert traffic.sum() == pytest.approx(2 * (n - 1) * 6.0)  # as over a ring
     assert traffic.sum(axis=1).max() <= 2 * 6.0 + 1e-9
     assert (traffic == traffic.T).all()
 
 
 def test_permuted_trees_are_the_same_trees_renamed():
-    trees = rings.double_binary_tree(16)
+    trees = binary_trees.double_binary_tree(16)
     order = np.arange(16) * 3 % 16
-    renamed = rings.tree_traffic(rings.permuted(trees, order), 1.0)
-    assert (renamed[np.ix_(order, order)] == rings.tree_traffic(trees, 1.0)).all()
+    renamed = binary_trees.tree_traffic(binary_trees.permuted(trees, order), 1.0)
+    assert (renamed[np.ix_(order, order)] == binary_trees.tree_traffic(trees, 1.0)).all()
     with pytest.raises(NotApplicable, match="permutation"):
-        rings.permuted(trees, [0] * 16)
+        binary_trees.permuted(trees, [0] * 16)
     with pytest.raises(NotApplicable, match="at least 2"):
-        rings.binary_tree(1)
+        binary_trees.binary_tree(1)
     with pytest.raises(NotApplicable, match="cycle"):
-        rings.depth(np.array([1, 0]))
+        binary_trees.depth(np.array([1, 0]))

@@ -1,0 +1,372 @@
+"""Topologies for a given number of nodes and ports, with their gap to a bound on all such topologies.
+
+The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.symmetric_search`).
+Either way T is solved and verified again as ``alltoall.master`` on the topology, and compared with the bound that holds
+for every topology of the degree (:mod:`opticoll.formulations.topology.design`).
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.topology.design import Design, design_data, least_time
+from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.instances.topology import Topology, link_groups
+from opticoll.solvers.task import Proof, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opticoll.instances.types import Json
+    from opticoll.solvers.methods.topology.symmetric_search import SearchResult
+
+
+#: Maximum number of nodes of a design.
+MOST_NODES = 4096
+TABLE = "topology_records.csv"
+#: Maximum number of nodes of a topology whose line digraphs are tried.
+MOST_LINED = 1024
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A topology and its all-to-all time T, verified; ``proof`` states whether T is its optimum."""
+
+    topology: str
+    T: float | None
+    proof: str
+
+
+@dataclass(frozen=True)
+class TopologyDesign:
+    """A topology of given degree, its time, and the bound on all topologies of that degree.
+
+    ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
+    size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if requested, and
+    ``failed_link`` the ends of that link. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
+    """
+
+    n: int
+    degree: int
+    directed: bool
+    topology: str
+    T: float
+    bound: float
+    gap: float
+    proof: str
+    reason: str
+    source: str
+    others: tuple[Timed, ...] = ()
+    T_failed: float | None = None
+    failed_link: tuple[int, int] | None = None
+    rack: int = 0
+    cables: int = 0
+    uplinks: int = 0
+
+    @property
+    def best_possible(self) -> bool:
+        """Whether no topology of the degree can be faster, within the tolerance of the solve."""
+        return self.proof == Proof.OPTIMAL and self.gap <= 1e-6
+
+
+@dataclass(frozen=True)
+class RecordRow:
+    """A row of the table of records.
+
+    ``genkautz`` is T of the generalized Kautz digraph of the size, and ``one_failure`` the worst T of the topology
+    after one link has failed, where they are known.
+    """
+
+    directed: bool
+    topology: str
+    time: float
+    bound: Fraction
+    genkautz: float | None
+    one_failure: float | None
+
+    @property
+    def gap(self) -> float:
+        """T / bound - 1."""
+        return self.time / float(self.bound) - 1.0
+
+    @property
+    def best_possible(self) -> bool:
+        """Whether T attains the bound, to the digits of the table."""
+        return self.gap <= 1e-8
+
+
+@cache
+def records() -> dict[tuple[int, int, bool], RecordRow]:
+    """The table of records, by nodes, degree and whether links may run one way only."""
+    text = files("opticoll.analysis").joinpath(TABLE).read_text(encoding="utf-8")
+    result = {}
+    for row in csv.DictReader(text.splitlines()):
+        directed = row["directed"] == "yes"
+        kautz, failed = (float(row[name]) if row[name] else None for name in ("genkautz", "one_failure"))
+        result[int(row["nodes"]), int(row["degree"]), directed] = RecordRow(
+            directed, row["topology"], float(row["time"]), Fraction(row["bound"]), kautz, failed
+        )
+    return result
+
+
+def design(
+    n: int,
+    degree: int,
+    *,
+    directed: bool = False,
+    table: bool = True,
+    compare: bool = False,
+    failed_links: int = 0,
+    starts: int = 8,
+    time_limit: float | None = None,
+    seed: int = 0,
+    rack: int = 0,
+    cables: int = 0,
+    uplinks: int = 0,
+) -> TopologyDesign:
+    """Find a topology of n nodes with ``degree`` ports each that has a small all-to-all time.
+
+    Parameters
+    ----------
+    n, degree
+        Nodes and links of a node, each of capacity 1; at most ``MOST_NODES`` nodes.
+    directed
+        Whether links may run one way only; otherwise every link runs both ways.
+    table
+        Whether to use the record of the table, if there is one; otherwise a search is run.
+    compare
+        Whether to solve well-known topologies of the same size and degree as well.
+    failed_links
+        0, or 1: also solve the topology with one link failed, for one link of each class of symmetric links.
+    starts
+        Descents of the search for each group.
+    time_limit
+        Limit [s] of the search and of the solve that verifies T, for which :func:`verifying_s` is reserved.
+    seed
+        Seed of the search.
+    rack
+        Nodes of a rack: nodes 0 to rack-1 are the first one, and so on; 0 for no racks. With racks, the table is not
+        used, and up to 64 nodes are searched.
+    cables, uplinks
+        Maximum number of cables from one rack to another, and from a rack to all others; 0 for any number. A link both
+        ways is one cable.
+
+    Raises
+    ------
+    BadInput
+        For sizes out of range, if the limit is too short to verify T, or if nothing is found.
+    """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    given = (("n", n), ("degree", degree), ("rack", rack), ("cables", cables), ("uplinks", uplinks))
+    for name, value in given:
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            msg = f"design: {name}={value!r} is not a whole number; call design(64, 4)"
+            raise BadInput(msg)
+    n, degree = int(n), int(degree)
+    if failed_links not in (0, 1):
+        msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
+        raise BadInput(msg)
+    if n > MOST_NODES:
+        msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
+        raise BadInput(msg)
+    data = design_data(n, degree, directed, rack=rack, cables=cables, uplinks=uplinks)
+    if rack and compare:
+        msg = "design: well-known topologies ignore the cable limits of racks; omit --compare or --rack"
+        raise BadInput(msg)
+    if not directed and n * degree % 2 and not rack:
+        msg = f"design: {n} x {degree} is odd, so two-way links cannot give every node {degree}; "
+        msg += f"use degree={degree - 1} or degree={degree + 1}, or one-way links (--directed)"
+        raise BadInput(msg)
+    record = records().get((n, degree, directed)) if table and not rack else None
+    last_s = verifying_s(n, degree)
+    least_s = LEAST_SEARCH_S + last_s
+    if record is None and time_limit is not None and time_limit < least_s:
+        msg = (
+            f"design: {n} nodes of degree {degree} take at least {least_s:.1f} s, of which {last_s:.1f} s to verify T; "
+            f"set --time-limit {np.ceil(2 * least_s):g}"
+        )
+        raise BadInput(msg)
+    if record is None:
+        best = _search(data, starts, None if deadline is None else deadline - last_s, seed)
+        if not best.spec:
+            limits = ", or allow more --cables and --uplinks" if rack else ""
+            msg = f"design: no topology of {n} nodes and degree {degree} was found; raise --starts{limits}"
+            raise BadInput(msg)
+        specs = [best.spec]
+        if directed and not rack:
+            from opticoll.instances import parse
+
+            kautz = f"genkautz:n={n},d={degree}"  # one of degree 1 may be disconnected
+            specs = [*([kautz] if parse(kautz).connected else []), *line_specs(n, degree), best.spec]
+        timed = _fastest(specs, None if deadline is None else deadline - last_s)
+    else:
+        timed = solved(record.topology)
+    spec = timed.topology
+    if timed.T is None:
+        msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
+        raise BadInput(msg)
+    T_failed, failed_link = worst_failure(spec) if failed_links else (None, None)
+    bound, reason = least_time(data)
+    others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
+    return TopologyDesign(
+        n, degree, directed, spec, timed.T, float(bound), timed.T / float(bound) - 1.0, timed.proof, reason,
+        "search" if record is None else "table", others, T_failed, failed_link,
+        rack, cables, uplinks,
+    )  # fmt: skip
+
+
+#: Minimum time [s] of the search.
+LEAST_SEARCH_S = 0.5
+
+
+def verifying_s(n: int, degree: int) -> float:
+    """Processor time [s] of solving and verifying T, as measured: 2.7 s for 2000 nodes of degree 4."""
+    return 1.7e-7 * degree * n**2
+
+
+def _fastest(specs: Iterable[str], deadline: float | None) -> Timed:
+    """The topology of smallest T among the first one and those started before the deadline."""
+    best: Timed | None = None
+    for spec in specs:
+        if best is not None and deadline is not None and time.monotonic() > deadline:
+            break
+        timed = solved(spec)
+        if best is None or (np.inf if timed.T is None else timed.T) < (np.inf if best.T is None else best.T):
+            best = timed
+    assert best is not None
+    return best
+
+
+def _search(data: Design, starts: int, deadline: float | None, seed: int) -> SearchResult:
+    from opticoll.formulations.registry import formulation
+    from opticoll.solvers import solve
+    from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.methods.topology.symmetric_search import search
+
+    task = Task("alltoall.master", f"servers:n={data.n},degree={data.degree}", seed=seed)
+    context = Context(
+        task, formulation("alltoall.master"), None, None, {}, deadline, solve.solve, lambda answer, objective: None
+    )
+    return search(context, data, starts=starts)
+
+
+def line_specs(n: int, degree: int) -> list[str]:
+    """Specs of iterated line digraphs with n nodes of this degree, of smaller digraphs with small T.
+
+    The digraphs are the records of n / d^k nodes, and, if n / d^k is at most d, the complete digraph with its arcs
+    repeated as often as needed: its line digraphs have the smallest sums of distances if the degree permits it.
+    """
+    results = []
+    base, times = n, 0
+    while degree > 1 and base % degree == 0 and base // degree > 1:
+        base, times = base // degree, times + 1
+        if base <= degree + 1:
+            results.append(f"{complete_multigraph(base, degree)}+line={times}")
+        record = records().get((base, degree, True))
+        if record is not None and base <= MOST_LINED and "+" not in record.topology:
+            results.append(f"{record.topology}+line={times}")
+    return results
+
+
+def complete_multigraph(n: int, degree: int) -> str:
+    """Spec of a digraph of n nodes, at most degree + 1, with parallel arcs: x to x + 1, x + 2, ... in turn."""
+    steps = [1 + k % (n - 1) for k in range(degree)]
+    return (
+        digraph_spec(Topology(n, np.repeat(np.arange(n), degree), [(x + s) % n for x in range(n) for s in steps])) or ""
+    )
+
+
+def worst_failure(spec: str) -> tuple[float, tuple[int, int]]:
+    """The largest T of a topology after one link has failed, and the ends of that link.
+
+    One link of every class under the verified automorphisms is removed in turn; a link in both directions fails as a
+    whole. T is infinite if the rest is not connected.
+
+    Raises
+    ------
+    BadInput
+        If a solve ends without a verified T.
+    """
+    from opticoll.formulations.model import NotApplicable
+    from opticoll.instances import parse
+    from opticoll.instances.symmetry import automorphisms, orbits_of
+
+    topology = parse(spec)
+    link, _ = link_groups(topology.tail, topology.head, topology.capacity)
+    orbit = orbits_of(automorphisms(topology)[1], topology.arcs)
+    least = np.full(topology.arcs, topology.arcs)
+    np.minimum.at(least, link, orbit)
+    worst, ends = -np.inf, (0, 0)
+    for kind in np.unique(least[link]).tolist():
+        arc = int(np.flatnonzero(least[link] == kind)[0])
+        kept = link != link[arc]
+        rest = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
+        try:
+            T = _solved(rest).T
+        except NotApplicable:
+            T = np.inf
+        if T is None:
+            msg = f"design: {spec} without the link {topology.tail[arc]} to {topology.head[arc]} could not be solved"
+            raise BadInput(msg)
+        if worst < T:
+            worst, ends = T, (int(topology.tail[arc]), int(topology.head[arc]))
+    return worst, ends
+
+
+def solved(spec: str) -> Timed:
+    """T of a topology by ``alltoall.master``, verified like every solve."""
+    from opticoll.instances import parse
+
+    return _solved(parse(spec))
+
+
+def _solved(topology: Topology) -> Timed:
+    from opticoll.solvers import solve
+
+    task = Task("alltoall.master", topology, tol=1e-6 if topology.n <= MOST_LINED else 1e-3)
+    record = solve.solve(task).record
+    T = record.metrics.get("T") if record.verified and record.metrics else None
+    return Timed(topology.spec, float(T) if isinstance(T, (int, float)) else None, str(record.proof))
+
+
+def well_known(n: int, degree: int) -> Iterable[str]:
+    """Specs of generalized Kautz digraphs, tori, hypercubes and random graphs of n nodes and this degree."""
+    yield f"genkautz:n={n},d={degree}"
+    if degree % 2 == 0:
+        sides = _sides(n, degree // 2)
+        if sides is not None:
+            yield "torus:" + "x".join(map(str, sides))
+    if n == 1 << degree:
+        yield f"hypercube:{degree}"
+    if n * degree % 2 == 0 and degree < n:
+        yield f"random-regular:n={n},d={degree},seed=1"
+    if n % (degree + 1) == 0 and n > degree + 1:
+        yield f"xpander:n={n},d={degree},seed=1"
+
+
+def _sides(n: int, dimensions: int, least: int = 3) -> tuple[int, ...] | None:
+    """The most even factors of n, each at least 3; None if there are none."""
+    if dimensions == 1:
+        return (n,) if n >= least else None
+    best: tuple[int, ...] | None = None
+    for side in range(least, int(n ** (1 / dimensions) + 1e-9) + 1):
+        rest = None if n % side else _sides(n // side, dimensions - 1, side)
+        if rest is not None and (best is None or max(rest) < max(best)):
+            best = (side, *rest)
+    return best
+
+
+def as_json(design: TopologyDesign) -> dict[str, Json]:
+    """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
+    known = design.T_failed is not None and np.isfinite(design.T_failed)
+    return asdict(design) | {"T_failed": design.T_failed if known else None, "best_possible": design.best_possible}

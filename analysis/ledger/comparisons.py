@@ -1,0 +1,161 @@
+"""Independent measurements that several claims share: optima of LPs, certified flows, populations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+
+from opticoll.instances import Topology, parse
+from opticoll.instances.families.regular_graphs import all_digraphs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.standard_form import StandardForm
+
+
+#: Relative difference up to which two numbers count as equal.
+SAME = 1e-6
+#: Number of vertices of the largest graphs in :func:`regular_digraphs`.
+LARGEST_ENUMERATED = 6
+
+
+def spread(ratios: Sequence[float]) -> dict[str, float]:
+    """Smallest, median and largest ratio."""
+    return {"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)}
+
+
+class SweepFields(TypedDict):
+    """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement` that a sweep gives."""
+
+    count: int
+    violations: int
+    tightness: dict[str, float]
+    witness: str | None
+
+
+@dataclass
+class Sweep:
+    """Cases of a bound or theorem: ratios of bound to optimum, and the failing cases with their sizes."""
+
+    ratios: list[float] = field(default_factory=list)
+    wrong: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, ratio: float, *, holds: bool, size: int, case: str) -> None:
+        """Add a case, described by ``case``; ``size`` ranks counterexamples."""
+        self.ratios.append(ratio)
+        if not holds:
+            self.wrong.append((size, case))
+
+    @property
+    def row(self) -> SweepFields:
+        """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement`."""
+        return {
+            "count": len(self.ratios),
+            "violations": len(self.wrong),
+            "tightness": spread(self.ratios),
+            "witness": min(self.wrong)[1] if self.wrong else None,
+        }
+
+    @property
+    def met(self) -> int:
+        """Number of cases with ratio 1."""
+        return sum(abs(ratio - 1) <= SAME for ratio in self.ratios)
+
+
+def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Solve a linear program with SciPy in this process; returns optimum, primal solution and row duals.
+
+    The duals, ``(rows,)``, belong to the minimisation; they are nonpositive on rows with only an upper bound.
+
+    Raises
+    ------
+    ArithmeticError
+        If there is no optimum.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import vstack
+
+    equal = form.row_lower == form.row_upper
+    above, below = ~equal & np.isfinite(form.row_upper), ~equal & np.isfinite(form.row_lower)
+    rows = form.A.tocsr()
+    result = linprog(
+        -form.cost if form.sense == "max" else form.cost,
+        A_ub=vstack([rows[above], -rows[below]]), b_ub=np.concatenate([form.row_upper[above], -form.row_lower[below]]),
+        A_eq=rows[equal], b_eq=form.row_upper[equal],
+        bounds=np.column_stack([form.col_lower, form.col_upper]), method="highs",
+    )  # fmt: skip
+    if result.status != 0:
+        msg = f"a linear program of {form.A.shape[1]} columns has no optimum: {result.message}"
+        raise ArithmeticError(msg)
+    duals = np.zeros(equal.size)
+    duals[equal] = result.eqlin.marginals
+    duals[above] += result.ineqlin.marginals[: above.sum()]
+    duals[below] -= result.ineqlin.marginals[above.sum() :]
+    return form.objective(result.x), result.x, duals
+
+
+def certified_flow(topology: Topology) -> float:
+    """The all-to-all flow F of the master LP, certified: the flow is checked, and arc lengths prove its optimality.
+
+    Raises
+    ------
+    ArithmeticError
+        If the flow or the bound disagrees with the solver.
+    """
+    from opticoll.formulations.flows import concurrent_flow as model
+    from opticoll.solvers.standard_form import compile_model
+
+    data = model.by_source(topology)
+    form = compile_model(model.build_matrix(data))
+    value, x, duals = linear_optimum(form)
+    lengths = np.maximum(-form.rows["capacity"].gather(duals), 0.0)
+    above = model.length_bound(data, lengths)
+    worst = max(model.residuals(data, form.values(x)).values())
+    if worst > SAME or abs(above / value - 1) > SAME:
+        msg = f"{topology.spec}: F = {value} is not certified (bound {above}, worst violation {worst:.2g})"
+        raise ArithmeticError(msg)
+    return value
+
+
+def regular_digraphs() -> Iterator[Topology]:
+    """Every connected d-regular digraph without loops and parallel arcs on 3 to 6 vertices, up to isomorphism."""
+    for n in range(3, LARGEST_ENUMERATED + 1):
+        for d in range(1, n):
+            yield from (parse(spec) for spec in all_digraphs(n, d))
+
+
+#: Regular graphs, in addition to those of :func:`regular_digraphs`.
+REGULAR = (
+    *(f"ring:{n}" for n in range(3, 17)),
+    *(f"ring:{n},directed" for n in range(3, 17)),
+    *(f"complete:{n}" for n in range(3, 10)),
+    *(f"hypercube:{d}" for d in (2, 3, 4)),
+    *(f"bipartite:{k}x{k}" for k in range(2, 6)),
+    *(f"torus:{shape}" for shape in ("3x3", "3x4", "4x4", "4x5", "5x5")),
+    *(f"circulant:n={n},offsets=1x{k}" for n in range(6, 16) for k in range(2, (n + 1) // 2)),
+    *(f"kautz:d={d},D={D}" for d, D in ((2, 2), (2, 3), (3, 2))),
+    *(f"genkautz:n={n},d=2" for n in range(6, 31, 3)),
+    *(f"genkautz:n={n},d=3" for n in range(8, 25, 4)),
+    *(f"genkautz:n={n},d=4" for n in range(10, 26, 5)),
+    *(f"random-regular:n={n},d=3,seed={s}" for n in (8, 12, 16, 20) for s in range(1, 6)),
+    *(f"xpander:n={n},d=3,seed={s}" for n in (8, 12, 16, 20) for s in (1, 2)),
+    *(f"sp-expander:n={n},d=3,seed=1" for n in (8, 12, 16)),
+    "petersen",
+    "twisted-hypercube:3",
+)
+#: Irregular graphs, some with disabled links.
+IRREGULAR = (
+    *(f"path:{n}" for n in range(2, 9)),
+    *(f"star:{n}" for n in range(4, 9)),
+    *(f"mesh:{shape}" for shape in ("2x3", "2x4", "3x3", "3x4", "4x4")),
+    *(f"torus:4x4+fail={k},seed={s}" for k in (1, 2, 3) for s in (0, 1)),
+    *(f"genkautz:n=12,d=3+fail={k},seed=0" for k in (1, 2)),
+    "bipartite:2x3",
+    "debruijn:d=2,D=3",
+    "dgx1",
+)

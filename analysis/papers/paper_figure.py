@@ -1,0 +1,83 @@
+"""A figure of a paper, redrawn from stored results or closed forms."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from opticoll.instances.spec import contributed, modules_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """One figure of a paper.
+
+    Parameters
+    ----------
+    name, paper, where, title
+        Identifier, short name of the paper, its figure numbers, one-line title.
+    says
+        What the paper states about it.
+    study
+        The study that produces its rows; None for a figure computed without stored results.
+    select
+        Selects the rows of the figure from all results (with ``ok``: solved and verified); may be empty. A figure of
+        closed forms or constructed schedules computes its rows here.
+    draw
+        Draws those rows.
+    finding
+        Summarises those rows in one or two sentences with numbers.
+    """
+
+    name: str
+    paper: str
+    where: str
+    title: str
+    says: str
+    study: str | None
+    select: Callable[[pd.DataFrame], pd.DataFrame]
+    draw: Callable[[pd.DataFrame], Figure]
+    finding: Callable[[pd.DataFrame], str]
+
+
+def argument(spec: str, name: str) -> str | None:
+    """The value of ``name=`` in an instance spec or one of its modifiers (``+host=2.0``)."""
+    match = re.search(rf"(?:^|[:,+]){name}=([^,+]+)", spec)
+    return match.group(1) if match else None
+
+
+def frame(rows: Sequence[object], columns: list[str] | None = None) -> pd.DataFrame:
+    """The rows as a table; pandas is imported only here, when a figure is drawn."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=columns)
+
+
+def settings_of(rows: pd.DataFrame, name: str, default: str = "") -> list[str]:
+    """The setting ``name`` of every run as text, or its default."""
+    return [str(json.loads(text or "{}").get(name, default)) for text in rows["settings"]]
+
+
+#: The papers; each has a subpackage of claims, figures and benchmark tables.
+PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
+
+
+def modules_about(subject: str) -> list[str]:
+    """Modules of this package and its subpackages that are named ``subject`` or end with ``_subject``."""
+    packages = ("opticoll.analysis.papers", *(f"opticoll.analysis.papers.{paper}" for paper in PAPERS))
+    modules = (module for package in packages for module in modules_of(package))
+    return [module for module in modules if re.fullmatch(rf"(.*_)?{subject}", module.rpartition(".")[2])]
+
+
+@cache
+def figures() -> tuple[PaperFigure, ...]:
+    """All figures, in the order of their modules."""
+    return tuple(contributed(modules_about("figures"), "FIGURES"))

@@ -1,0 +1,250 @@
+"""Simulated iteration times on the networks that TopoOpt compares."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+from opticoll.formulations.topoopt.iteration_loads import iteration_time
+from opticoll.instances import parse
+from opticoll.instances.task_graph import training_iteration
+from opticoll.instances.training_jobs import MEASURED_SERVERS, training_job
+from opticoll.solvers.shared_files import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opticoll.formulations.flows.iteration import Flows
+    from opticoll.instances.task_graph import TaskGraph
+
+
+GIGABIT = 1e9 / 8
+#: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as section 5.5 implies it.
+FAT_TREE = 5.7 / 1.4
+#: Networks of n servers of degree d as specs; the expander is a random regular graph.
+NETWORKS = {
+    "TopoOpt": "circuits:n={n},degree={d}",
+    "Ideal Switch": "ideal-switch:n={n},capacity={d}",
+    "Fat-tree": "fat-tree:k=8,capacity={d}",
+    "Oversub. Fat-tree": "fat-tree:k=8,oversubscription=2,capacity={d}",
+    "Expander": "random-regular:n={n},d={d},seed=1",
+    "OCS-reconfig": "circuits:n={n},degree={d},rule=ocs-reconfig",
+    "SiP-ML": "circuits:n={n},degree={d},rule=sip-ring",
+}
+FIELDS = ("figure", "model", "batch", "network", "degree", "link_gbps", "pause_us", "interval_ms", "seconds")
+MODELS = ("candle", "vgg", "bert", "dlrm", "ncf", "resnet50")
+LINKS = (10, 25, 40, 100, 200)
+BATCHES = (64, 128, 256, 512, 1024, 2048)
+PAUSES = (1, 10, 100, 1000, 10_000)
+TABLE = Path(__file__).parent / "iteration_times.csv"
+_LATENCY = 1e-6
+
+
+# simulation -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def graph_of(model: str, section: str, batch: int, overlap: str) -> TaskGraph:
+    """The task graph of a model on 128 servers, or 16 for section 5.6."""
+    servers = MEASURED_SERVERS[section]
+    return training_iteration(model, servers, section=section, batch=batch, overlap=overlap)
+
+
+@lru_cache(maxsize=2)
+def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
+    """The flows over a network whose circuits do not change, for links of 1 byte/s."""
+    from opticoll.formulations.flows.iteration import ServerNetwork, flows_of
+    from opticoll.instances.topology import Topology
+    from opticoll.solvers.methods.flows.flow_simulator import designed_network
+
+    place = parse(spec)
+    if isinstance(place, Topology):
+        network = ServerNetwork(place, 1.0, _LATENCY, "even" if place.ranks < place.n else "single")
+    else:
+        network = designed_network(graph, place, 1.0, latency=_LATENCY, ring_factor=factor)
+    return flows_of(graph, network, ring_factor=factor)
+
+
+def simulated(
+    model: str, network: str, degree: int, link: float, *, section: str = "5.3", batch: int = 0,
+    fat_tree: float = FAT_TREE, overlap: str = "backward", factor: float | None = None, precision: float = 2e-3,
+) -> float:  # fmt: skip
+    """Simulated time of an iteration [s].
+
+    Parameters
+    ----------
+    model, section, batch, overlap
+        As for :func:`opticoll.instances.task_graph.training_iteration`.
+    network, degree
+        Key of :data:`NETWORKS`, or another spec with {n} and {d}.
+    link
+        Rate of an interface [Gb/s]; that of the fat-tree is smaller by ``fat_tree``.
+    factor
+        Bytes over a hop of a ring per byte of its buffer; 2 (k-1)/k for k servers if None.
+    precision
+        Ends of flows are merged within this part of the time of Eq. (1), or of the time since the start.
+    """
+    from opticoll.instances.families.machines import CircuitNetwork
+    from opticoll.solvers.methods.flows.flow_simulator import simulate_circuits, simulate_flows
+
+    graph = graph_of(model, section, batch, overlap)
+    rate = link * GIGABIT / (fat_tree if network == "Fat-tree" else 1.0)
+    sent = 2.0 * graph.servers * sum(graph.reduced.values())
+    quick = iteration_time(sent, float(graph.transferred.sum()), 1.0, graph.servers, degree * rate)
+    resolution = precision * (quick + float(graph.computing.max()))
+    spec = NETWORKS.get(network, network).format(n=graph.servers, d=degree)
+    place = parse(spec) if spec.startswith("circuits") else None
+    if isinstance(place, CircuitNetwork) and place.periodic:
+        schedule, _ = simulate_circuits(
+            graph, place, rate, latency=_LATENCY, ring_factor=factor, resolution=resolution, precision=precision
+        )
+        return schedule.length
+    flows = _flows(graph, spec, factor)
+    scaled = replace(flows, capacity=flows.capacity * rate)
+    return simulate_flows(graph, scaled, _LATENCY, resolution=resolution, precision=precision).length
+
+
+# the table ------------------------------------------------------------------------------------------------------
+
+
+class SimulatedCell(TypedDict):
+    """A cell: its figure, the arguments of :func:`simulated`, and pause [us] and interval [ms] of switched circuits."""
+
+    figure: int
+    model: str
+    network: str
+    degree: int
+    link: float
+    section: NotRequired[str]
+    batch: NotRequired[int]
+    pause: NotRequired[float]
+    interval: NotRequired[float]
+
+
+def cells(figures: Sequence[int] = ()) -> Iterator[SimulatedCell]:
+    """The cells of some figures, or of all: the figure, and the arguments of :func:`simulated`."""
+    for cell in _all_cells():
+        if not figures or cell["figure"] in figures:
+            yield cell
+
+
+def _all_cells() -> Iterator[SimulatedCell]:
+    for figure, degree in ((11, 4), (27, 8)):
+        for model, network, link in product(MODELS, NETWORKS, LINKS):
+            yield {"figure": figure, "model": model, "network": network, "degree": degree, "link": link}
+    for degree, batch, network in product((4, 8), BATCHES, ("TopoOpt", "Ideal Switch", "Fat-tree")):
+        yield {"figure": 12, "model": "dlrm", "network": network, "degree": degree, "link": 100, "section": "5.4",
+               "batch": batch}  # fmt: skip
+    for model, network, degree in product(("bert", "candle", "dlrm", "vgg"), ("TopoOpt", "Ideal Switch"), (4, 8)):
+        yield {"figure": 16, "model": model, "network": network, "degree": degree, "link": 100, "section": "5.6"}
+    for model, network in product(("dlrm", "bert"), ("OCS-reconfig-FW", "OCS-reconfig-noFW")):
+        for pause in PAUSES:
+            for interval in sorted({50.0, max(5.0, 5 * pause / 1000), max(0.5, 5 * pause / 1000)}):
+                yield {"figure": 17, "model": model, "network": network, "degree": 8, "link": 100, "pause": pause,
+                       "interval": interval}  # fmt: skip
+    for model, degree, link in product(("dlrm", "candle", "bert"), (4, 6, 8, 10), (40, 100)):
+        yield {"figure": 28, "model": model, "network": "TopoOpt", "degree": degree, "link": link}
+
+
+def _row(cell: SimulatedCell) -> dict[str, str]:
+    """The row of a cell, without its time."""
+    return {
+        "figure": str(cell["figure"]), "model": cell["model"],
+        "batch": str(cell.get("batch") or training_job(cell["model"], cell.get("section", "5.3")).batch),
+        "network": cell["network"], "degree": str(cell["degree"]), "link_gbps": str(cell["link"]),
+        "pause_us": str(cell.get("pause", "")), "interval_ms": str(cell.get("interval", "")),
+    }  # fmt: skip
+
+
+def record(cell: SimulatedCell) -> dict[str, str]:
+    """The row of a cell, simulated."""
+    given: dict[str, Any] = {
+        key: value for key, value in cell.items() if key not in ("figure", "pause", "interval", "network")
+    }
+    network = cell["network"]
+    if "pause" in cell:
+        forwards = str(network.endswith("-FW")).lower()
+        network = (
+            f"circuits:n={{n}},degree={{d}},rule=ocs-reconfig,interval_ms={cell['interval']},"
+            f"pause_us={cell['pause']},forwarding={forwards}"
+        )
+    return {**_row(cell), "seconds": f"{simulated(network=network, **given):.6g}"}
+
+
+def _records(group: list[SimulatedCell]) -> list[dict[str, str]]:
+    """The rows of cells that share a task graph and a network."""
+    return [record(cell) for cell in group]
+
+
+def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | None = None) -> None:
+    """Simulate the cells that a table has no row for, ``jobs`` at a time, and write it after each group of them.
+
+    Raises
+    ------
+    OpticollError
+        If a cell cannot be simulated; the rows found by then are kept.
+    """
+    from opticoll.solvers.executor import make_executor
+
+    outcome = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
+    groups: dict[tuple[Any, ...], list[SimulatedCell]] = {}
+    for cell in cells(figures):
+        if tuple(_row(cell).items()) not in outcome:
+            changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes
+            key = cell["model"], cell["network"], cell["degree"], cell.get("batch"), cell.get("section"), changing
+            groups.setdefault(key, []).append(cell)
+    # Those with most flows first, so no process is left with a long group at the end.
+    order = sorted(groups.values(), key=lambda group: (group[0]["model"] not in ("ncf", "dlrm"), -len(group)))
+    with make_executor(jobs) as executor:
+        for done, (_, result) in enumerate(executor.map_unordered(_records, order), 1):
+            if isinstance(result, Exception):
+                raise result
+            outcome.update({tuple(row.items())[:-1]: row["seconds"] for row in result})
+            _write(path, outcome)
+            sys.stderr.write(f"{done} of {len(order)} groups of cells\n")
+    _write(path, outcome)
+
+
+def _write(path: Path, result: dict[tuple[tuple[str, str], ...], str]) -> None:
+    """Write the rows in the order of the cells; other rows come last."""
+    place = {tuple(_row(cell).items()): number for number, cell in enumerate(cells())}
+    text = io.StringIO()
+    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    for key in sorted(result, key=lambda key: (place.get(key, len(place)), key)):
+        writer.writerow({**dict(key), "seconds": result[key]})
+    rewrite(path, text.getvalue())
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@cache
+def table() -> tuple[dict[str, str], ...]:
+    """The rows of the table."""
+    return tuple(_rows(TABLE))
+
+
+def tabulated(figure: int, model: str, network: str, **given: object) -> float:
+    """A time of the table [s]; ``given`` are further columns of its row."""
+    wanted = {"figure": figure, "model": model, "network": network, **given}
+    return next(float(r["seconds"]) for r in table() if all(r[name] == str(v) for name, v in wanted.items()))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the table from the command line."""
+    parser = argparse.ArgumentParser(description="Simulate the iteration times of TopoOpt's figures.")
+    parser.add_argument("--out", type=Path, default=TABLE, help="file of the table; its rows are kept")
+    parser.add_argument("--jobs", type=int, default=None, help="number of processes")
+    parser.add_argument("--figures", type=int, nargs="*", default=(), help="figures (default: all)")
+    given = parser.parse_args(arguments)
+    write_table(given.out, figures=given.figures, jobs=given.jobs)

@@ -1,0 +1,281 @@
+"""The style of all figures, and their output as PNG and SVG."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.random import Generator
+    from numpy.typing import ArrayLike
+
+
+INK, MUTED, GRID, BAND = "#1b1f24", "#5f6b7a", "#d5dbe2", "#eef1f5"
+#: Text on a filled marker: white on a light page, dark on a dark page.
+ON_SERIES = "#fffffe"
+#: Colours of series in the order of use, on a light and on a dark page.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56a0d3", "#6a5acd", "#7f7f7f")
+_DARK_PALETTE = ("#56b4e9", "#ff8c42", "#2fc79a", "#e6a3c8", "#e6c229", "#9fd0f2", "#a99cf0", "#b5b5b5")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
+
+_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", BAND: "--band", ON_SERIES: "--on-series"} | {
+    colour: f"--series-{number}" for number, colour in enumerate(PALETTE)
+}
+_DARK = {
+    "--ink": "#e6e9ee",
+    "--muted": "#a2adba",
+    "--grid": "#3a424d",
+    "--band": "#1f252d",
+    "--on-series": "#14181d",
+} | {f"--series-{number}": colour for number, colour in enumerate(_DARK_PALETTE)}
+_LIGHT = {variable: colour for colour, variable in _VARIABLES.items()}
+
+
+def _declarations(colours: dict[str, str]) -> str:
+    return ";".join(f"{name}:{colour}" for name, colour in colours.items())
+
+
+LIGHT_CSS = f":root{{{_declarations(_LIGHT)}}}"
+#: Style sheet that makes the figures of a dark page dark.
+DARK_CSS = f"@media (prefers-color-scheme: dark){{:root{{{_declarations(_DARK)}}}}}"
+
+_SETTINGS: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "axes.titlesize": 11.0,
+    "axes.labelsize": 10.0,
+    "legend.fontsize": 9.0,
+    "legend.frameon": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "figure.facecolor": "white",
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "text.parse_math": False,  # a $ in a file name is not mathematics
+    "svg.fonttype": "none",
+    "svg.hashsalt": "opticoll",
+    "figure.constrained_layout.h_pad": 0.06,
+    "figure.constrained_layout.w_pad": 0.06,
+}
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Apply the style while a figure is made or written."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Empty figure of a size [inches]; call within :func:`style`."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def styled_figure(width: float, height: float, *, columns: int = 3) -> Iterator[tuple[Figure, list[Any]]]:
+    """Empty figure of a size [inches] in the common style, and the handles of the legend, which is put below it."""
+    with style():
+        figure, handles = new_figure(width, height), list[Any]()
+        yield figure, handles
+        legend_below(figure, handles, columns)
+
+
+@contextmanager
+def one_panel(
+    width: float, height: float, *, x: str = "", y: str = "", columns: int = 3
+) -> Iterator[tuple[Figure, Axes, list[Any]]]:
+    """A figure as from :func:`styled_figure` with one pair of axes, labelled ``x`` and ``y``."""
+    with styled_figure(width, height, columns=columns) as (figure, handles):
+        yield figure, figure.add_subplot(xlabel=x, ylabel=y), handles
+
+
+def label(text: object, most: int = 34) -> str:
+    """Text shortened to one printable line of at most ``most`` characters."""
+    plain = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
+    if len(plain) <= most:
+        return plain
+    head = (most - 1) // 2
+    return f"{plain[:head]}…{plain[-(most - 1 - head) :]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def series(number: int) -> tuple[str, str]:
+    """Colour and marker of a series; pairs repeat only after all have been used."""
+    return PALETTE[number % len(PALETTE)], MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]
+
+
+def log_axes(axes: Axes, which: str = "xy") -> None:
+    """Make the named axes logarithmic, with plain numbers at the ticks and a light grid."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if not axes.has_data():
+        axes.text(0.5, 0.5, "nothing to draw", ha="center", va="center", transform=axes.transAxes, color=MUTED)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
+    for name in which:
+        axis = {"x": axes.xaxis, "y": axes.yaxis}[name]
+        axes.set(**{f"{name}scale": "log"})
+        low, high = axis.get_view_interval()
+        few = low > 0 and high / low < 50
+        axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(visible=True, which="major")
+    axes.set_axisbelow(True)
+
+
+def legend_below(figure: Figure, handles: list[Any], columns: int = 3) -> None:
+    """Put a legend below the axes, so that it takes no width on a small screen."""
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def legend_mark(name: str, colour: str, marker: str, *, size: float = 6, filled: bool = True) -> Any:
+    """Legend entry of a marker."""
+    from matplotlib.lines import Line2D
+
+    face = colour if filled else "none"
+    return Line2D(
+        [], [], linestyle="none", marker=marker, color=colour, markerfacecolor=face, markersize=size, label=name
+    )
+
+
+def png(figure: Figure, dpi: int = 160) -> bytes:
+    """Figure as PNG on a white background."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    buffer = io.BytesIO()
+    with style():
+        _lay_out(figure)
+        drawn_at = figure.dpi
+        figure.set_dpi(dpi)
+        FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+        figure.set_dpi(drawn_at)
+    return buffer.getvalue()
+
+
+def _lay_out(figure: Figure) -> None:
+    """Lay out the axes of a figure once for all its files, since the layout takes as long as the drawing."""
+    engine = figure.get_layout_engine()
+    if engine is not None and figure.axes:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
+def svg(figure: Figure) -> str:
+    """Figure as an SVG file that adapts to light and dark pages."""
+    return standalone(drawing(figure))
+
+
+def standalone(text: str) -> str:
+    """Turn a :func:`drawing` into an SVG file with its own colours for light and dark pages."""
+    return re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{LIGHT_CSS}{DARK_CSS}</style>", text, count=1)
+
+
+def card(figure: Figure) -> str:
+    """Figure as an SVG file on a white card in fixed colours, for pages that may be light or dark."""
+    text = re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", drawing(figure))
+    return re.sub(r"(<svg\b[^>]*>)", r'\1<rect width="100%" height="100%" rx="4" fill="#ffffff"/>', text, count=1)
+
+
+def inline(text: str, name: str, title: str, description: str) -> str:
+    """Turn a :func:`drawing` into an SVG element for an HTML page that carries :data:`LIGHT_CSS` and :data:`DARK_CSS`.
+
+    Parameters
+    ----------
+    text
+        The drawing.
+    name
+        Prefix of its ids, so several figures fit one page.
+    title, description
+        Text for screen readers.
+    """
+    from html import escape
+
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(r'xlink:href="#([^"]*)"', rf'href="#{name}-\1"', text)
+    text = text.replace("xlink:href=", "href=")
+    box = re.search(r'viewBox="[^"]*"', text)
+    texts = f"<title id='{name}-title'>{escape(title)}</title><desc id='{name}-desc'>{escape(description)}</desc>"
+    opening = f"<svg role='img' aria-labelledby='{name}-title {name}-desc' {box.group() if box else ''}>{texts}"
+    return re.sub(r"<svg\b[^>]*>", lambda _: opening, text, count=1)
+
+
+def drawing(figure: Figure) -> str:
+    """Figure as SVG text with CSS variables for its colours, for :func:`standalone` and :func:`inline`."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    buffer = io.StringIO()
+    with style():
+        _lay_out(figure)
+        face = figure.get_facecolor()
+        figure.set_facecolor("none")
+        FigureCanvasSVG(figure).print_svg(
+            buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+        figure.set_facecolor(face)
+    text = re.sub(r"<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
+    for colour, variable in _VARIABLES.items():
+        # Only in styles: the text of a label may contain the same characters.
+        text = re.sub(rf"((?:fill|stroke): ){colour}\b", rf"\1var({variable}, {colour})", text, flags=re.IGNORECASE)
+    return text
+
+
+def strip_and_box(
+    axes: Axes, row: int, values: ArrayLike, sure: Sequence[bool], colour: str, marker: str, spread: Generator
+) -> None:
+    """Draw values along a row: quartiles as a box, a mark per value, filled where ``sure``; shade every other row."""
+    import numpy as np
+
+    at = np.asarray(values, dtype=float)
+    if row % 2 == 0:
+        axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+    if at.size:
+        axes.boxplot(
+            [at], positions=[row], orientation="horizontal", widths=0.55, showfliers=False, manage_ticks=False,
+            boxprops={"color": MUTED}, whiskerprops={"color": MUTED}, capprops={"color": MUTED},
+            medianprops={"color": INK, "linewidth": 1.6},
+        )  # fmt: skip
+    fill = [colour if one else "none" for one in sure]
+    aside = row + spread.uniform(-0.22, 0.22, at.size)
+    axes.scatter(at, aside, marker=marker, s=20, edgecolors=colour, facecolors=fill, zorder=3)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Label the rows of strips from the top, and draw a reference line at a ratio of 1."""
+    axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)

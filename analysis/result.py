@@ -1,0 +1,532 @@
+"""Solve interactively: results with labels, tables, schedules and plots."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.plots.style import label
+from opticoll.analysis.present import meaning, number, repair_line
+from opticoll.analysis.progress_line import ProgressLine
+from opticoll.analysis.result_tables import labelled_axes, table
+from opticoll.analysis.schedule_tables import Moves, Rounds, Schedule
+from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
+from opticoll.analysis.units import Scale, cost_model, timed
+from opticoll.errors import BadInput, NoSolution
+from opticoll.formulations.registry import formulation as named
+from opticoll.formulations.variables import TIME
+from opticoll.instances import Instance, Topology, as_instance
+from opticoll.solvers import solution
+from opticoll.solvers import solve as runner
+from opticoll.solvers.exact.combinatorial import is_combinatorial
+from opticoll.solvers.exact.vipr_file import is_certificate
+from opticoll.solvers.plan import Plan
+from opticoll.solvers.standard_form import index_labels
+from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Hashable, Sequence
+
+    import networkx as nx
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike, NDArray
+
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.variables import Links, Names
+    from opticoll.instances.types import Json
+    from opticoll.solvers.task import Progress
+
+    InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
+    Setting = str | float | bool
+
+
+_log = logging.getLogger("opticoll")
+#: Maximum length of a name in a summary.
+_WIDTH = 100
+#: The summary for notebooks; colours are those of the page.
+_HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
+<caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>
+{% for name, text in lines.items() -%}
+<tr style="background:none"><th scope="row" style="text-align:left;padding:1px 1em 1px 0">{{ name }}</th>
+<td style="text-align:left;padding:1px 0">{{ text }}</td></tr>
+{% endfor %}</table>"""
+
+
+def solve(
+    formulation: str | Formulation[Any] | Task,
+    instance: InstanceLike | None = None,
+    *,
+    demand: object = None,
+    method: str = "auto",
+    form: str | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+    tol: float = 1e-6,
+    seed: int = 0,
+    threads: int = 2,
+    plugins: Iterable[str | Path] = (),
+    log: bool = False,
+    shard: str | float | None = None,
+    exact: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+    **settings: Setting,
+) -> Result:
+    """Solve, verify and certify a formulation on an instance.
+
+    Parameters
+    ----------
+    formulation
+        Name, a formulation object, or a :class:`Task`, which then holds the instance and everything else except
+        ``log``, ``shard``, ``on_progress`` and ``stop``.
+    instance
+        A spec such as ``"torus:4x4"``, an instance, a networkx graph, a matrix of capacities, or a DataFrame of edges
+        (:func:`opticoll.instances.as_instance`).
+    demand
+        What is sent: a string as for ``--set demand``, or data (array, DataFrame, or dict of pairs).
+    method, form
+        A solver, a method of the formulation, or ``"auto"``; ``"pyomo"`` or ``"cvxpy"``.
+    time_limit, memory_limit
+        Limits of the whole solve: wall clock [s], and memory of its processes [GiB].
+    tol, seed, threads
+        Relative gap at which the value counts as optimal; random seed; threads of the solver.
+    plugins
+        Python files or modules with formulations, families, solvers or methods, loaded first.
+    log
+        Show the solver's own log.
+    shard
+        Size of a shard for results in bytes and seconds: bytes, or a string such as ``"64MB"``
+        (:mod:`opticoll.instances.topology`).
+    exact
+        Also solve in rational arithmetic: ``objective_exact`` is the optimum as a fraction, proven without rounding.
+    on_progress, stop
+        Called with incumbent and bound when they improve; an event that ends the solve when set. Without
+        ``on_progress`` and ``log``, the logger ``opticoll`` reports both from time to time in a solve of over 10 s.
+    **settings
+        Parameters of the formulation or the method, and options of the solver, by name.
+
+    Returns
+    -------
+    Result
+        Returned even if the solve failed: see its ``termination`` and ``proof``.
+
+    Raises
+    ------
+    BadInput
+        For anything that is refused before solving.
+    SolverUnavailable
+        If the solver's package or licence is missing.
+    """
+    for place in plugins:
+        from opticoll.instances.plugins import load_plugin
+
+        load_plugin(place)
+    if isinstance(formulation, Task):
+        given = (instance, demand, form, time_limit, memory_limit, *settings.values())
+        if any(one is not None for one in given) or (method, tol, seed, threads, exact) != ("auto", 1e-6, 0, 2, False):
+            msg = "solve: a Task holds the instance, settings and limits; set them in the Task, and pass nothing else"
+            raise BadInput(msg)
+        task = formulation
+    else:
+        if instance is None:
+            msg = "solve: no instance; write for example oc.solve('alltoall.master', 'torus:4x4')"
+            raise BadInput(msg)
+        chosen: Any = settings if demand is None else {**settings, "demand": demand}
+        wanted: Any = formulation
+        value = instance if isinstance(instance, str) else as_instance(instance)
+        task = Task(wanted, value, method, form, chosen, time_limit, memory_limit, tol, seed, threads, exact=exact)
+    if shard is not None:  # refuse it before anything is solved
+        Scale.of(named(task.formulation), _instance_of(task), shard)
+    watched = on_progress is not None or log
+    name = named(task.formulation).name
+    try:
+        with nullcontext(on_progress) if watched else ProgressLine(name, _log.warning) as shown:
+            run = runner.solve(task, on_progress=shown, stop=stop, log=sys.stdout if log else None)
+    except NoSolution as error:
+        spec, name = _instance_of(task).spec, named(task.formulation).name
+        record = Record(
+            formulation=name, instance=spec, method=task.method, termination=Termination.ERROR, proof=Proof.NONE,
+            verified=False, message=str(error),
+        )  # fmt: skip
+        run = Run(task, record)
+    return Result.of(run, Scale.of(named(task.formulation), _instance_of(task, run), shard))
+
+
+def _instance_of(task: Task, run: Run | None = None) -> Instance:
+    if run is not None and run.plan is not None:
+        return run.plan.instance
+    return as_instance(task.instance)
+
+
+@dataclass(frozen=True, repr=False)
+class Result(Run):
+    """A run: its value, bound and proof, and tables, loads, schedule, plot and file of its solution.
+
+    ``values`` and ``duals`` are named arrays, ``record`` is everything that is recorded. Without a verified solution,
+    the methods raise :class:`~opticoll.errors.NoSolution`.
+    """
+
+    scale: Scale = field(default_factory=Scale)
+
+    @classmethod
+    def of(cls, run: Run, scale: Scale | None = None) -> Result:
+        """The result of a run."""
+        used = scale or Scale()
+        given = {f.name: getattr(run, f.name) for f in fields(Run)}
+        return cls(**{**given, "record": timed(run, used)}, scale=used)
+
+    # summary
+
+    @property
+    def gap(self) -> float | None:
+        """Relative gap between value and bound; None if one is missing."""
+        return self.record.gap
+
+    @property
+    def metrics(self) -> Mapping[str, Json]:
+        """Figures of the formulation, such as ``F``, ``T`` (``T_s`` in seconds) or ``rounds``."""
+        return self.record.metrics or {}
+
+    @property
+    def instance(self) -> Instance:
+        """The instance."""
+        return _instance_of(self.task, self)
+
+    def summary(self) -> dict[str, str]:
+        """Lines of the printed representation, by name."""
+        record, metrics = self.record, self.metrics
+        lines = {"value": f"{number(record.objective, 10)}   {meaning(self)}".rstrip()}
+        if metrics.get("T") is not None and metrics["T"] != record.objective:
+            lines["time T"] = f"{number(metrics['T'], 10)}   [{TIME}]"
+        if metrics.get("T_s") is not None:
+            size, rate = self.scale.shard or 0.0, (self.scale.rate or 0.0) / 1e9
+            lines["seconds"] = f"{metrics['T_s']:.6g} s   (shards of {size:,.0f} bytes, capacity 1 = {rate:g} Gb/s)"
+        lines |= {} if record.objective_exact is None else {"exact": _exact_words(record)}
+        side = {"max": "at most ", "min": "at least "}.get(record.sense or "", "")
+        source = f"   ({record.bound_source})" if record.bound_source else ""
+        lines["bound"] = "none" if record.bound is None else f"{side}{number(record.bound, 10)}{source}"
+        lines["gap"] = number(record.gap, 3)
+        lines["proof"] = _proof_words(record, self.task.tol)
+        asked = f"{self.task.method}: " if self.task.method not in {record.method, None} else ""
+        lines["method"] = f"{asked}{record.method or '–'}"
+        solver = record.solver
+        name = " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part)
+        if name and name != record.method:
+            lines["solver"] = name
+        lines["model"] = _model_words(record)
+        worst = max(((v, block) for block, v in (record.violations or {}).items() if v is not None), default=None)
+        state = {True: "passed", False: "failed", None: "not run"}[record.verified]
+        if self.values is None:
+            state, worst = "not run: there is no solution", None
+        lines["checker"] = state if worst is None else f"{state}; worst violation {worst[0]:.2g} ({worst[1]})"
+        lines |= repair_line(record)
+        parts = {
+            k.removesuffix("_s"): v for k, v in record.time.items() if v is not None and not k.startswith("solver_")
+        }
+        if parts:
+            detail = ", ".join(f"{name} {value:.2g}" for name, value in parts.items())
+            lines["time"] = f"{sum(parts.values()):.3g} s   ({detail})"
+        if record.message:
+            lines["message"] = record.message
+        return {name: label(" ".join(text.split()) if name == "message" else text, 160) for name, text in lines.items()}
+
+    def _outcome(self) -> str:
+        """Time or value on one line."""
+        time, seconds = self.metrics.get("T"), self.metrics.get("T_s")
+        if time is None:
+            return f"{number(self.objective, 6)} – {meaning(self)}"
+        return f"T = {number(time, 6)} [{TIME}]" + ("" if seconds is None else f" = {seconds:.6g} s")
+
+    @property
+    def _title(self) -> str:
+        record = self.record
+        size = "" if record.n is None else f"   ({record.n} vertices"
+        size += "" if not size else (")" if record.arcs is None else f", {record.arcs} arcs)")
+        return f"{record.formulation} on {label(record.instance, _WIDTH)}{size}"
+
+    def __repr__(self) -> str:
+        lines = self.summary()
+        width = max(map(len, lines))
+        return "\n".join([self._title, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+
+    def _repr_html_(self) -> str:
+        import jinja2
+
+        return jinja2.Environment(autoescape=True).from_string(_HTML).render(title=self._title, lines=self.summary())
+
+    # the solution
+
+    def solved(self) -> tuple[Plan, dict[str, NDArray[np.float64]]]:
+        """The plan and the verified values.
+
+        Raises
+        ------
+        NoSolution
+            If there are none.
+        """
+        if self.plan is None or self.values is None or not self.verified:
+            msg = f"{self.record.formulation}: the run has no verified solution; it ended with {self.termination}"
+            raise NoSolution(msg)
+        return self.plan, self.values
+
+    @cached_property
+    def _names(self) -> Mapping[str, Names]:
+        plan, values = self.solved()
+        sets = plan.formulation.index_sets
+        return {} if sets is None else sets(plan.data, values)
+
+    @cached_property
+    def _labels(self) -> Mapping[str, Sequence[Sequence[Hashable] | None]]:
+        plan, _ = self.solved()
+        return index_labels(plan.formulation, plan.data, plan.form)
+
+    def frame(self, name: str, *, zeros: bool = False) -> pd.DataFrame:
+        """One variable array as a table.
+
+        Parameters
+        ----------
+        name
+            Name of the array, as in ``values``.
+        zeros
+            Whether to keep entries that are 0. Arrays whose entries name members of a set are always complete.
+
+        Returns
+        -------
+        A column per index set, with its names (for a Pyomo model of your own, a column per index), then the entries
+        under ``name`` and, where shard size and capacities have units, the same in those units. ``attrs["unit"]`` is
+        the unit of the entries.
+
+        Raises
+        ------
+        BadInput
+            If the solution has no such array.
+        """
+        plan, values = self.solved()
+        if name not in values:
+            msg = f"{plan.formulation.name}: no array {name!r} in the solution; it has {', '.join(values)}"
+            raise BadInput(msg)
+        declare = plan.formulation.arrays
+        declared = declare(plan.data, values.keys()).get(name) if declare is not None else None
+        array = np.asarray(values[name])
+        sets = self._names if array.ndim else {}
+        if name in self._labels:
+            declared, sets = labelled_axes(array, self._labels[name])
+        result = table(name, array, declared, sets, zeros=zeros)
+        unit = "" if declared is None else declared.unit
+        if (absolute := self.scale.converted(unit)) is not None:
+            result[absolute[0]] = result[name] * absolute[1]
+        result.attrs["unit"] = unit
+        return result
+
+    @property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Every variable array as a table, by name; see :meth:`frame`."""
+        return {name: self.frame(name) for name in self.solved()[1]}
+
+    @property
+    def links(self) -> Links:
+        """Load and capacity of every link, as arrays.
+
+        Raises
+        ------
+        BadInput
+            If solutions of the formulation put no load on links.
+        """
+        plan, values = self.solved()
+        if plan.formulation.links is None:
+            msg = f"{plan.formulation.name}: its solutions have no link loads; read them with result.frames"
+            raise BadInput(msg)
+        return plan.formulation.links(plan.data, values)
+
+    def link_loads(self) -> pd.DataFrame:
+        """Table of the load of every link: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``; indexed by link.
+
+        ``utilisation`` is the share of the capacity in use while the collective runs. Where shard size and capacities
+        have units, ``capacity`` and ``load`` are also given in those. ``attrs["units"]`` holds the units.
+        """
+        import pandas as pd
+
+        from opticoll.formulations.variables import arc_labels
+
+        links = self.links
+        topology, units = links.topology, {"capacity": links.capacity_unit, "load": links.load_unit}
+        names = np.array(topology.labels, dtype=object)
+        result = pd.DataFrame(
+            {
+                "src": names[topology.tail], "dst": names[topology.head], "capacity": links.capacity,
+                "load": links.load, "utilisation": links.utilisation,
+            },
+            index=pd.Index(arc_labels(topology), name="arc"),
+        )  # fmt: skip
+        for column, unit in list(units.items()):
+            if (absolute := self.scale.converted(unit)) is not None:
+                result[f"{column} [{absolute[0]}]"] = result[column] * absolute[1]
+        result.attrs["units"] = units
+        return result
+
+    def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Moves | Rounds:
+        """The solution as a schedule: transfers in steps, moves along trees, or circuits and transfers in rounds.
+
+        Parameters
+        ----------
+        chunks
+            Number of chunks per shard, for schedules in steps; of several numbers, the best one. By default a power
+            of two up to 16, and other numbers up to 24 if those lose more than 1 %. For moves along trees, the
+            maximum number of chunks (default 24; broadcast 240).
+
+        Raises
+        ------
+        BadInput
+            If solutions of the formulation hold no schedule, the demand is not uniform, or a number is invalid.
+        """
+        chunks = chunk_numbers(chunks)
+        plan, values = self.solved()
+        if plan.formulation.rounds is not None:
+            if chunks is not None:
+                msg = f"{plan.formulation.name}: the collective determines the chunks; omit chunks"
+                raise BadInput(msg)
+            return Rounds(self, plan.formulation.rounds(plan.data, values))
+        from opticoll.solvers.schedules import collective_steps
+        from opticoll.solvers.schedules.link_schedule import schedule_routes
+        from opticoll.solvers.schedules.shard_routes import routes_of, without_steps
+
+        if not isinstance(plan.instance, Topology):
+            msg = f"{plan.formulation.name}: its solutions hold no routes for a schedule; solve an all-to-all"
+            raise BadInput(msg)
+        alpha, beta = cost_model(plan)
+        if plan.formulation.name in collective_steps.COLLECTIVES:
+            root = plan.data.root if plan.formulation.name == "alltoall.broadcast" else None
+            made = collective_steps.best_schedule(
+                plan.formulation.name, plan.instance, root, chunks=chunks, alpha=alpha, beta=beta
+            )
+            return Moves(self, chunks, made)
+        routes = routes_of(plan.formulation.name, plan.data, values)
+        if plan.instance.ranks < plan.instance.n:
+            routes = without_steps(routes)  # a vertex that only forwards may hold data between steps
+        return Schedule(self, chunks, schedule_routes(plan.instance, routes, chunks=chunks, alpha=alpha, beta=beta))
+
+    def check(self) -> dict[str, float]:
+        """Prepare the data again and verify the values with the formulation's checker.
+
+        Returns
+        -------
+        The worst violation of every block of constraints, relative to its size; up to 1e-6 counts as satisfied.
+        """
+        from opticoll.solvers.methods.registry import prepared
+
+        plan, values = self.solved()
+        needed = None if self.needed is None else self.needed.values
+        data = prepared(plan.formulation, plan.instance, plan.parameters, needed)
+        return solution.recomputed_violations(plan.formulation, plan.instance, plan.parameters, data, values, needed)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the solution as JSON, or a certificate: ``.vipr`` of an exact optimum, or ``.proof.json``.
+
+        ``opticoll check`` and :func:`check` read both, :func:`load` reads JSON.
+
+        Raises
+        ------
+        BadInput
+            For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
+        """
+        target = writable(path)
+        if is_certificate(target) or is_combinatorial(target):
+            write_certificate(target, self)
+            return target
+        self.solved()
+        if target.suffix.lower() != ".json":
+            msg = f"{target}: name a solution .json, a proof .vipr; save a schedule with result.schedule().save(PATH)"
+            raise BadInput(msg)
+        document: dict[str, Json] = {**solution.solution_document(self)}
+        document["record"] = {name: plain(self.record[name]) for name in DESCRIPTION}
+        data = getattr(self.solved()[0].parameters.get("demand"), "data", None)
+        if data is not None:  # a demand given as data, which its string only names
+            document["demand"] = data.amount.tolist()
+        if self.scale.shard is not None:
+            document["shard_bytes"] = self.scale.shard
+        return _write(target, plain(document))
+
+    def plot(self, *, layout: str = "auto", title: str | None = None) -> Figure:
+        """Draw the solution: load of every link on the topology, or the circuits of every round.
+
+        Parameters
+        ----------
+        layout
+            ``"auto"`` by family, or ``"circular"``, ``"grid"``, ``"hypercube"``, ``"spring"``.
+        title
+            Heading; formulation, instance and value if None.
+
+        Raises
+        ------
+        BadInput
+            If there is nothing to draw.
+        """
+        from opticoll.analysis.plots import network_plots
+
+        plan, values = self.solved()
+        heading = title or f"{plan.formulation.name}, {self.record.instance}\n{self._outcome()}"
+        if plan.formulation.rounds is not None and isinstance(plan.instance, Topology):
+            schedule = plan.formulation.rounds(plan.data, values)
+            return network_plots.rounds(plan.instance, schedule, layout=layout, title=heading)
+        return network_plots.loads(self.links, self.instance, scale=self.scale.converted, layout=layout, title=heading)
+
+
+#: Fields of a record that a solution file carries for information only; they prove nothing.
+DESCRIPTION = ("method", "form", "termination", "solver", "time", "size", "message")
+
+
+def _proof_words(record: Record, tol: float) -> str:
+    ended = f"; ended: {record.termination}" if record.termination not in {None, Termination.OPTIMAL} else ""
+    condition = (record.metrics or {}).get("conditional_on")
+    conditional = f" {condition}" if condition else ""
+    if record.infeasible_by:
+        return f"infeasible: proven by {record.infeasible_by}"
+    words = {
+        Proof.EXACT: f"exact{conditional}: the fraction is the optimum, proven in rational arithmetic",
+        Proof.OPTIMAL: f"optimal{conditional}: the checked value meets the bound within {tol:g}",
+        Proof.CERTIFIED_GAP: "a gap remains between the checked value and a certified bound",
+        Proof.FEASIBLE: "feasible: the value is checked, "
+        + ("no bound is known" if record.bound is None else "the bound proves nothing about it"),
+        Proof.BOUND_ONLY: "only a bound: no solution passed the checker",
+    }
+    return words.get(record.proof or Proof.NONE, "nothing is proven") + ended
+
+
+def _exact_words(record: Record) -> str:
+    """The optimum as a fraction, and the time T if it differs."""
+    time = (record.metrics or {}).get("T_exact")
+    return str(record.objective_exact) + (f"   (T = {time})" if time not in {None, record.objective_exact} else "")
+
+
+def _model_words(record: Record) -> str:
+    stated, size = record.get("model"), record.size
+    built = record.form is not None if stated is None else stated.built
+    reason = "" if stated is None or not stated.reason else f"; {stated.reason}"
+    if not built:
+        return f"not built{reason}"
+    columns, rows = (0 if count is None else count for count in (size.variables, size.constraints))
+    sizes = (f"{count:,} {word}{'s' * (count != 1)}" for count, word in ((columns, "variable"), (rows, "row")))
+    return f"stated in {record.form}: {', '.join(sizes)}{reason}"
+
+
+# files and models -------------------------------------------------------------------------------------------
+
+
+def _write(target: Path, document: Json) -> Path:
+    try:
+        target.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        msg = f"{target}: cannot be written: {error.strerror}"
+        raise BadInput(msg) from error
+    return target

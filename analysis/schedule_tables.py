@@ -1,0 +1,265 @@
+"""Schedules of results, as tables and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.plots.style import counted, label
+from opticoll.analysis.present import number
+from opticoll.analysis.result_tables import _WIDTH
+from opticoll.analysis.solution_files import writable
+from opticoll.analysis.units import cost_model
+from opticoll.formulations.variables import TIME, arc_labels
+from opticoll.instances import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from opticoll.analysis.result import Result
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.types import Json
+    from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
+    from opticoll.solvers.schedules.link_schedule import LinkSchedule
+    from opticoll.solvers.schedules.schedule_check import ScheduleCheck
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Schedule:
+    """Transfers of chunks in synchronous steps.
+
+    Parameters
+    ----------
+    result
+        The result whose routes it uses.
+    chunks
+        Requested chunks per shard, see :meth:`Result.schedule`.
+    links
+        The transfers, as :class:`opticoll.solvers.schedules.link_schedule.LinkSchedule`.
+    """
+
+    result: Result
+    chunks: int | Sequence[int] | None
+    links: LinkSchedule
+
+    @cached_property
+    def verdict(self) -> ScheduleCheck:
+        """The schedule executed step by step."""
+        from opticoll.solvers.schedules.link_schedule import run_links
+        from opticoll.solvers.schedules.schedule_json import LinkSteps, links_document, read_schedule
+
+        alpha, beta = cost_model(self.result.solved()[0])
+        topology = self.links.topology
+        steps = read_schedule(links_document(self.links), Path("schedule"), topology)
+        assert isinstance(steps, LinkSteps)
+        return run_links(steps, topology, alpha=alpha, beta=beta)
+
+    @property
+    def time(self) -> float | None:
+        """Simulated time [shards / link bandwidth]; None if the schedule is not valid."""
+        return self.verdict.time
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per transfer: step, arc, and the shard (source, target, chunk) by names."""
+        import pandas as pd
+
+        topology = self.links.topology
+        step, arc, source, target, chunk = self.links.transfers.T
+        names = np.array(topology.labels, dtype=object)
+        arcs = np.array(arc_labels(topology), dtype=object)
+        return pd.DataFrame(
+            {"step": step, "arc": arcs[arc], "source": names[source], "target": names[target], "chunk": chunk}
+        )
+
+    def check(self) -> str | None:
+        """Execute the schedule: None if every shard arrives, else the first violation."""
+        return None if self.verdict.valid else self.verdict.message
+
+    def save(self, path: str | Path, **options: Any) -> dict[str, Json]:
+        """Write the schedule: ``.xml`` (MSCCL), ``.json`` (links) or ``.routes.json``; the file is executed.
+
+        Parameters
+        ----------
+        path
+            File to write.
+        options
+            For ``.xml``: target, protocol, channels, instances and sizes, see
+            :class:`opticoll.solvers.schedules.lowering.XmlOptions`.
+
+        Returns
+        -------
+        File, chunks, steps, times, and whether the file delivers every shard.
+
+        Raises
+        ------
+        BadInput
+            For another suffix, unknown options, or a file that cannot be written.
+        """
+        return _saved(path, self.result, self.chunks, options)
+
+    def __repr__(self) -> str:
+        schedule, time, wrong = self.links, self.time, self.check()
+        seconds = self.result.scale.seconds
+        end = f"invalid: {wrong}" if wrong else f"simulated T = {number(time, 8)} [{TIME}]"
+        if time is not None and seconds is not None:
+            end += f" = {time * seconds:.6g} s"
+        fluid = "" if schedule.fluid_time is None else f"; fluid time {number(schedule.fluid_time, 8)}"
+        size = f"{counted(schedule.steps, 'step')}, {counted(len(schedule.transfers), 'transfer')}"
+        size += f", {counted(schedule.chunks, 'chunk')} per shard"
+        return f"schedule of {label(schedule.topology.spec, _WIDTH)}: {size}; {end}{fluid}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Moves:
+    """Copies and sums along packed trees in synchronous steps.
+
+    Parameters
+    ----------
+    result
+        The solution; the trees attain its time, but are not taken from it.
+    chunks
+        Requested chunks per shard, None by default; at most the largest number is used.
+    made
+        The moves, as :mod:`opticoll.solvers.schedules.collective_steps` defines them.
+    """
+
+    result: Result
+    chunks: int | Sequence[int] | None
+    made: CollectiveSchedule
+
+    @cached_property
+    def verdict(self) -> ScheduleCheck:
+        """The schedule executed step by step."""
+        from opticoll.solvers.schedules.collective_steps import run_moves
+
+        plan, _ = self.result.solved()
+        assert isinstance(plan.instance, Topology)
+        alpha, beta = cost_model(plan)
+        root = int(plan.parameters.get("root", 0))
+        return run_moves(self.made.steps, plan.instance, root, alpha=alpha, beta=beta)
+
+    @property
+    def time(self) -> float | None:
+        """Simulated time [shards / link bandwidth]; None if the schedule is not valid."""
+        return self.verdict.time
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per move: step, path, shard and chunk, and whether it adds to what the receiver holds."""
+        import pandas as pd
+
+        plan, _ = self.result.solved()
+        assert isinstance(plan.instance, Topology)
+        names = plan.instance.labels
+        rows = [
+            (t, " ".join(names[v] for v in move.path), names[move.shard], move.chunk, move.adds)
+            for t, step in enumerate(self.made.steps.steps)
+            for move in step
+        ]
+        return pd.DataFrame(rows, columns=["step", "path", "shard", "chunk", "adds"])
+
+    def check(self) -> str | None:
+        """Execute the schedule: None if every rank ends with the data it must hold, else the first violation."""
+        return None if self.verdict.valid else self.verdict.message
+
+    def save(self, path: str | Path, **options: Any) -> dict[str, Json]:
+        """Write the schedule, ``.json`` or ``.xml`` (MSCCL); as :meth:`Schedule.save`."""
+        return _saved(path, self.result, self.chunks, options)
+
+    def __repr__(self) -> str:
+        steps, time, wrong = self.made.steps, self.time, self.check()
+        end = f"invalid: {wrong}" if wrong else f"simulated T = {number(time, 8)} [{TIME}]"
+        size = f"{counted(len(steps.steps), 'step')}, {counted(steps.moves, 'move')}"
+        size += f", {counted(steps.chunks, 'chunk')} per shard"
+        where = label(self.result.record.instance, _WIDTH)
+        return f"schedule of {where}: {size}; {end}; fluid time {number(self.made.fluid_time, 8)}"
+
+
+def _saved(
+    path: str | Path, result: Result, chunks: int | Sequence[int] | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the schedule of a result and execute the file."""
+    from opticoll.analysis.solution_files import schedule_request, write_schedule
+    from opticoll.solvers.schedules.lowering import refuse_early
+
+    plan, _ = result.solved()
+    target = writable(path)
+    refuse_early(target, plan.formulation.name)
+    return write_schedule(schedule_request(target, chunks=chunks, **options), result)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Rounds:
+    """Circuits and transfers in rounds, as :mod:`opticoll.formulations.rounds.round_schedule` defines them."""
+
+    result: Result
+    rounds: RoundSchedule
+
+    def _labels(self) -> NDArray[Any]:
+        instance = self.result.instance
+        assert isinstance(instance, Topology)
+        return np.array(instance.labels, dtype=object)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per transfer: round, src, dst, chunk, and whether it adds to a partial sum."""
+        import pandas as pd
+
+        own, names = self.rounds, self._labels()
+        columns = {
+            "round": own.transfer_round, "src": names[own.transfer_source], "dst": names[own.transfer_target],
+            "chunk": own.transfer_chunk, "adds": own.transfer_adds,
+        }  # fmt: skip
+        return pd.DataFrame(columns).sort_values(["round", "chunk"], kind="stable", ignore_index=True)
+
+    @property
+    def circuits(self) -> pd.DataFrame:
+        """One row per circuit: round, src, dst, wavelength, and the vertices of its path."""
+        import pandas as pd
+
+        own, names, instance = self.rounds, self._labels(), self.result.instance
+        assert isinstance(instance, Topology)
+        heads = instance.head
+        paths = [" -> ".join([names[s], *names[heads[own.path(k)]]]) for k, s in enumerate(own.circuit_source.tolist())]
+        columns = {
+            "round": own.circuit_round, "src": names[own.circuit_source], "dst": names[own.circuit_target],
+            "wavelength": own.circuit_wavelength, "path": paths,
+        }  # fmt: skip
+        return pd.DataFrame(columns)
+
+    def check(self) -> dict[str, float]:
+        """Replay the schedule: the violations of every block, see :meth:`Result.check`."""
+        return self.result.check()
+
+    def save(self, path: str | Path) -> dict[str, Json]:
+        """Write the schedule as ``.json``, read it back and replay it.
+
+        Returns
+        -------
+        File, numbers of rounds, circuits and transfers, and whether the file delivers everything.
+
+        Raises
+        ------
+        BadInput
+            For another suffix, or a file that cannot be written.
+        """
+        from opticoll.analysis.solution_files import ScheduleRequest, refuse_rounds, write_schedule
+
+        target = writable(path)
+        refuse_rounds(target)
+        return write_schedule(ScheduleRequest(target, None, None), self.result)
+
+    def __repr__(self) -> str:
+        own = self.rounds
+        where = label(self.result.record.instance, _WIDTH)
+        sizes = (own.rounds, "round"), (own.circuits, "circuit"), (own.transfers, "transfer")
+        return f"schedule of {where}: {', '.join(counted(*size) for size in sizes)}"

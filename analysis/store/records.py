@@ -1,0 +1,299 @@
+"""The results store: one immutable file per run, safe for many writers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import tempfile
+import time
+import zipfile
+import zlib
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+from msgspec import structs
+
+from opticoll.analysis.store import schema
+from opticoll.analysis.store.currency import confirm
+from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
+from opticoll.analysis.store.tables import query
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.plugins import unchanged
+from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
+from opticoll.solvers.task import Needed, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from opticoll.analysis.store.schema import StoredRecord
+    from opticoll.solvers.task import Environment, Run
+
+
+#: Folder, beside the records, of the notes that studies have found records to hold.
+_CONFIRMED = "confirmed"
+
+
+def holds(record: StoredRecord) -> bool:
+    """Whether a record answers its cell, and the modules that its plug-ins imported while it ran are still the same."""
+    return schema.is_answer(record) and unchanged(record.plugins)
+
+
+_DUAL = "dual."
+#: Solutions above this size are compressed fast rather than well.
+LARGE_BYTES = 1 << 26
+
+
+def _allows_new_entries(folder: Path) -> bool:
+    """Whether a subfolder can be created in a folder; true if only disk space is lacking."""
+    try:
+        Path(tempfile.mkdtemp(prefix=".tmp-", dir=folder)).rmdir()
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return True
+
+
+class Store:
+    """A folder of run records.
+
+    Parameters
+    ----------
+    root
+        The folder; ``$OPTICOLL_STORE`` if None, and ``results`` in the working directory if that is not set.
+        Nothing is created before the first record is written.
+    """
+
+    def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
+        self.root = Path(root or os.environ.get("OPTICOLL_STORE") or "results").absolute()
+        self.records = self.root / "records"
+        self.solutions = self.root / "solutions"
+        self.locks = self.root / "locks"
+
+    def check_writable(self) -> None:
+        """Refuse a folder that cannot be written, without creating it.
+
+        Access rights are not enough: some file systems refuse what the rights permit. A full disk is accepted.
+
+        Raises
+        ------
+        BadInput
+            If the folder, or the one in which it would be created, is not a writable folder.
+        """
+        folder = self.root
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _allows_new_entries(folder):
+            why = "is not writable" if folder.is_dir() else "is not a folder"
+            msg = f"store {self.root}: {folder} {why}; choose another with --store DIR or OPTICOLL_STORE"
+            raise BadInput(msg)
+
+    # writing ----------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        run: Run,
+        *,
+        attempt: int | None = None,
+        study: str | None = None,
+        started: datetime | None = None,
+        finished: datetime | None = None,
+        where: Environment | None = None,
+    ) -> str:
+        """Publish the run that a run needed, its solution and its record, in this order; return the record's name.
+
+        The run that supplied this one's data gets its own record, without an attempt number; ``needed.id`` names it.
+
+        Parameters
+        ----------
+        run
+            The result of the runner.
+        attempt
+            Number of the attempt at a cell of a study, from 1; with None, the record gets a random name.
+        study
+            The study it belongs to.
+        started, finished
+            When it ran (UTC).
+        where
+            The :func:`~opticoll.analysis.store.schema.environment` in which it ran; by default this one.
+
+        Raises
+        ------
+        AlreadyStored
+            If another writer has recorded this attempt at this cell; nothing is left behind.
+        msgspec.ValidationError
+            If a field of the record has the wrong type; nothing is left behind.
+        """
+        record = run.record
+        if run.needed is not None:
+            basis = self.save(run.needed, study=study, started=started, finished=finished, where=where)
+            record = structs.replace(record, needed=structs.replace(Needed.of(run.needed.record), id=basis))
+        key = str(record.key)
+        name = f"{key}.s{secrets.token_hex(8)}" if attempt is None else f"{key}.{attempt}"
+        arrays = dict(run.values or {})
+        arrays |= {f"{_DUAL}{name}": array for name, array in (run.duals or {}).items()}
+        solution = f"{name}~{secrets.token_hex(4)}.npz" if arrays else None
+        row = schema.StoredRecord.read(
+            {
+                **record,
+                "id": name,
+                "attempt": attempt,
+                "study": study,
+                "environment": plain(environment() if where is None else where),
+                "started": _utc(started),
+                "finished": _utc(finished or datetime.now(UTC)),
+                "solution": solution,
+            }
+        )
+        if solution is not None:
+            publish(self.solutions / solution, lambda file: _write_arrays(file, arrays))
+        try:
+            publish(self.records / f"{name}.json", lambda file: _write_line(file, row))
+        except AlreadyStored:
+            if solution is not None:
+                (self.solutions / solution).unlink(missing_ok=True)
+            raise
+        return name
+
+    def sweep(self, *, stale_s: float = STALE_S) -> int:
+        """Remove what killed writers left behind: old temporary files, and solutions without a record."""
+        removed = sweep(self.records, stale_s=stale_s) + sweep(self.solutions, stale_s=stale_s)
+        oldest = time.time() - stale_s
+        for path in self.solutions.glob("*.npz"):
+            with suppress(OSError):
+                if path.stat().st_mtime <= oldest and not self._points_to(path):
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def _points_to(self, solution: Path) -> bool:
+        record = self.records / f"{solution.name.partition('~')[0]}.json"
+        if not record.exists():
+            return False
+        read = self._read_or_warn(record)
+        return read is None or read.solution == solution.name
+
+    # reading ----------------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> StoredRecord:
+        """One record by its name.
+
+        Raises
+        ------
+        BadInput
+            If there is none.
+        """
+        path = self.records / f"{name}.json"
+        if not path.exists():
+            msg = f"store {self.root}: no record {name!r}; `opticoll results 'SELECT id FROM runs'` lists them"
+            raise BadInput(msg)
+        return self._read(path)
+
+    def _read(self, path: Path) -> StoredRecord:
+        try:
+            return schema.decode(read_record_file(path))
+        except (OSError, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+            raise BadFile(damaged(path, error)) from error
+
+    def _read_or_warn(self, path: Path) -> StoredRecord | None:
+        try:
+            return self._read(path)
+        except BadFile as error:
+            warn([str(error)])
+            return None
+
+    def names(self) -> Iterator[str]:
+        """Names of all records, in no particular order."""
+        if self.records.is_dir():
+            with os.scandir(self.records) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".json"):
+                        yield entry.name.removesuffix(".json")
+
+    def attempts(self, key: str) -> list[StoredRecord | None]:
+        """Read the records of the attempts that studies made at a cell, first to last; None for a damaged one."""
+        records: list[StoredRecord | None] = []
+        while (path := self.records / f"{key}.{len(records) + 1}.json").exists():
+            records.append(self._read_or_warn(path))
+        return records
+
+    def answered(self, keys: set[str]) -> dict[str, StoredRecord]:
+        """Find the records that answer any of ``keys``, of studies and of single solves; one per key."""
+        answers: dict[str, StoredRecord] = {}
+        for name in self.names():
+            key = name.partition(".")[0]
+            if key in keys and key not in answers:
+                record = self._read_or_warn(self.records / f"{name}.json")
+                if record is not None and holds(record):
+                    answers[key] = record
+        return answers
+
+    def confirm(self, names: Iterable[str]) -> None:
+        """Note that records still answer their cells, which makes them current (:mod:`.currency`)."""
+        confirm(self.root / _CONFIRMED, names)
+
+    def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+        """The values and duals stored with a record, by name; empty if there are none.
+
+        Raises
+        ------
+        BadInput
+            If there is no such record.
+        BadFile
+            If its solution cannot be read.
+        """
+        import numpy as np
+
+        file_name = self.read(name).solution
+        if file_name is None:
+            return {}, {}
+        try:
+            with (self.solutions / file_name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            msg = f"store: solution {file_name} cannot be read ({error}); solve again"
+            raise BadFile(msg) from error
+        duals = {k.removeprefix(_DUAL): v for k, v in arrays.items() if k.startswith(_DUAL)}
+        return {k: v for k, v in arrays.items() if not k.startswith(_DUAL)}, duals
+
+    def sql(self, query: str = "SELECT * FROM latest", *, time_limit_s: float | None = None) -> pd.DataFrame:
+        """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).
+
+        The column ``superseded`` is true where another version has been run since: of a plug-in, a file or a solver.
+        Damaged records are skipped and named in a warning.
+
+        Raises
+        ------
+        BadInput
+            If the query is wrong, would do anything but read, or takes longer than ``time_limit_s``.
+        """
+        return self.tables(query, time_limit_s=time_limit_s)[0]
+
+    def tables(self, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
+        """Answer several queries as :meth:`sql` does, over the same records, which are read once."""
+        return query(self.records, *queries, time_limit_s=time_limit_s)
+
+
+def _write_line(file: BinaryIO, record: StoredRecord) -> None:
+    file.write(schema.encode(record))
+
+
+def _write_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays like numpy's ``savez_compressed``, large ones at the fastest level: the default takes minutes."""
+    import numpy as np
+
+    level = 1 if sum(np.asarray(v).nbytes for v in arrays.values()) > LARGE_BYTES else None
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+        for key, value in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asarray(value), allow_pickle=False)
+
+
+def _utc(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,382 @@
+"""Run studies: an executor runs their cells, a restarted study resumes, and a failing cell never stops the others."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from opticoll.analysis.store.records import Store
+from opticoll.analysis.study.cells import (
+    Attempt,
+    CellJob,
+    CellResult,
+    answer_of,
+    attempt,
+    claim_cell,
+    record_attempt,
+    record_failure,
+    result_of,
+    run_cell,
+)
+from opticoll.analysis.study.study_file import find, load
+from opticoll.errors import BadInput, OpticollError
+from opticoll.solvers.executor import InProcess, JobCrashed
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    import pandas as pd
+
+    from opticoll.analysis.study.study_file import Cell, Study
+    from opticoll.instances.types import Json
+    from opticoll.solvers.executor import Executor
+
+
+def check_writable(store: Store) -> None:
+    """Create a store, or refuse one that cannot be written before any cell runs.
+
+    Raises
+    ------
+    BadInput
+        If its folder cannot be written.
+    """
+    store.check_writable()
+    try:
+        store.records.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"store {store.root}: cannot be created: {error.strerror}; choose another folder"
+        raise BadInput(msg) from error
+
+
+#: First and longest wait [s] before retrying cells that another study is running.
+_RETRY_S = (0.2, 5.0)
+
+
+@dataclass
+class Summary:
+    """The results of a study's cells, by resume key."""
+
+    study: Study
+    results: dict[str, CellResult] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def count(self, status: str) -> int:
+        """Cells that ended with a status, see :class:`~opticoll.analysis.study.cells.CellResult`."""
+        return Counter(result.status for result in self.results.values())[status]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell has a row in the store."""
+        return all(cell.key in self.results for cell in self.study.cells)
+
+
+def run_study(
+    study: Study,
+    store: Store,
+    executor: Executor,
+    *,
+    on_result: Callable[[CellResult], None] | None = None,
+) -> Summary:
+    """Run the cells of a study for which the store has no answer.
+
+    Parameters
+    ----------
+    study, store
+        What to run, and where it is recorded.
+    executor
+        Runs the cells. Processes that share our files record them; otherwise this process does, while the next runs.
+    on_result
+        Called with every finished cell.
+
+    Returns
+    -------
+    Summary
+        Returned after Ctrl-C as well: finished cells stay recorded, and the next start resumes from there.
+
+    Raises
+    ------
+    BadInput
+        If the store cannot be written, or is removed while the study runs.
+    """
+    check_writable(store)
+    store.sweep()
+    summary = Summary(study)
+
+    def finish(result: CellResult) -> None:
+        summary.results[result.key] = result
+        if on_result is not None:
+            on_result(result)
+
+    answered = store.answered({cell.key for cell in study.cells})
+    store.confirm(str(record.id) for record in answered.values())
+    for cell in study.cells:
+        if cell.key in answered:
+            finish(result_of(cell, answered[cell.key], "skipped"))
+    jobs = [CellJob(cell, str(store.root), study.name) for cell in study.cells if cell.key not in answered]
+    try:
+        elsewhere = executor.shares_files and not isinstance(executor, InProcess)
+        (_work if elsewhere else _work_and_record)(executor, jobs, finish)
+    except KeyboardInterrupt:
+        summary.interrupted = True
+    _check_records_kept(summary, store)
+    return summary
+
+
+def _check_records_kept(summary: Summary, store: Store) -> None:
+    """Refuse to count cells as done whose records have been removed in the meantime."""
+    stored = {name.partition(".")[0] for name in store.names()}
+    gone = [key for key, result in summary.results.items() if result.status == "done" and key not in stored]
+    if gone:
+        msg = (
+            f"study {summary.study.name}: {len(gone)} records are gone from the store {store.root}, which was removed "
+            "or replaced while the study ran; start it again"
+        )
+        raise BadInput(msg)
+
+
+def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
+    """Run all jobs in processes that record them; retry those that another study is running until it has finished."""
+    pause = _RETRY_S[0]
+    while jobs:
+        busy: list[CellJob] = []
+        for index, result in executor.map_unordered(run_cell, jobs):
+            outcome = _outcome(jobs[index], result)
+            if outcome.status == "busy":
+                busy.append(jobs[index])
+            else:
+                finish(outcome)
+        pause = _wait_for_others(busy, jobs, pause)
+        jobs = busy
+
+
+def _wait_for_others(busy: list[CellJob], jobs: list[CellJob], pause: float) -> float:
+    """Sleep if another study is running cells, longer if no other cells remain; return the pause [s]."""
+    if busy:
+        pause = _RETRY_S[0] if len(busy) < len(jobs) else min(2 * pause, _RETRY_S[1])
+        time.sleep(pause)
+    return pause
+
+
+def _work_and_record(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
+    """Run all jobs, in this process or where the store cannot be reached; this process claims and records each."""
+    pause = _RETRY_S[0]
+    while jobs:
+        running: dict[int, tuple[CellJob, ExitStack]] = {}
+        busy: list[CellJob] = []
+
+        def claimed(
+            jobs: list[CellJob] = jobs,
+            running: dict[int, tuple[CellJob, ExitStack]] = running,
+            busy: list[CellJob] = busy,
+        ) -> Iterator[Cell]:
+            sent = itertools.count()
+            for job in jobs:
+                with ExitStack() as stack:
+                    try:
+                        ours = stack.enter_context(claim_cell(job))
+                        known = answer_of(job) if ours else None
+                    except Exception as error:  # noqa: BLE001  reported as the result of the cell
+                        finish(_outcome(job, error))
+                        continue
+                    if not ours:
+                        busy.append(job)
+                    elif known is not None:
+                        finish(known)
+                    else:
+                        running[next(sent)] = (job, stack.pop_all())
+                        yield job.cell
+
+        with _Writer(finish) as writer:
+            try:
+                for index, made in executor.map_unordered(attempt, claimed()):
+                    writer.record(*running[index], made)
+                    del running[index]
+            finally:
+                for _, hold in running.values():
+                    hold.close()
+        pause = _wait_for_others(busy, jobs, pause)
+        jobs = busy
+
+
+#: Runs that wait to be written; a solution can be large.
+_WAITING = 2
+
+
+class _Writer:
+    """Records runs in a separate thread, so that the next cell does not wait for the disk.
+
+    A cell is finished, in the thread that made the writer, once its record is stored. At the end of the block, also
+    after Ctrl-C, every run handed over is recorded, unless the store has raised an error.
+
+    Parameters
+    ----------
+    finish
+        Called with every recorded cell.
+    """
+
+    def __init__(self, finish: Callable[[CellResult], None]) -> None:
+        self._finish = finish
+        self._waiting: queue.Queue[tuple[CellJob, ExitStack, Attempt | Exception] | None] = queue.Queue(_WAITING)
+        self._recorded: queue.SimpleQueue[CellResult] = queue.SimpleQueue()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._write, daemon=True)  # a second Ctrl-C ends us
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._waiting.put(None)
+        self._thread.join()
+        self._report()
+
+    def record(self, job: CellJob, hold: ExitStack, made: Attempt | Exception) -> None:
+        """Hand over a run, or how its cell failed; ``hold`` is closed when it has been recorded.
+
+        Raises
+        ------
+        OpticollError
+            If an earlier run could not be recorded.
+        """
+        self._report()
+        self._waiting.put((job, hold, made))
+        self._report()
+
+    def _report(self) -> None:
+        while not self._recorded.empty():
+            self._finish(self._recorded.get())
+        if self._error is not None:
+            raise self._error
+
+    def _write(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            job, hold, made = item
+            with hold:
+                if self._error is not None:
+                    continue
+                try:
+                    self._recorded.put(_recorded(job, made))
+                except Exception as error:  # noqa: BLE001  raised in the other thread
+                    self._error = error
+
+
+def _recorded(job: CellJob, made: Attempt | Exception) -> CellResult:
+    """Record the run of a cell or how it failed; an error while it is recorded is a failure of the cell too."""
+    if not isinstance(made, Attempt):
+        return _outcome(job, made)
+    try:
+        return record_attempt(job, made)
+    except Exception as error:  # noqa: BLE001  an error of the store is raised again
+        return _outcome(job, error)
+
+
+def _outcome(job: CellJob, result: CellResult | Exception) -> CellResult:
+    """The result of a job. A worker that died gives a row too; a store that cannot be written ends the study."""
+    if isinstance(result, CellResult):
+        return result
+    if isinstance(result, OpticollError) and not isinstance(result, JobCrashed):
+        raise result
+    return record_failure(job, f"{type(result).__name__}: {result}")
+
+
+def study(
+    name: str | os.PathLike[str],
+    *,
+    store: Store | str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+) -> pd.DataFrame:
+    """Run a study as ``opticoll study`` does, and return the best record of each of its cells.
+
+    Parameters
+    ----------
+    name
+        A built-in study, or a TOML file.
+    store
+        A store or its folder; by default ``$OPTICOLL_STORE``, or ``results``. Cells with an answer there are not run.
+    jobs, dask
+        Number of cells to run at a time in local processes, or the address of a Dask scheduler.
+
+    Returns
+    -------
+    DataFrame
+        One row per cell in the study's order, with the columns of ``opticoll results``.
+
+    Raises
+    ------
+    BadInput
+        For anything in the study that can be refused; nothing has been run or written then.
+    """
+    from opticoll.analysis.store.records import Store
+
+    home = store if isinstance(store, Store) else Store(store)
+    summary = run(str(name), home, jobs, dask)
+    rows = home.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
+    return rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
+
+
+def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
+    """Run a study by name or file with a progress bar on stderr.
+
+    Raises
+    ------
+    BadInput
+        For anything in the study that can be refused; nothing has been run or written then.
+    """
+    return run_with_progress(load(find(name)), store, jobs, dask)
+
+
+def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | None) -> Summary:
+    """Run a study as :func:`run_study` does, with a progress bar on stderr."""
+    from opticoll.solvers.executor import make_executor
+
+    counts: Counter[str] = Counter()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[counts]}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+        disable=not sys.stderr.isatty(),
+    )
+    with make_executor(jobs, dask) as executor, bar:
+        line = bar.add_task(study.name, total=len(study.cells), counts="")
+
+        def advance(result: CellResult) -> None:
+            counts[result.status] += 1
+            finished = f"{counts['done']} done, {counts['failed'] + counts['unavailable']} failed, "
+            bar.update(line, advance=1, counts=f"{finished}{counts['skipped']} skipped")
+
+        return run_study(study, store, executor, on_result=advance)
+
+
+def as_json(summary: Summary) -> dict[str, Json]:
+    """The summary as ``--json`` prints it."""
+    statuses = ("done", "skipped", "failed", "unavailable")
+    return {
+        "study": summary.study.name,
+        "file": str(summary.study.source),
+        "cells": len(summary.study.cells),
+        **{status: summary.count(status) for status in statuses},
+        "interrupted": summary.interrupted,
+        "results": [
+            {"cell": cell.label, **asdict(summary.results[cell.key])}
+            for cell in summary.study.cells
+            if cell.key in summary.results
+        ],
+    }

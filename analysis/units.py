@@ -1,0 +1,87 @@
+"""Units of results: shards, bytes and seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from opticoll.analysis.plots.style import label
+from opticoll.errors import BadInput
+from opticoll.formulations.registry import formulation
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
+from opticoll.instances import Topology, as_instance
+from opticoll.instances.topology import parse_rate, parse_size
+
+if TYPE_CHECKING:
+    from opticoll.formulations import Formulation
+    from opticoll.instances import Instance
+    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.task import Record, Run, Task
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Bytes of a shard, and bits per second of a capacity of 1; each None if unknown."""
+
+    shard: float | None = None
+    rate: float | None = None
+
+    @classmethod
+    def of(cls, model: Formulation[Any], instance: Instance, shard: str | float | None) -> Scale:
+        """The scale of a formulation on an instance, for shards of a given size.
+
+        Raises
+        ------
+        BadInput
+            If the formulation has no shards, or the capacities have no unit.
+        """
+        unit = instance.capacity_unit if isinstance(instance, Topology) else None
+        rate = None if unit is None else parse_rate(unit)
+        if shard is None:
+            return cls(None, rate)
+        size = parse_size(shard, "shard")
+        if not model.shards:
+            msg = f"shard: {model.name} has no shards, its sizes are those of the instance; omit it"
+            raise BadInput(msg)
+        if rate is None:
+            spec = label(instance.spec, 60)
+            msg = f"shard: the capacities of {spec} have no unit; give one, as in torus:4x4+unit=100Gb/s"
+            raise BadInput(msg)
+        return cls(size, rate)
+
+    @property
+    def seconds(self) -> float | None:
+        """Time to send one shard over a link of capacity 1 [s]."""
+        return None if self.shard is None or self.rate is None else 8.0 * self.shard / self.rate
+
+    def converted(self, unit: str) -> tuple[str, float] | None:
+        """The absolute unit for a relative one, and the factor; None if there is none."""
+        rate = None if self.rate is None else self.rate / 1e9
+        inverse = None if self.seconds is None else 1.0 / self.seconds
+        known = {
+            BANDWIDTHS: ("Gb/s", rate), SHARDS: ("bytes", self.shard), TIME: ("s", self.seconds),
+            f"{BANDWIDTHS} / shard": ("1/s", inverse),
+        }  # fmt: skip
+        name, factor = known.get(unit, ("", None))
+        return None if factor is None else (name, factor)
+
+
+def scale_of(task: Task, shard: str | float | None) -> Scale:
+    """The scale of a task; errors as in :meth:`Scale.of`."""
+    return Scale.of(formulation(task.formulation), as_instance(task.instance), shard)
+
+
+def timed(run: Run, scale: Scale) -> Record:
+    """The record of a run with ``T_s``, its time in seconds, in the metrics where that is defined."""
+    metrics = run.record.metrics or {}
+    time = metrics.get("T", metrics.get("T_steps"))
+    if scale.seconds is None or not isinstance(time, (int, float)):
+        return run.record
+    return msgspec.structs.replace(run.record, metrics={**metrics, "T_s": time * scale.seconds})
+
+
+def cost_model(plan: Plan) -> tuple[float, float]:
+    """Alpha and beta, where the formulation has them."""
+    return float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))

@@ -1,0 +1,109 @@
+"""Time-expanded networks: holding arcs, steps, and distances in steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from opticoll.instances.topology import F64, I64, Mask
+
+
+PAPER = "Efficient all-to-all collective communication schedules for direct-connect topologies"
+
+
+@dataclass(frozen=True, eq=False)
+class TimeExpanded:
+    """A topology unrolled over time steps, and the positions of the arcs of every step in it.
+
+    Vertex (u, t), numbered ``t n + u``, is u after t = 0 .. L steps. Arc a of the topology in step t = 1 .. L runs from
+    (tail_a, t-1), or (tail_a, t) if the tail is a relay, to (head_a, t); a waiting arc from (u, t-1) to (u, t), u in H.
+    The graph has no cycles except those of relays within a step.
+
+    Parameters
+    ----------
+    graph
+        n (L + 1) vertices, L (m + |H|) arcs.
+    moving
+        Arc of ``graph`` for arc a in step t (0-based), shape ``(m, L)``.
+    waiting
+        Arc of ``graph`` for waiting at every u in H in step t, shape ``(|H|, L)``.
+    arc, step
+        Arc of the topology (-1 for waiting) and step (0-based) of every arc of ``graph``.
+    """
+
+    graph: Topology
+    moving: I64
+    waiting: I64
+    arc: I64
+    step: I64
+
+
+def holding(topology: Topology, relays: str) -> Mask:
+    """Vertices that hold data between steps, ``(n,)``: the ranks, or all for ``relays=step``."""
+    holds = np.full(topology.n, relays == "step")
+    holds[topology.terminals] = True
+    return holds
+
+
+def step_hops(topology: Topology, holds: Mask) -> tuple[F64, I64]:
+    """Minimum number of steps between vertices, ``(n, n)``; and 1 for arcs that begin a step, else 0, ``(m,)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    begins = holds[topology.tail].astype(np.int64)
+    return np.asarray(dijkstra(topology.length_matrix(begins.astype(float)))), begins
+
+
+def unroll(topology: Topology, steps: int, holds: Mask | None = None) -> TimeExpanded:
+    """Unroll ``topology`` over ``steps`` steps; by default, every vertex holds data."""
+    n, m = topology.n, topology.arcs
+    stays = np.arange(n) if holds is None else np.flatnonzero(holds)
+    passed = np.zeros(m, dtype=np.int64) if holds is None else n * ~holds[topology.tail]
+    at = np.arange(steps) * n
+    tail = np.concatenate([(topology.tail + passed)[:, None] + at, stays[:, None] + at]).ravel()
+    head = np.concatenate([topology.head[:, None] + at + n, stays[:, None] + at + n]).ravel()
+    capacity = np.repeat(np.concatenate([topology.capacity, np.ones(stays.size)]), steps)
+    order = np.lexsort((capacity, head, tail))  # the order in which Topology sorts its arcs
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    positions = place.reshape(m + stays.size, steps)
+    arc = np.repeat(np.concatenate([np.arange(m), np.full(stays.size, -1)]), steps)[order]
+    step = np.tile(np.arange(steps), m + stays.size)[order]
+    graph = Topology(n * (steps + 1), tail, head, capacity, spec=f"{topology.spec} over {steps} steps")
+    return TimeExpanded(graph, positions[:m], positions[m:], arc, step)
+
+
+def step_distances(topology: Topology, sources: I64, cost: F64, holds: Mask | None = None) -> F64:
+    """Minimum cost from every source to every vertex within L steps; waiting, where data can be held, is free.
+
+    Parameters
+    ----------
+    topology, sources
+        The graph; shape ``(K,)``.
+    cost
+        Cost >= 0 of using arc a in step t, shape ``(m, L)``.
+    holds
+        Vertices that hold data between steps, ``(n,)``; by default all.
+
+    Returns
+    -------
+    Costs, ``(K, n)``; ``inf`` where the steps do not suffice, and at relays.
+    """
+    holds = np.ones(topology.n, dtype=bool) if holds is None else holds
+    begins, passing = np.flatnonzero(holds[topology.tail]), np.flatnonzero(~holds[topology.tail])
+    reach = np.full((sources.size, topology.n), np.inf)
+    reach[np.arange(sources.size), sources] = 0.0
+    for t in range(cost.shape[1]):
+        after = reach.copy()
+        np.minimum.at(after.T, topology.head[begins], (reach[:, topology.tail[begins]] + cost[begins, t]).T)
+        for _ in range(int(np.count_nonzero(~holds))):  # relays in a row within the step
+            before = after.copy()
+            np.minimum.at(after.T, topology.head[passing], (after[:, topology.tail[passing]] + cost[passing, t]).T)
+            if np.array_equal(before, after):
+                break
+        reach = np.where(holds, after, np.inf)
+    return reach

@@ -1,0 +1,314 @@
+"""Analytic bounds on concurrent flows: distances, cuts, Moore bound, and lengths."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from numbers import Rational
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations import rounding
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand
+from opticoll.formulations.model import Bound
+from opticoll.instances import plugins
+from opticoll.instances.spec import family_of, parse
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from opticoll.instances.topology import F64, I64, Mask
+
+
+def closed_form(topology: Topology) -> Bound | None:
+    """Optimum declared by the topology's family, or None.
+
+    A spec is only a name: the topology must equal the instance that the spec describes.
+
+    Raises
+    ------
+    BadInput
+        If the family's function returns anything but a positive fraction or None.
+    """
+    if "+" in topology.spec or topology.n < 2 or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
+        return None
+    declared = family_of(topology)
+    if declared is None or declared[0].closed_form is None:
+        return None
+    function = declared[0].closed_form
+    with plugins.blaming(function):
+        time = function(**declared[1])
+    if time is None or parse(topology.spec) != topology:
+        return None
+    if not isinstance(time, Rational) or time <= 0:
+        what = f"{plugins.place_of(function)}closed_form of {topology.spec} returned {time!r}"
+        msg = f"{what}; return a positive Fraction or None"
+        raise BadInput(msg)
+    value = rounding.fraction_up(1 / Fraction(time))
+    return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
+
+
+PAPER = "alltoall"
+#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, fewer at the same cost.
+LENGTH_STEPS = 60
+
+
+def bounds(data: ConcurrentFlow) -> list[Bound]:
+    """All analytic bounds on the flow of ``data``, whose sources and demands are at terminals."""
+    result = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
+    result += [any_lengths_bound(data), sweep_cut_bound(data)]
+    return result + closed_forms(data)
+
+
+def closed_forms(data: ConcurrentFlow) -> list[Bound]:
+    """Optimum of the family, if known, for the uniform demand."""
+    known = closed_form(data.topology) if data.uniform else None
+    return [] if known is None else [known]
+
+
+def moore_depths(vertices: int, degree: int) -> I64:
+    """Smallest depths of ``vertices`` others in a tree of out-degree ``degree``, ascending (Theorem 2)."""
+    sizes: list[int] = []
+    left, layer = vertices, 1
+    while left > 0:
+        layer = layer * degree if degree > 1 else 1
+        sizes.append(min(layer, left))
+        left -= sizes[-1]
+    return np.repeat(np.arange(1, len(sizes) + 1), sizes)
+
+
+def moore_depth_sum(vertices: int, degree: int) -> int:
+    """``sum_k k n_k``: minimum total depth of ``vertices`` others in a tree of out-degree ``degree`` (Theorem 2)."""
+    return int(moore_depths(vertices, degree).sum())
+
+
+def moore_bound(data: ConcurrentFlow) -> Bound:
+    """Theorem 2 for the largest out-degree d: no vertex has more than d^k others at distance k."""
+    topology = data.topology
+    others, degree = topology.ranks - 1, int(topology.out_degree.max(initial=0))
+    depth = moore_depths(others, degree)
+    if data.uniform:
+        total = int(depth.sum())
+        needed = float(rounding.down(topology.ranks * total))
+        reason = f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others"
+    else:
+        largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
+        needed = rounding.dot_down(largest_first, np.broadcast_to(depth, largest_first.shape))
+        reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the smallest depths"
+    value = rounding.quotient_up(rounding.sum_up(topology.capacity), needed)
+    return Bound("moore", value, reason, PAPER)
+
+
+def node_cut_bound(data: ConcurrentFlow) -> Bound:
+    """Bound from the capacity out of, and into, every rank."""
+    topology, ends = data.topology, data.topology.terminals
+    leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
+    entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
+    ratio = np.full((2, ends.size), np.inf)
+    for side, (room, wanted) in enumerate(((leaving, data.traffic.sum(axis=1)), (entering, data.traffic.sum(axis=0)))):
+        with np.errstate(over="ignore"):
+            np.divide(room, wanted, out=ratio[side], where=wanted > 0)
+    degree = int(max(topology.out_degree.max(initial=0), topology.in_degree.max(initial=0)))
+    ratio = rounding.up(ratio, degree + (1 if data.uniform else ends.size + _groups_of_a_source(data)))
+    worst = ends[np.argmin(ratio.min(axis=0))]
+    name = topology.labels[worst]
+    shown = repr(name) if re.fullmatch(r"\d+\.\d+", name) else name  # 0.1 is a name, not a number
+    return Bound("node-cut", float(ratio.min()), f"capacity at vertex {shown}", PAPER)
+
+
+def _groups_of_a_source(data: ConcurrentFlow) -> int:
+    """Maximum number of groups with the same source, whose demands add up."""
+    return int(np.bincount(data.sources).max(initial=0))
+
+
+def distance_bound(data: ConcurrentFlow) -> Bound:
+    """Bound from hop distances, since every shard uses at least that many links: Theorem 1 summed over all pairs."""
+    value = length_bound(data, np.ones(data.topology.arcs))
+    return Bound("distance", value, "Theorem 1 with this graph's hop distances", PAPER)
+
+
+def any_lengths_bound(data: ConcurrentFlow) -> Bound:
+    """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload become longer."""
+    topology, scale = data.topology, rounding.exponent(data.capacity)
+    capacity = np.maximum(np.ldexp(data.capacity, -scale), 1e-300)
+    weights = np.log(capacity.min()) - np.log(capacity)
+    best, used = np.inf, 0
+    steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
+    if not steps:  # too large for shortest-path trees: only the lengths 1/c
+        best = length_bound(data, capacity.min() / capacity)
+    for step in range(steps):
+        value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -600.0)))
+        if value < best:
+            best, used = value, step
+        load = np.ldexp(load, -rounding.exponent(load)) / capacity  # a power of two, so that nothing overflows
+        peak = load.max(initial=0.0)
+        if not peak > 0:
+            break
+        weights = weights + load / peak / (1.0 + 0.15 * step)
+    return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
+
+
+def length_bound_and_load(data: ConcurrentFlow, lengths: F64) -> tuple[float, F64]:
+    """Bound of positive lengths, and the load of their shortest-path trees on every arc, ``(m,)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    topology = data.topology
+    unique, group = np.unique(data.sources, return_inverse=True)
+    reach, parent = dijkstra(topology.length_matrix(lengths), indices=unique, return_predecessors=True)
+    wanted, (demand, power) = np.zeros((unique.size, topology.n)), scaled_demand(data)
+    np.add.at(wanted, group, demand.T)
+    needed = wanted > 0
+    cost = rounding.dot_down(wanted[needed], reach[needed])
+    cost = float(rounding.down(cost, topology.n + _groups_of_a_source(data)))
+    value = rounding.weighted_capacity(data.capacity, lengths, cost, power)
+
+    # Leaves first, one tree level at a time: every vertex adds its demand and forwarded load to its parent.
+    rows = np.arange(unique.size)[:, None]
+    reached = parent >= 0
+    depth = reached.astype(np.int64)
+    above = np.where(reached, parent, np.arange(topology.n)[None, :])
+    while True:
+        step = depth[rows, above]
+        if not step.any():
+            break
+        depth, above = depth + step, above[rows, above]
+    carried = wanted.copy()
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        tree, vertex = np.nonzero(depth == level)
+        np.add.at(carried, (tree, parent[tree, vertex]), carried[tree, vertex])
+    tree, vertex = np.nonzero(depth > 0)
+    arc = _shortest_arc(topology, lengths, parent[tree, vertex], vertex)
+    load = np.asarray(np.bincount(arc, carried[tree, vertex], topology.arcs), dtype=float)
+    return value, load
+
+
+def _shortest_arc(topology: Topology, lengths: F64, tails: I64, heads: I64) -> I64:
+    """The shortest of the parallel arcs from ``tails[i]`` to ``heads[i]``, which must exist."""
+    order = np.lexsort((lengths, topology.head, topology.tail))
+    key = topology.tail[order] * topology.n + topology.head[order]
+    return order[np.searchsorted(key, tails * topology.n + heads)]
+
+
+def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
+    """Best prefix cut of a spectral order and of breadth-first orders, in both directions."""
+    topology = data.topology
+    best, side, entering = np.inf, np.zeros(topology.n, dtype=bool), False
+    ends = np.zeros(topology.n)
+    ends[topology.terminals] = 1.0
+    for order in _sweep_orders(topology):
+        rank = np.empty(topology.n, dtype=np.int64)
+        rank[order] = np.arange(topology.n)
+        first, last = rank[topology.tail], rank[topology.head]
+        inside = np.cumsum(ends[order])[:-1]
+        out, into = _demand_across(data, rank, inside)
+        for enters, low, high, wanted in ((False, first, last, out), (True, last, first, into)):
+            # An arc crosses the cut behind position p when one end is at most p and the other beyond.
+            crossing = low < high
+            cut = interval_sums(low[crossing], high[crossing], topology.capacity[crossing], topology.n)[:-1]
+            with np.errstate(over="ignore"):
+                ratio = np.divide(cut, wanted, out=np.full(cut.size, np.inf), where=wanted > 0)
+            if ratio.size and ratio.min() < best:
+                best, entering, side = float(ratio.min()), enters, rank <= int(np.argmin(ratio))
+    size = int(np.count_nonzero(side[topology.terminals]))
+    return Bound(
+        "sweep-cut",
+        cut_value(data, ~side if entering else side),
+        f"cut with {size} rank{'s' * (size != 1)} on one side",
+        PAPER,
+    )
+
+
+def cut_value(data: ConcurrentFlow, side: Mask) -> float:
+    """``c(S -> complement) / D(S -> complement)`` of the vertices S of the mask ``side``, ``(n,)``, rounded up."""
+    topology = data.topology
+    capacity = rounding.sum_up(topology.capacity[side[topology.tail] & ~side[topology.head]])
+    selected = side[topology.terminals]
+    if data.uniform:
+        wanted = float(np.count_nonzero(selected) * np.count_nonzero(~selected))
+    else:
+        wanted = float(
+            rounding.down(rounding.sum_down(data.traffic[np.ix_(selected, ~selected)]), _groups_of_a_source(data))
+        )
+    return rounding.quotient_up(capacity, wanted)
+
+
+def interval_sums(low: I64, high: I64, weight: F64, n: int) -> F64:
+    """Sum of the weights >= 0 of intervals ``low <= p < high`` for p = 0 .. n - 1, ``(n,)``, without subtractions.
+
+    Every interval is split into at most 2 log n nodes of a binary tree over the positions; a position adds up its
+    ancestors.
+    """
+    size = 1 << max(int(n - 1).bit_length(), 0)
+    node = np.zeros(2 * size)
+    low, high = low + size, high + size
+    while low.size:
+        left, right = (low & 1) == 1, (high & 1) == 1
+        node += np.bincount(low[left], weight[left], 2 * size)
+        node += np.bincount(high[right] - 1, weight[right], 2 * size)
+        low, high = (low + 1) >> 1, high >> 1
+        open_ = low < high
+        low, high, weight = low[open_], high[open_], weight[open_]
+    width = 1
+    while width < size:
+        node[2 * width : 4 * width] += np.repeat(node[width : 2 * width], 2)
+        width *= 2
+    return node[size : size + n]
+
+
+def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
+    """Demand out of every prefix of an order, and into it, each ``(n-1,)``, never overestimated.
+
+    Parameters
+    ----------
+    data, rank
+        Position of every vertex in the order, ``(n,)``.
+    inside
+        Terminals among the first 1, 2, ... vertices, ``(n-1,)``.
+    """
+    topology = data.topology
+    if data.uniform:
+        pairs = inside * (topology.ranks - inside)
+        return [pairs, pairs]
+    by_place = np.argsort(rank[topology.terminals])
+    wanted = data.traffic[np.ix_(by_place, by_place)]
+    results = []
+    for matrix in (wanted, wanted.T):
+        # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
+        beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
+        across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
+        results.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
+    return results
+
+
+def _sweep_orders(topology: Topology) -> list[I64]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = topology.n
+    # An even power of two, so that square roots of degrees scale without rounding.
+    capacity = np.maximum(np.ldexp(topology.capacity, -2 * (rounding.exponent(topology.capacity) // 2)), 1e-300)
+    graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
+    both = csr_array(graph + graph.T)
+    orders = [np.arange(n)]
+    spectral = _spectral_order(both)
+    if spectral is not None:
+        orders.append(spectral)
+    for root in np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int)).tolist():
+        reached = breadth_first_order(both, root, directed=False, return_predecessors=False)
+        if reached.size == n:
+            orders.append(reached.astype(np.int64))
+    return orders
+
+
+def _spectral_order(both: object) -> I64 | None:
+    """Vertices along the second eigenvector of the normalised Laplacian (deterministic), None above 2000."""
+    import scipy.sparse as sp
+
+    weights = sp.csr_array(both).toarray() if sp.csr_array(both).shape[0] <= 2000 else None
+    if weights is None or weights.shape[0] < 3:
+        return None
+    degree = weights.sum(axis=1)
+    scale = 1.0 / np.sqrt(np.maximum(degree, 1e-300))
+    _, vectors = np.linalg.eigh(np.eye(degree.size) - scale[:, None] * weights * scale[None, :])
+    return np.argsort(vectors[:, 1] * scale, kind="stable")

@@ -1,0 +1,222 @@
+"""Sets of circuits: exchanges of collectives, permutations, and those of files."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.readers.reading import parse_json, pinned, read_pinned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opticoll.instances.topology import I64, Topology
+
+
+PAPER = "LuMorph: programmable optical interconnects for server-scale multi-GPU systems"
+
+
+FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:STEP, permutation, all or file:PATH"
+#: Maximum size of a circuit file [bytes], and maximum length of a list.
+MAX_BYTES = 32 << 20
+MAX_CIRCUITS = 1_000_000
+_RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
+
+
+class CircuitSpec(str):
+    """Specification of a circuit list; ``file:`` strings are pinned to the contents of the file.
+
+    See :mod:`opticoll.instances.readers`.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> CircuitSpec:
+        """Pin a file to its current contents."""
+        return super().__new__(cls, pinned(str(text), MAX_BYTES))
+
+
+@dataclass(frozen=True, eq=False)
+class Circuits:
+    """A list of circuits.
+
+    Parameters
+    ----------
+    sources, targets
+        Vertices s_k and d_k, each ``(|L|,)``.
+    name
+        Description of the list.
+    exchange
+        ``(stride, group)`` for a step of a recursive exchange: the ranks of a group are ``stride`` apart.
+    """
+
+    sources: I64
+    targets: I64
+    name: str
+    exchange: tuple[int, int] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of circuits |L|."""
+        return int(self.sources.size)
+
+
+def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circuits:
+    """Read the circuit list ``text`` on the ranks of ``topology``.
+
+    Raises
+    ------
+    BadInput
+        For an unknown kind, a step or radix out of range, a radix that does not fit the ranks, or a negative seed.
+    BadFile
+        For a file that is not a circuit list, names a vertex that is not a rank, or joins a vertex to itself.
+    """
+    word = str(text).strip()
+    kind, colon, rest = word.partition(":")
+    if kind == "file" and colon:
+        return _from_file(word, topology, where)
+    if kind in _RADIX and colon:
+        return exchange(topology, _RADIX[kind], _whole(rest, "STEP", word, where), where)
+    if kind == "recursive" and rest.count(":") == 1:
+        radix, step = (
+            _whole(part, name, word, where) for part, name in zip(rest.split(":"), ("RADIX", "STEP"), strict=True)
+        )
+        return exchange(topology, radix, step, where)
+    if word == "permutation":
+        if seed < 0:
+            msg = f"{where}: seed={seed} is negative; give 0 or more"
+            raise BadInput(msg)
+        image = np.random.default_rng(seed).permutation(topology.ranks)
+        moved = np.flatnonzero(image != np.arange(topology.ranks))
+        return _of_ranks(topology, moved, image[moved], f"random permutation, seed {seed}", where)
+    if word == "all":
+        if topology.ranks**2 > MAX_CIRCUITS:
+            count = topology.ranks * (topology.ranks - 1)
+            msg = f"{where}: circuits=all has {count:,} circuits; the limit is {MAX_CIRCUITS:,}"
+            raise BadInput(msg)
+        s, d = np.nonzero(~np.eye(topology.ranks, dtype=bool))
+        return _of_ranks(topology, s, d, "all ordered pairs", where)
+    msg = f"{where}: circuits={word!r} is not a circuit list; use {FORMS}"
+    raise BadInput(msg)
+
+
+def _whole(text: str, name: str, word: str, where: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        msg = f"{where}: {name} of circuits={word!r} must be a whole number, not {text!r}"
+        raise BadInput(msg)
+    return int(text)
+
+
+def _of_ranks(topology: Topology, s: I64, d: I64, name: str, where: str, of: tuple[int, int] | None = None) -> Circuits:
+    if not s.size:
+        msg = f"{where}: {name} of {topology.spec} has no circuits; use a larger instance or another list"
+        raise BadInput(msg)
+    ends = topology.terminals
+    return Circuits(ends[s], ends[d], name, of)
+
+
+def exchange_steps(ranks: int, radix: int, where: str = "recursive exchange") -> list[tuple[int, int]]:
+    """``(stride, group)`` of every step of a recursive exchange: strides 1, RADIX, RADIX^2, ..., ``group`` ranks each.
+
+    Raises
+    ------
+    BadInput
+        For a radix out of 2 .. ranks, or ranks that are not RADIX^m q with 1 <= q < RADIX.
+    """
+    if ranks < 2 or not 2 <= radix <= ranks:
+        msg = f"{where}: radix {radix} is out of range; use 2..{ranks}, the number of ranks"
+        raise BadInput(msg)
+    steps, stride = [], 1
+    while stride < ranks:
+        group = min(radix, ranks // stride)
+        if ranks % (stride * group):
+            msg = f"{where}: {ranks} ranks are not a power of {radix} times a factor below {radix}; use another radix"
+            raise BadInput(msg)
+        steps.append((stride, group))
+        stride *= group
+    return steps
+
+
+def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
+    """All ordered pairs within the groups of one step (both directions: a circuit is one-way).
+
+    Raises
+    ------
+    BadInput
+        For a radix that does not fit the ranks, or a step out of range.
+    """
+    steps = exchange_steps(topology.ranks, radix, where)
+    if not 0 <= step < len(steps):
+        last = f"0..{len(steps) - 1}"
+        msg = f"{where}: step {step} is out of range; radix {radix} on {topology.ranks} ranks has steps {last}"
+        raise BadInput(msg)
+    stride, group = steps[step]
+    rank = np.arange(topology.ranks)
+    digit = rank // stride % group
+    turn = np.arange(1, group)
+    partner = rank[:, None] + ((digit[:, None] + turn) % group - digit[:, None]) * stride
+    name = f"recursive exchange of radix {radix}, step {step}"
+    return _of_ranks(topology, np.repeat(rank, group - 1), partner.ravel(), name, where, (stride, group))
+
+
+def _from_file(word: str, topology: Topology, where: str) -> Circuits:
+    path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV or JSON file of pairs")
+    rows = _json_rows(text, path, where) if path.suffix.lower() == ".json" else _csv_rows(text, path, where)
+    if len(rows) > MAX_CIRCUITS:
+        msg = f"{where}: {path} has {len(rows):,} circuits; the limit is {MAX_CIRCUITS:,}"
+        raise BadFile(msg)
+    if not rows:
+        msg = f"{where}: {path} contains no circuits; write one source,destination per line"
+        raise BadFile(msg)
+    return _of_rows(rows, path, topology, where)
+
+
+def _json_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
+    document = parse_json(text, f"{where}: {path}", "write a list of [source, destination]")
+    listed = document.get("circuits") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        msg = (
+            f"{where}: {path} must contain a list of [source, destination], or an object with such a list as 'circuits'"
+        )
+        raise BadFile(msg)
+    return [(f"entry {number}", row) for number, row in enumerate(listed, 1)]
+
+
+def _csv_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    try:
+        for number, row in enumerate(csv.reader(text.splitlines()), 1):
+            cells = [cell.strip() for cell in row]
+            heading = not rows and [cell.lower() for cell in cells] in (["source", "destination"], ["source", "target"])
+            if any(cells) and not cells[0].startswith("#") and not heading:
+                rows.append((f"line {number}", cells))
+    except csv.Error as reason:
+        msg = f"{where}: {path} is not valid CSV ({reason}); write one source,destination per line"
+        raise BadFile(msg) from None
+    return rows
+
+
+def _of_rows(rows: list[tuple[str, Any]], path: Path, topology: Topology, where: str) -> Circuits:
+    number = {str(v): v for v in range(topology.n)} | {label: v for v, label in enumerate(topology.labels)}
+    ranks = set(topology.terminals.tolist())
+    ends = np.empty((len(rows), 2), dtype=np.int64)
+    for k, (place, row) in enumerate(rows):
+        if not isinstance(row, list) or len(row) != 2 or any(type(cell) not in (int, str) for cell in row):
+            msg = f"{where}: {path}, {place}: {str(row)[:60]!r} is not a pair; write source and destination"
+            raise BadFile(msg)
+        for side, cell in enumerate(row):
+            vertex = number.get(str(cell))
+            if vertex is None or vertex not in ranks:
+                problem = "is a relay, not a GPU," if vertex is not None else "is not a vertex"
+                known = f"{topology.spec} (vertices 0..{topology.n - 1})"
+                msg = f"{where}: {path}, {place}: {str(cell)[:60]!r} {problem} of {known}"
+                raise BadFile(msg)
+            ends[k, side] = vertex
+        if ends[k, 0] == ends[k, 1]:
+            msg = f"{where}: {path}, {place}: the circuit joins {str(row[0])!r} to itself; remove it"
+            raise BadFile(msg)
+    return Circuits(ends[:, 0].copy(), ends[:, 1].copy(), f"file {path.name}")

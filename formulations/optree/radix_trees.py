@@ -1,0 +1,219 @@
+"""All-gather trees by their radices: feasible radices, best trees, walks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.optree.step_counts import COUNTS, _check, uniform_radix
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opticoll.instances.topology import I64
+
+
+PAPER = "OpTree: an efficient algorithm for all-gather operation in optical interconnect systems"
+#: Maximum number of nodes for the search of trees: the graph of products has about n ln n arcs.
+MOST_NODES = 200_000
+_NEVER = np.iinfo(np.int64).max // 2
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Nodes, wavelengths of every fibre, ring or line, and the ``count`` of a stage's steps."""
+
+    n: int
+    wavelengths: int
+    ring: bool = True
+    count: str = "lemma"
+
+    def __post_init__(self) -> None:
+        _check(self.n, self.wavelengths)
+        if self.count not in COUNTS:
+            msg = f"optree: unknown count {self.count!r}; use one of {', '.join(COUNTS)}"
+            raise BadInput(msg)
+
+    @property
+    def deepest(self) -> int:
+        """Largest depth, with all radices 2."""
+        return (self.n - 1).bit_length()
+
+    def demand(self, product: int | I64, radix: int | I64) -> I64:
+        """Wavelengths of the stage from ``product`` with ``radix``, elementwise (``printed``: 8 times as many)."""
+        P, m = np.asarray(product, dtype=np.int64), np.asarray(radix, dtype=np.int64)
+        first = (P == 1) & self.ring
+        if self.count == "printed":
+            return np.where(first, self.n * m, 2 * self.n * m)
+        subsets = -(-self.n // (P * m))
+        crossing = m * m // 4
+        around = subsets * -(-m * m // 8) if self.count == "lemma" else -(-subsets * crossing // 2)
+        return np.where(first, around, subsets * crossing * P)
+
+    def steps(self, product: int | I64, radix: int | I64) -> I64:
+        """Steps of the stage from ``product`` with ``radix``, elementwise."""
+        each = self.wavelengths * (8 if self.count == "printed" else 1)
+        return -(-self.demand(product, radix) // each)
+
+    def stages(self, radices: Sequence[int]) -> list[int]:
+        """Steps of every stage of a tree.
+
+        Raises
+        ------
+        BadInput
+            If the radices are not integers of at least 2 whose product reaches n with the last one, not before.
+        """
+        check_radices(self.n, radices)
+        products = np.concatenate([[1], np.cumprod(np.asarray(radices[:-1], dtype=np.int64))]).astype(np.int64)
+        values: list[int] = self.steps(products, np.asarray(radices, dtype=np.int64)).tolist()
+        return values
+
+
+def check_radices(n: int, radices: Sequence[int]) -> None:
+    """Check that the radices define a tree on n nodes.
+
+    Raises
+    ------
+    BadInput
+        As :meth:`Fabric.stages`.
+    """
+    product = 1
+    for number, radix in enumerate(radices):
+        if radix != int(radix) or radix < 2:
+            msg = f"optree: radix {radix} of stage {number + 1} must be an integer of at least 2"
+            raise BadInput(msg)
+        if product >= n:
+            msg = f"optree: stages 1 to {number} of {list(radices)} already reach all {n} nodes; remove the others"
+            raise BadInput(msg)
+        product *= int(radix)
+    if product < n:
+        msg = f"optree: a tree of radices {list(radices)} has {product} leaves for {n} nodes; raise one or add a stage"
+        raise BadInput(msg)
+
+
+@dataclass(frozen=True, eq=False)
+class RadixGraph:
+    """Graph of products: arc e goes from ``product[e]`` with ``radix[e]`` to ``reached[e]`` at ``cost[e]`` steps.
+
+    Arcs are sorted by product, then radix; nodes are 1 .. n. All arrays are ``(E,)``.
+    """
+
+    n: int
+    product: I64
+    radix: I64
+    reached: I64
+    cost: I64
+
+    @property
+    def arcs(self) -> int:
+        """Number of arcs E."""
+        return int(self.product.size)
+
+    @cached_property
+    def _by_head(self) -> tuple[I64, I64, I64]:
+        order = np.argsort(self.reached, kind="stable")
+        heads, first = np.unique(self.reached[order], return_index=True)
+        return order, heads, first
+
+    def layers(self, depth: int) -> list[I64]:
+        """Minimum steps to every product by exactly j stages, j = 0 .. depth; ``(n + 1,)`` each, huge if none."""
+        order, heads, first = self._by_head
+        reach = np.full(self.n + 1, _NEVER)
+        reach[1] = 0
+        results = [reach]
+        for _ in range(depth):
+            arrived = np.minimum(reach[self.product] + self.cost, _NEVER)[order]
+            reach = np.full(self.n + 1, _NEVER)
+            reach[heads] = np.minimum.reduceat(arrived, first)
+            results.append(reach)
+        return results
+
+    def radices(self, layers: list[I64], depth: int) -> list[int]:
+        """Trace the radices of a best tree of exactly that depth back through the layers (smallest radices last)."""
+        order, heads, first = self._by_head
+        results: list[int] = []
+        at = self.n
+        for j in range(depth, 0, -1):
+            place = int(np.searchsorted(heads, at))
+            end = int(first[place + 1]) if place + 1 < first.size else order.size
+            selected = order[int(first[place]) : end]
+            fits = layers[j - 1][self.product[selected]] + self.cost[selected] == layers[j][at]
+            arc = int(selected[np.flatnonzero(fits)[0]])
+            results.append(int(self.radix[arc]))
+            at = int(self.product[arc])
+        return results[::-1]
+
+
+def walks(fabric: Fabric) -> RadixGraph:
+    """Build the graph of products of a fabric.
+
+    Raises
+    ------
+    BadInput
+        For more than :data:`MOST_NODES` nodes.
+    """
+    n = fabric.n
+    if n > MOST_NODES:
+        msg = f"optree: trees are searched on at most {MOST_NODES} nodes, not {n}; use fewer"
+        raise BadInput(msg)
+    products = np.arange(1, n)
+    choices = -(-n // products) - 1  # radices 2 .. ceil(n/P)
+    start = np.concatenate([[0], np.cumsum(choices)])
+    product = np.repeat(products, choices)
+    radix = np.arange(start[-1]) - np.repeat(start[:-1], choices) + 2
+    reached = np.minimum(product * radix, n)
+    return RadixGraph(n, product, radix, reached, fabric.steps(product, radix))
+
+
+@dataclass(frozen=True)
+class RadixTree:
+    """A tree and its steps."""
+
+    radices: tuple[int, ...]
+    steps: int
+
+    @property
+    def depth(self) -> int:
+        """Stages."""
+        return len(self.radices)
+
+
+def best_by_depth(fabric: Fabric, graph: RadixGraph | None = None) -> dict[int, RadixTree]:
+    """Find a best tree of every depth 1 .. ceil(log2 n)."""
+    result = walks(fabric) if graph is None else graph
+    layers = result.layers(fabric.deepest)
+    return {
+        depth: RadixTree(tuple(result.radices(layers, depth)), int(layers[depth][fabric.n]))
+        for depth in range(1, fabric.deepest + 1)
+        if layers[depth][fabric.n] < _NEVER
+    }
+
+
+def best_tree(fabric: Fabric, depth: int = 0) -> RadixTree:
+    """Find a best tree of the given depth, or (0) of all depths; the shallowest if several are equal.
+
+    Raises
+    ------
+    BadInput
+        If no tree of the fabric has that depth.
+    """
+    trees = best_by_depth(fabric)
+    if depth == 0:
+        return min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
+    if depth not in trees:
+        msg = f"optree: no tree on {fabric.n} nodes has depth {depth}; use 1 to {fabric.deepest}"
+        raise BadInput(msg)
+    return trees[depth]
+
+
+def uniform_tree(fabric: Fabric, depth: int) -> RadixTree:
+    """Build the m-ary tree of a depth with the smallest m for n leaves, without superfluous stages."""
+    m, product, radices = uniform_radix(fabric.n, depth), 1, []
+    while product < fabric.n:
+        radices.append(min(m, -(-fabric.n // product)))
+        product *= radices[-1]
+    return RadixTree(tuple(radices), sum(fabric.stages(radices)))

@@ -1,0 +1,80 @@
+"""Times of the steps of an all-gather: packets, conversions and reconfiguration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from opticoll.errors import BadInput
+
+#: Bandwidth of a wavelength [bytes/s] and reconfiguration delay [s] of the paper's simulations. The delay of O/E/O
+#: conversion is missing in (3): it is one cycle per flit, of a clock that the paper does not state.
+BANDWIDTH, RECONFIGURATION = 40e9 / 8, 25e-6
+#: Packet and flit [bytes].
+PACKET, FLIT = 128, 32
+#: Whether the conversion of flits overlaps with the transmission of the following packets.
+CONVERSIONS = ("pipelined", "serial")
+
+
+def step_time(data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
+    """Time of one step [s]: ``d/B + a``, d bytes on every wavelength."""
+    if data < 0 or bandwidth <= 0 or delay < 0:
+        msg = f"optree: data {data} and delay {delay} must be nonnegative, bandwidth {bandwidth} must be positive"
+        raise BadInput(msg)
+    return data / bandwidth + delay
+
+
+def gather_time(steps: float, data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
+    """Time of an all-gather of ``steps`` steps [s], (3)."""
+    return steps * step_time(data, bandwidth=bandwidth, delay=delay)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Time of a step in packets and flits (see the module docstring).
+
+    Parameters
+    ----------
+    clock
+        Cycles per second of the O/E/O conversion [Hz]; infinite for none.
+    conversion
+        ``pipelined`` or ``serial``.
+    bandwidth, delay
+        Bandwidth of a wavelength [bytes/s]; reconfiguration delay of a step [s].
+
+    Raises
+    ------
+    BadInput
+        For an unknown conversion, or a clock or bandwidth that is not positive.
+    """
+
+    clock: float = math.inf
+    conversion: str = "pipelined"
+    bandwidth: float = BANDWIDTH
+    delay: float = RECONFIGURATION
+
+    def __post_init__(self) -> None:
+        if self.conversion not in CONVERSIONS:
+            msg = f"optree: unknown conversion {self.conversion!r}; use one of {', '.join(CONVERSIONS)}"
+            raise BadInput(msg)
+        if not (self.clock > 0 and self.bandwidth > 0 and self.delay >= 0):
+            msg = (
+                f"optree: clock {self.clock} and bandwidth {self.bandwidth} must be positive, "
+                f"delay {self.delay} must not be negative"
+            )
+            raise BadInput(msg)
+
+    @staticmethod
+    def packets(data: float) -> int:
+        """Number of packets for ``data`` bytes; the last one is padded."""
+        return max(math.ceil(data / PACKET), 0)
+
+    def step(self, data: float) -> float:
+        """Time of a step that sends ``data`` bytes on every wavelength [s]."""
+        packets = self.packets(data)
+        converted = packets if self.conversion == "serial" else min(packets, 1)
+        return PACKET * packets / self.bandwidth + self.delay + converted * (PACKET // FLIT) / self.clock
+
+    def gather(self, steps: float, data: float) -> float:
+        """Time of ``steps`` steps [s]."""
+        return steps * self.step(data)

@@ -1,0 +1,305 @@
+"""Collectives as chunks that ranks hold and need; named ones and those of files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.instances.readers import reading
+from opticoll.instances.readers.reading import PREFIX, pinned, read_pinned
+from opticoll.instances.spec import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
+
+    from opticoll.instances.topology import I64
+
+    Chunks = Callable[[I64, int, int], tuple[int, I64, I64]]
+
+
+#: Maximum number of (chunk, vertex) pairs in Pre or Post.
+MOST_PAIRS = 20_000_000
+#: Size limit of a collective file [bytes].
+MOST_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Collective:
+    """Pre- and postconditions over ``chunks`` chunks and ``n`` vertices.
+
+    Parameters
+    ----------
+    name
+        Name in records and messages.
+    n, chunks
+        Numbers of vertices and chunks.
+    pre, post
+        Distinct pairs (chunk, vertex), sorted, ``(P, 2)`` and ``(Q, 2)``.
+    summing
+        Whether Pre contains contributions to sums (see the module docstring) or copies.
+
+    Raises
+    ------
+    BadInput
+        For a pair out of range, or a chunk of Post without a holder in Pre.
+    """
+
+    name: str
+    n: int
+    chunks: int
+    pre: I64
+    post: I64
+    summing: bool = False
+
+    def __post_init__(self) -> None:
+        for column in ("pre", "post"):
+            pairs = _pairs(getattr(self, column), self, column)
+            pairs.setflags(write=False)
+            object.__setattr__(self, column, pairs)
+        held = np.zeros(self.chunks, dtype=bool)
+        held[self.pre[:, 0]] = True
+        missing = self.post[~held[self.post[:, 0]]]
+        if missing.size:
+            chunk, vertex = missing[0].tolist()
+            msg = (
+                f"collective {self.name!r}: vertex {vertex} requires chunk {chunk}, which no vertex holds; add a holder"
+            )
+            raise BadInput(msg)
+
+    @cached_property
+    def deliveries(self) -> I64:
+        """Pairs (chunk, vertex) of Post that are not in Pre, sorted, ``(D, 2)``: the required receptions."""
+        return self.post[~np.isin(self.key(self.post), self.key(self.pre))]
+
+    def key(self, pairs: I64) -> I64:
+        """Number (chunk, vertex) pairs as ``chunk n + vertex``."""
+        return pairs[:, 0] * self.n + pairs[:, 1]
+
+    @cached_property
+    def holders(self) -> I64:
+        """Number of vertices that hold each chunk at the start, ``(chunks,)``."""
+        return np.bincount(self.pre[:, 0], minlength=self.chunks)
+
+    @cached_property
+    def spread(self) -> I64:
+        """Number of vertices that must receive each chunk, ``(chunks,)``."""
+        return np.bincount(self.deliveries[:, 0], minlength=self.chunks)
+
+    def relabelled(self, order: ArrayLike) -> Collective:
+        """Rename vertices: vertex ``v`` becomes ``order[v]``."""
+        new = np.asarray(order, dtype=np.int64)
+
+        def renamed(pairs: I64) -> I64:
+            return np.column_stack([pairs[:, 0], new[pairs[:, 1]]])
+
+        return Collective(self.name, self.n, self.chunks, renamed(self.pre), renamed(self.post), self.summing)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a collective that is scheduled separately, as copies.
+
+    ``backwards``: the schedule of ``copying`` is run backwards in time, against the arcs, with sums instead of copies.
+    """
+
+    copying: Collective
+    backwards: bool
+
+
+def phases(collective: Collective) -> tuple[Phase, ...]:
+    """Decompose a collective into phases.
+
+    Copies are one phase. Sums with one target per chunk are the spreading of that chunk from its target, run backwards.
+    Chunks with k > 1 targets are summed at the ``c mod k``-th target of chunk c and copied from there, which makes an
+    all-reduce a reduce-scatter followed by an all-gather.
+    """
+    if not collective.summing:
+        return (Phase(collective, backwards=False),)
+    first = np.searchsorted(collective.post[:, 0], np.arange(collective.chunks))
+    count = np.bincount(collective.post[:, 0], minlength=collective.chunks)
+    summed = np.flatnonzero(count)
+    root = collective.post[first[summed] + summed % count[summed], 1]
+    roots = np.column_stack([summed, root])
+    name, n, chunks = collective.name, collective.n, collective.chunks
+    contributors = collective.pre[np.isin(collective.pre[:, 0], summed)]
+    gathered = Phase(Collective(name, n, chunks, roots, contributors), backwards=True)
+    if (count <= 1).all():
+        return (gathered,)
+    return gathered, Phase(Collective(name, n, chunks, roots, collective.post), backwards=False)
+
+
+def _pairs(rows: ArrayLike, collective: Collective, name: str) -> I64:
+    pairs = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
+    limits = (collective.chunks, collective.n)
+    for column, kind in enumerate(("chunk", "vertex")):
+        out = (pairs[:, column] < 0) | (pairs[:, column] >= limits[column])
+        if out.any():
+            msg = (
+                f"collective {collective.name!r}: {name} contains {kind} {pairs[out, column][0]}; "
+                f"use 0..{limits[column] - 1}"
+            )
+            raise BadInput(msg)
+    return np.unique(pairs, axis=0)
+
+
+def _fan(chunks: I64, vertices: I64) -> I64:
+    """Pair every chunk with every vertex."""
+    return np.column_stack([np.repeat(chunks, vertices.size), np.tile(vertices, chunks.size)])
+
+
+def _from_root(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
+    chunks = np.arange(pieces)
+    return pieces, _fan(chunks, ranks[[root]]), _fan(chunks, ranks)
+
+
+def _scattered(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
+    chunks = np.arange(ranks.size * pieces)
+    return chunks.size, _fan(chunks, ranks[[root]]), np.column_stack([chunks, np.repeat(ranks, pieces)])
+
+
+def _all_gathered(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
+    count, _, own = _scattered(ranks, root, pieces)
+    return count, own, _fan(np.arange(count), ranks)
+
+
+def _exchanged(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
+    p = ranks.size
+    chunks = np.arange(p * p * pieces)
+    pair = chunks // pieces
+    return chunks.size, np.column_stack([chunks, ranks[pair // p]]), np.column_stack([chunks, ranks[pair % p]])
+
+
+def _backwards(chunks: Chunks) -> Chunks:
+    """Exchange Pre and Post."""
+
+    def exchanged(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
+        count, pre, post = chunks(ranks, root, pieces)
+        return count, post, pre
+
+    return exchanged
+
+
+def _all_reduced(ranks: I64, root: int, pieces: int) -> tuple[int, I64, I64]:
+    count, _, post = _all_gathered(ranks, root, pieces)
+    return count, post, post
+
+
+_NAMED: dict[str, tuple[Chunks, bool]] = {
+    "broadcast": (_from_root, False),
+    "scatter": (_scattered, False),
+    "gather": (_backwards(_scattered), False),
+    "all-gather": (_all_gathered, False),
+    "all-to-all": (_exchanged, False),
+    "reduce": (_backwards(_from_root), True),
+    "reduce-scatter": (_backwards(_all_gathered), True),
+    "all-reduce": (_all_reduced, True),
+}
+#: Names accepted by :func:`collective`.
+COLLECTIVES = tuple(_NAMED)
+
+
+def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int = 0, pieces: int = 1) -> Collective:
+    """Build a collective by name.
+
+    Parameters
+    ----------
+    name
+        One of :data:`COLLECTIVES`, or ``file:PATH`` (see :func:`read_collective`).
+    n
+        Number of vertices of the topology.
+    ranks
+        Participating vertices, in order; all by default.
+    root
+        Index of the root among the ranks, for collectives with a root.
+    pieces
+        Chunks per shard.
+
+    Chunk numbers: piece k of shard i is ``i pieces + k``; of the shard of i for j, ``(i p + j) pieces + k`` (the shard
+    of i for itself exists and needs no delivery).
+
+    Raises
+    ------
+    BadInput
+        For an unknown name, ranks that are not distinct vertices, a root or number of pieces out of range, or more
+        (chunk, vertex) pairs than :data:`MOST_PAIRS`.
+    """
+    if name.startswith(PREFIX):
+        return read_collective(name, n)
+    if name not in _NAMED:
+        msg = f"no collective {name!r}; {nearest(name, _NAMED)}, or file:PATH"
+        raise BadInput(msg)
+    members = np.arange(n) if ranks is None else np.asarray(ranks, dtype=np.int64)
+    if members.size < 2 or np.unique(members).size < members.size or members.min() < 0 or members.max() >= n:
+        msg = f"collective {name!r}: the ranks must be at least 2 distinct vertices of 0..{n - 1}"
+        raise BadInput(msg)
+    if not 0 <= root < members.size:
+        msg = f"collective {name!r}: root={root} is out of range; use 0..{members.size - 1}"
+        raise BadInput(msg)
+    pairs = members.size * members.size * pieces
+    if pieces < 1 or pairs > MOST_PAIRS:
+        msg = f"collective {name!r}: {pieces} chunks per shard give {pairs} pairs; use 1 to {MOST_PAIRS}"
+        raise BadInput(msg)
+    make, summing = _NAMED[name]
+    chunks, pre, post = make(members, root, pieces)
+    return Collective(name, n, chunks, pre, post, summing)
+
+
+class CollectiveSpec(str):
+    """The name of a collective; ``file:`` names are pinned to the contents of the file.
+
+    See :mod:`opticoll.instances.readers`.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> CollectiveSpec:
+        """Pin a file to its current contents."""
+        return super().__new__(cls, pinned(str(text), MOST_BYTES))
+
+
+def read_collective(name: str | Path, n: int) -> Collective:
+    """Read a collective from a JSON file, given by its path or as ``file:PATH``, pinned or not.
+
+    ``{"name": "...", "sum": false, "chunks": [{"pre": [0], "post": [1, 2]}, ...]}``: vertices by number; ``name`` and
+    ``sum`` (default false) are optional.
+
+    Raises
+    ------
+    BadInput
+        For a file that is missing, too large or invalid, and for pairs that :class:`Collective` refuses.
+    """
+    remedy = 'write a collective as {"chunks": [{"pre": [0], "post": [1, 2]}, ...]}'
+    path, text = read_pinned(str(name), MOST_BYTES, "collective file", remedy)
+    document: Any = reading.parse_json(text, path, remedy)
+    if not isinstance(document, dict) or not isinstance(document.get("chunks"), list) or not document["chunks"]:
+        msg = f'collective file {path}: needs {{"chunks": [{{"pre": [...], "post": [...]}}, ...]}}'
+        raise BadInput(msg)
+    unknown = set(document) - {"name", "sum", "chunks"}
+    if unknown or not isinstance(document.get("sum", False), bool):
+        msg = f'collective file {path}: keys are "name", "sum" (true or false) and "chunks"'
+        raise BadInput(msg)
+    columns: dict[str, list[tuple[int, int]]] = {"pre": [], "post": []}
+    for chunk, entry in enumerate(document["chunks"]):
+        if not isinstance(entry, dict) or set(entry) != {"pre", "post"}:
+            msg = f'collective file {path}: chunk {chunk} must have exactly the keys "pre" and "post"'
+            raise BadInput(msg)
+        for column, pairs in columns.items():
+            pairs += [(chunk, vertex) for vertex in _vertices(entry[column], n, f"{path}: chunk {chunk}, {column}")]
+    pre, post = (np.asarray(columns[column], dtype=np.int64).reshape(-1, 2) for column in ("pre", "post"))
+    name = document.get("name", path.stem)
+    return Collective(str(name)[:80], n, len(document["chunks"]), pre, post, bool(document.get("sum", False)))
+
+
+def _vertices(entries: Any, n: int, where: str) -> Sequence[int]:
+    valid = isinstance(entries, list) and all(isinstance(v, int) and not isinstance(v, bool) for v in entries)
+    if not valid or any(not 0 <= v < n for v in entries):
+        msg = f"collective file {where}: must be a list of vertices 0..{n - 1}"
+        raise BadInput(msg)
+    return list(entries)

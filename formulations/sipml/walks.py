@@ -1,0 +1,259 @@
+"""Walks around a ring as sets of circuits that share wavelengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+    from opticoll.formulations.model import Axis
+    from opticoll.instances.topology import F64, I64
+
+
+def directed(n: int, source: I64, target: I64, way: int) -> tuple[I64, I64]:
+    """Ends of pairs as clockwise arcs on the cut ring, with target 0 written as n: way 0 unchanged, way 1 mirrored."""
+    tail, head = (source, target) if way == 0 else (-source % n, -target % n)
+    return tail, np.where(head == 0, n, head)
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Index sets of the walks of both directions.
+
+    Attributes
+    ----------
+    flow_way, flow_start, flow_pair
+        Circuits on the line: direction, commodity v, pair, ``(|F|,)`` each.
+    flow_tail, flow_head
+        Ends of these circuits on the cut line, ``(|F|,)``.
+    idle_way, idle_start, idle_tail
+        Idle segments a -> a + 1, ``(|H|,)`` each.
+    over_way, over_pair, over_tail, over_head
+        Crossing circuits; their commodity is ``over_head``, ``(|X|,)`` each.
+    node_way, node_start, node
+        Rows of conservation: node a of commodity v, ``(rows,)`` each.
+    """
+
+    n: int
+    flow_way: I64
+    flow_start: I64
+    flow_pair: I64
+    flow_tail: I64
+    flow_head: I64
+    idle_way: I64
+    idle_start: I64
+    idle_tail: I64
+    over_way: I64
+    over_pair: I64
+    over_tail: I64
+    over_head: I64
+    node_way: I64
+    node_start: I64
+    node: I64
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of conservation."""
+        return int(self.node.size)
+
+    def row_of(self, way: I64, start: I64, node: I64) -> I64:
+        """Row of node a of commodity v, -1 if there is none (the start of commodity 0, and node n)."""
+        n = self.n
+        key = (self.node_way * n + self.node_start) * (n + 1) + self.node
+        wanted = (way * n + start) * (n + 1) + node
+        at = np.minimum(np.searchsorted(key, wanted), max(key.size - 1, 0))
+        return np.where(key[at] == wanted, at, -1) if key.size else np.full(wanted.shape, -1)
+
+
+def walks(n: int, source: I64, target: I64) -> Walks:
+    """Build the index sets for these pairs."""
+    flow: list[I64] = []
+    idle: list[I64] = []
+    over: list[I64] = []
+    nodes: list[I64] = []
+    for way in (0, 1):
+        tail, head = directed(n, source, target, way)
+        crossing = head < tail
+        over.append(np.stack([np.full(crossing.sum(), way), np.flatnonzero(crossing), tail[crossing], head[crossing]]))
+        line = np.flatnonzero(~crossing)
+        for v in range(n):
+            tails = tail[crossing & (head == v)]
+            if v and tails.size == 0:
+                continue
+            end = n if v == 0 else int(tails.max())
+            selected = line[(tail[line] >= v) & (head[line] <= end)]
+            flow.append(
+                np.stack(
+                    [np.full(selected.size, way), np.full(selected.size, v), selected, tail[selected], head[selected]]
+                )
+            )
+            at = np.arange(v, end)
+            idle.append(np.stack([np.full(at.size, way), np.full(at.size, v), at]))
+            inner = np.arange(1, n) if v == 0 else np.arange(v, end + 1)
+            nodes.append(np.stack([np.full(inner.size, way), np.full(inner.size, v), inner]))
+    parts = [np.concatenate(part, axis=1).astype(np.int64) for part in (flow, idle, over, nodes)]
+    return Walks(n, *parts[0], *parts[1], *parts[2], *parts[3])
+
+
+def state_walks(
+    model: pyo.ConcreteModel,
+    P: list[tuple[int, int]],
+    n: int,
+    W: int,
+    variables: dict[str, tuple[Axis, ...]],
+    named: dict[str, tuple[Axis, ...]],
+) -> None:
+    """Add variables f, idle, over and constraints ``walk``, ``light``, ``serve`` to a Pyomo model that has c.
+
+    Parameters
+    ----------
+    P
+        Pairs (i,j).
+    n, W
+        Numbers of nodes and wavelengths.
+    variables, named
+        Axes of the model's variables and constraints, to which those of the walks are added.
+    """
+    import pyomo.environ as pyo
+
+    F, H, X, rows = [], [], [], []
+    tail: dict[tuple[int, int, int], int] = {}
+    head: dict[tuple[int, int, int], int] = {}
+    for d in (0, 1):
+        for i, j in P:
+            tail[d, i, j], head[d, i, j] = (i, j or n) if d == 0 else (-i % n, -j % n or n)
+        crossing = [p for p in P if head[(d, *p)] < tail[(d, *p)]]
+        X += [(d, *p) for p in crossing]
+        for v in range(n):
+            tails = [tail[(d, *p)] for p in crossing if head[(d, *p)] == v]
+            if v and not tails:
+                continue
+            end = max(tails) if v else n
+            F += [(d, v, *p) for p in P if v <= tail[(d, *p)] < head[(d, *p)] <= end]
+            H += [(d, v, a) for a in range(v, end)]
+            rows += [(d, v, a) for a in (range(v, end + 1) if v else range(1, n))]
+    model.f = pyo.Var(F, domain=pyo.NonNegativeIntegers)
+    model.idle = pyo.Var(H, domain=pyo.NonNegativeReals)
+    model.over = pyo.Var(X, domain=pyo.NonNegativeIntegers)
+    into: dict[Any, list[Any]] = {}
+    out: dict[Any, list[Any]] = {}
+    for d, v, i, j in F:
+        into.setdefault((d, v, head[d, i, j]), []).append(model.f[d, v, i, j])
+        out.setdefault((d, v, tail[d, i, j]), []).append(model.f[d, v, i, j])
+    for d, v, a in H:
+        into.setdefault((d, v, a + 1), []).append(model.idle[d, v, a])
+        out.setdefault((d, v, a), []).append(model.idle[d, v, a])
+    for d, i, j in X:  # the walk that it closes starts at its head and ends at its tail
+        into.setdefault((d, head[d, i, j], head[d, i, j]), []).append(model.over[d, i, j])
+        out.setdefault((d, head[d, i, j], tail[d, i, j]), []).append(model.over[d, i, j])
+    model.walk = pyo.Constraint(
+        rows, rule=lambda _, *r: pyo.quicksum(into.get(r, [])) - pyo.quicksum(out.get(r, [])) == 0
+    )
+    model.light = pyo.Constraint(
+        range(2),
+        rule=lambda b, d: pyo.quicksum(out.get((d, 0, 0), [])) + pyo.quicksum(b.over[x] for x in X if x[0] == d) <= W,
+    )
+    carried: dict[tuple[int, int], list[Any]] = {p: [] for p in P}
+    for name, keys in (("f", F), ("over", X)):
+        for key in keys:
+            carried[key[-2], key[-1]].append(getattr(model, name)[key])
+    model.serve = pyo.Constraint(P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(carried[i, j]) <= 0)
+    variables |= {name: (keys,) for name, keys in (("f", F), ("idle", H), ("over", X)) if keys}
+    named |= {"walk": (rows,), "light": (2,)}
+
+
+def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> float:
+    """Largest total weight (each >= 0) of pairs that one wavelength of a direction can carry, ``(|P|,)``.
+
+    Computed as longest walks from every node at once: n steps on an (n, n) array.
+    """
+    tail, head = directed(n, source, target, way)
+    gain = np.full((n, n + 1), -np.inf)
+    line = head > tail
+    gain[tail[line], head[line]] = weight[line]
+    best = np.full((n, n + 1), -np.inf)
+    np.fill_diagonal(best, 0.0)
+    for b in range(1, n + 1):
+        reached = np.maximum(best[:, b - 1], (best[:, :b] + gain[:b, b]).max(axis=1))
+        best[:, b] = np.maximum(best[:, b], reached)
+    crossing = ~line
+    over = best[head[crossing], tail[crossing]] + weight[crossing]
+    return float(max(best[0, n], over.max(initial=0.0)))
+
+
+def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[int]]] | None:
+    """Split integer flows into nonempty sets (direction, pairs); None if the flows are not conserved.
+
+    Parameters
+    ----------
+    flow, idle, over
+        Integer and nonnegative, ``(|F|,)``, ``(|H|,)``, ``(|X|,)``.
+    """
+    n = walk.n
+    out: dict[tuple[int, int, int], list[list[int]]] = {}
+    for way, v, a, b, pair, count in zip(
+        walk.flow_way.tolist(), walk.flow_start.tolist(), walk.flow_tail.tolist(), walk.flow_head.tolist(),
+        walk.flow_pair.tolist(), flow.tolist(), strict=True,
+    ):  # fmt: skip
+        if count > 0:
+            out.setdefault((way, v, a), []).append([count, b, pair])
+    for way, v, a, count in zip(
+        walk.idle_way.tolist(), walk.idle_start.tolist(), walk.idle_tail.tolist(), idle.tolist(), strict=True
+    ):
+        if count > 0:
+            out.setdefault((way, v, a), []).append([count, a + 1, -1])
+    ends: dict[tuple[int, int], dict[int, list[int]]] = {}
+    for way, pair, u, v, count in zip(
+        walk.over_way.tolist(), walk.over_pair.tolist(), walk.over_tail.tolist(), walk.over_head.tolist(),
+        over.tolist(), strict=True,
+    ):  # fmt: skip
+        if count > 0:
+            ends.setdefault((way, v), {})[u] = [count, pair]
+    results: list[tuple[int, list[int]]] = []
+
+    def follow(way: int, v: int) -> list[int] | None:
+        at = v
+        pairs: list[int] = []
+        sinks = ends.get((way, v), {}) if v else {}
+        while True:
+            if at == n:
+                return pairs if v == 0 else None
+            if at in sinks and sinks[at][0] > 0:
+                sinks[at][0] -= 1
+                return [*pairs, sinks[at][1]]
+            choices = out.get((way, v, at), [])
+            while choices and choices[-1][0] == 0:
+                choices.pop()
+            if not choices:
+                return None
+            choices[-1][0] -= 1
+            at, pair = choices[-1][1], choices[-1][2]
+            if pair >= 0:
+                pairs.append(pair)
+
+    for way in (0, 1):
+        for v in range(n):
+            starts = sum(count for count, _, _ in out.get((way, v, v), []))
+            for _ in range(starts):
+                pairs = follow(way, v)
+                if pairs is None:
+                    return None
+                if pairs:
+                    results.append((way, pairs))
+    left = any(item[0] for items in out.values() for item in items)
+    left |= any(item[0] for sinks in ends.values() for item in sinks.values())
+    return None if left else results
+
+
+def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
+    """Convert sets (direction, pairs) to ``circuits``, each on its own wavelength, in order."""
+    results: list[tuple[int, int, int]] = []
+    used = [0, 0]
+    for way, pairs in sets:
+        results += [(pair, way, used[way]) for pair in pairs]
+        used[way] += 1
+    return np.array(results, dtype=np.int64).reshape(-1, 3)

@@ -1,0 +1,1 @@
+"""Formulations of topologies that belong to no single paper."""

@@ -1,0 +1,464 @@
+r"""Topology of given degree with minimum all-to-all time.
+
+Source  ours; the flow part is (6)-(9) of the all-to-all paper. Bounds: Cerf, Cowan, Mullin & Stanton, Networks 4, 1974
+        (distances); Hoffman & Singleton, IBM J. 4, 1960, Damerell, Math. Proc. Camb. Phil. Soc. 74, 1973, and Bannai &
+        Ito, J. Fac. Sci. Univ. Tokyo 20, 1973 (Moore graphs); Bridges & Toueg, J. Comb. Theory B 29, 1980 (digraphs)
+Sets    (i,j), i != j, ordered pairs of n nodes; s in V sources
+Data    d ports: links out of and into a node, each of capacity 1. Every node sends one shard to every other.
+        Optional: racks R_p of r nodes each (r p .. r p + r - 1, the last may have fewer), at most c cables from one
+        rack to another, at most U uplinks of a rack; a two-way link is one cable
+Vars    x_ij in {0,1} link from i to j, (n,n); g_sij >= 0 flow from source s, none into s, (n,n,n); F >= 0 concurrent
+        flow [1 / time]
+
+max F  s.t.
+    ports_out[i]     sum_j x_ij <= d
+    ports_in[j]      sum_i x_ij <= d
+    both_ways[i,j]   x_ij = x_ji                                           i < j       (unless ``directed``)
+    cables[p,q]      sum_(i in R_p, j in R_q) x_ij <= c                    p != q      (if ``cables`` > 0)
+    uplinks_out[p]   sum_(i in R_p, j not in R_p) x_ij <= U                            (if ``uplinks`` > 0)
+    uplinks_in[p]    sum_(i not in R_p, j in R_p) x_ij <= U                            (if ``uplinks`` > 0)
+    balance[u,s]     inflow_u(g_s) - outflow_u(g_s) >= F                   u != s
+    capacity[i,j]    sum_s g_sij <= x_ij
+
+T = 1/F is the time of an all-to-all [shards / link bandwidth]. Two nodes have at most one link each way.
+
+Bound  A node has at most d nodes at distance 1, and a node at distance k has at most d links on (``directed``), or
+d-1 (two-way), to nodes at distance k+1. Let S be the minimum sum of distances from a node. The flow of every source
+fills at least S links, so F <= C / (n S + e), with C <= n d links. If n d is odd and links are two-way, one node has
+d-1 links: its sum is the minimum for d-1 links at the root, and C <= n d - 1. If n is 1 + d + ... + d^k with d, k >= 2,
+no digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d (d-1)^(k-1) with d >= 3, k >= 2,
+two-way graphs attain it only for k = 2 and d = 3, 7, and possibly 57 (Hoffman & Singleton; Damerell; Bannai & Ito):
+otherwise some pair is farther apart, counted from both ends: e = 2.
+With racks, C is at most the sum over racks of min(r d, r (r-1) + U'), where U' <= min(U, c times the other racks) links
+leave a rack. And k of K racks with w nodes in all send w (n-w) shards over at most min(k U', (K-k) U', c k (K-k))
+links, so the quotient is a lower bound on T.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import BANDWIDTHS, Array, Links
+from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.instances.servers import ServerPool
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json, Settings
+
+
+NAME = "topology.design"
+#: Maximum number of nodes: the flows of a solution are n^3 numbers.
+MOST_NODES = 256
+
+
+@dataclass(frozen=True)
+class Design:
+    """Data of the model."""
+
+    n: int
+    degree: int
+    directed: bool
+    rack: int = 0
+    cables: int = 0
+    uplinks: int = 0
+
+    @property
+    def links(self) -> int:
+        """Maximum number of links of a topology, C; a two-way link counts twice."""
+        total = self.n * self.degree
+        if self.rack:
+            sizes = np.bincount(self.rack_of).tolist()
+            total = sum(min(size * self.degree, size * (size - 1) + self.leaving(size)) for size in sizes)
+        return total if self.directed else total // 2 * 2
+
+    @property
+    def racks(self) -> int:
+        """Number of racks; 1 without racks."""
+        return -(-self.n // self.rack) if self.rack else 1
+
+    @property
+    def rack_of(self) -> I64:
+        """The rack of every node, ``(n,)``; all 0 without racks."""
+        return np.arange(self.n) // (self.rack or self.n)
+
+    def leaving(self, size: int, racks: int = 1) -> int:
+        """Maximum number of links that leave ``racks`` racks with ``size`` nodes in all."""
+        rest, most = self.racks - racks, [size * self.degree, (self.n - size) * self.degree]
+        if self.uplinks:
+            most += [racks * self.uplinks, rest * self.uplinks]
+        if self.cables:
+            most.append(self.cables * racks * rest)
+        return min(most)
+
+    @property
+    def pairs(self) -> tuple[I64, I64]:
+        """Tail and head of every pair, ``(n (n-1),)``."""
+        tail, head = np.nonzero(~np.eye(self.n, dtype=bool))
+        return tail, head
+
+
+def prepare(instance: object, parameters: Settings | None = None) -> Design:
+    """Prepare the data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a server pool with uniform all-to-all traffic, a degree above n-1, or too many nodes.
+    """
+    if not isinstance(instance, ServerPool):
+        msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
+        raise NotApplicable(msg)
+    off_diagonal = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
+    if instance.groups or off_diagonal.min() <= 0 or off_diagonal.min() != off_diagonal.max():
+        msg = f"{NAME}: needs the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
+        raise NotApplicable(msg)
+    given = parameters or {}
+    limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}
+    return design_data(instance.n, instance.degree, bool(given.get("directed", False)), **limits)
+
+
+def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
+    """Prepare the data of the model for n nodes of the given degree.
+
+    Parameters
+    ----------
+    n, degree, directed
+        Number of nodes, links per node, and whether links may be one-way.
+    rack
+        Number of consecutive nodes per rack; 0 for no racks.
+    cables, uplinks
+        Maximum number of cables from one rack to another, and from a rack to all others; 0 for no limit.
+
+    Raises
+    ------
+    NotApplicable
+        If n is less than 2, the degree does not lie in 1..n-1, one link per node cannot connect the nodes, or the racks
+        are inconsistent.
+    """
+    if n < 2:
+        msg = f"{NAME}: a topology needs at least 2 nodes, not {n}"
+        raise NotApplicable(msg)
+    if not 1 <= degree <= n - 1:
+        msg = f"{NAME}: {n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}"
+        raise NotApplicable(msg)
+    if degree == 1 and n > 2 and not directed:
+        msg = f"{NAME}: one two-way link per node cannot connect {n} nodes; use degree=2 or directed=true"
+        raise NotApplicable(msg)
+    if min(rack, cables, uplinks) < 0 or rack >= n:
+        msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
+        raise NotApplicable(msg + "use racks of 1 to n-1 nodes and limits of at least 1")
+    if bool(rack) != bool(cables or uplinks):
+        msg = f"{NAME}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
+        raise NotApplicable(msg)
+    return Design(n, degree, directed, rack, cables, uplinks)
+
+
+def _refuse_large(data: Design) -> None:
+    if data.n > MOST_NODES:
+        msg = (
+            f"{NAME}: {data.n} nodes have too many flows to store; run opticoll design n={data.n} degree={data.degree}"
+        )
+        raise NotApplicable(msg)
+
+
+# bounds ---------------------------------------------------------------------------------------------------------------
+
+
+def depth_sum(n: int, first: int, onward: int) -> int:
+    """Minimum sum of distances to n-1 others: ``first`` at distance 1, and ``onward`` times as many at each next one.
+
+    With ``onward`` = 0, all but ``first`` are unreachable; the sum is then that of the nodes at distance 1.
+    """
+    left, layer, depth, total = n - 1, first, 1, 0
+    while left > 0 and layer > 0:
+        taken = min(layer, left)
+        total += depth * taken
+        left, depth, layer = left - taken, depth + 1, layer * onward
+    return total
+
+
+def least_time(data: Design) -> tuple[Fraction, str]:
+    """Lower bound on T that holds for every topology, and its reason."""
+    return max(_moore_time(data), _cut_time(data), key=lambda bound: bound[0])
+
+
+def _cut_time(data: Design) -> tuple[Fraction, str]:
+    """Lower bound on T from the shards that whole racks send over their cables; 0 without racks."""
+    best = Fraction(0), "no racks"
+    for racks in range(1, data.racks):
+        size = racks * data.rack
+        links = data.leaving(size, racks)
+        time = Fraction(size * (data.n - size), links)
+        if time > best[0]:
+            several = "a rack sends" if racks == 1 else f"{racks} racks send"
+            best = time, f"{several} {size * (data.n - size)} shards over at most {links} links"
+    return best
+
+
+def _moore_time(data: Design) -> tuple[Fraction, str]:
+    """Lower bound on T from the distances in any topology."""
+    n, d = data.n, data.degree
+    onward = d if data.directed else d - 1
+    each = depth_sum(n, d, onward)
+    total, reason = n * each, f"minimum sum of distances {each} for every node"
+    if not data.directed and n * d % 2:
+        fewer = depth_sum(n, d - 1, onward)
+        total += fewer - each
+        reason += f", {fewer} for one that lacks a link, since {n} x {d} is odd"
+    diameter = _moore_diameter(data)
+    if data.directed and d >= 2 and diameter >= 2:
+        total += 1
+        reason += ", attained by no digraph (Bridges & Toueg)"
+    elif not data.directed and d >= 3 and diameter >= 2 and not (diameter == 2 and d in {3, 7, 57}):
+        total += 2
+        reason += ", attained by no graph (Hoffman & Singleton; Damerell; Bannai & Ito)"
+    if data.links < n * d - n * d % 2:
+        reason += f", and at most {data.links} links within and between the racks"
+    return Fraction(total, data.links), reason
+
+
+def _moore_diameter(data: Design) -> int:
+    """Diameter k for which n is the Moore bound of degree d; 0 if there is none."""
+    d, nodes, k = data.degree, 1, 0
+    while nodes < data.n:
+        nodes += d ** (k + 1) if data.directed else d * (d - 1) ** k
+        k += 1
+        if d < 2:
+            return 0
+    return k if nodes == data.n else 0
+
+
+def bounds(data: Design) -> list[Bound]:
+    """Bounds from distances in any topology of the degree, and from cuts between racks."""
+    time, reason = _moore_time(data)
+    result = [Bound("moore", rounding.fraction_up(1 / time), reason, "topology")]
+    if data.rack:
+        time, reason = _cut_time(data)
+        result.append(Bound("rack-cut", rounding.fraction_up(1 / time), reason, "topology"))
+    return result
+
+
+# builds ---------------------------------------------------------------------------------------------------------------
+
+
+def build_cvxpy(data: Design) -> CvxpyModel:
+    """The model in matrix form; flows by source, then pair."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    _refuse_large(data)
+    n, (tail, head) = data.n, data.pairs
+    m = tail.size
+    source, pair = np.nonzero(head[None, :] != np.arange(n)[:, None])
+    x = cp.Variable(m, name="x", boolean=True)
+    g = cp.Variable(source.size, name="g", nonneg=True)
+    F = cp.Variable(name="F", nonneg=True)
+    cell, each = tail * n + head, np.arange(m)
+
+    def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
+        return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
+
+    flow = np.arange(source.size)
+    entering = ones(head[pair] * n + source, flow, (n * n, source.size))
+    leaving = ones(tail[pair] * n + source, flow, (n * n, source.size))
+    kept = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
+    named = {
+        "ports_out": Named(ones(tail, each, (n, m)) @ x <= data.degree, (n,)),
+        "ports_in": Named(ones(head, each, (n, m)) @ x <= data.degree, (n,)),
+        "balance": Named((entering - leaving)[kept] @ g - F >= 0, (n, n), kept),
+        "capacity": Named(ones(pair, flow, (m, source.size)) @ g - x <= 0, (n, n), cell),
+    }
+    if not data.directed:
+        onward = np.flatnonzero(tail < head)
+        back = np.searchsorted(cell, head[onward] * n + tail[onward])
+        named["both_ways"] = Named(x[onward] - x[back] == 0, (n, n), cell[onward])
+    if data.rack:
+        K, rack = data.racks, data.rack_of
+        crossing = np.flatnonzero(rack[tail] != rack[head])
+        pairs = np.flatnonzero(~np.eye(K, dtype=bool).ravel())
+        between = ones(rack[tail[crossing]] * K + rack[head[crossing]], crossing, (K * K, m))
+        if data.cables:
+            named["cables"] = Named(between[pairs] @ x <= data.cables, (K, K), pairs)
+        if data.uplinks:
+            named["uplinks_out"] = Named(ones(rack[tail[crossing]], crossing, (K, m)) @ x <= data.uplinks, (K,))
+            named["uplinks_in"] = Named(ones(rack[head[crossing]], crossing, (K, m)) @ x <= data.uplinks, (K,))
+    variables = {"x": Named(x, (n, n), cell), "g": Named(g, (n, n, n), source * n * n + cell[pair]), "F": Named(F, ())}
+    return CvxpyModel(cp.Problem(cp.Maximize(F), [row.item for row in named.values()]), variables, named)
+
+
+def build_pyomo(data: Design) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    _refuse_large(data)
+    n, d = data.n, data.degree
+    V = range(n)
+    links = [(i, j) for i in V for j in V if i != j]
+    model = pyo.ConcreteModel(name="topology with minimum all-to-all time")
+    model.x = pyo.Var(links, domain=pyo.Binary)
+    model.g = pyo.Var([(s, i, j) for s in V for i, j in links if j != s], domain=pyo.NonNegativeReals)
+    model.F = pyo.Var(domain=pyo.NonNegativeReals)
+    model.ports_out = pyo.Constraint(V, rule=lambda m, i: pyo.quicksum(m.x[i, j] for j in V if j != i) <= d)
+    model.ports_in = pyo.Constraint(V, rule=lambda m, j: pyo.quicksum(m.x[i, j] for i in V if i != j) <= d)
+    model.balance = pyo.Constraint(
+        [(u, s) for u in V for s in V if u != s],
+        rule=lambda m, u, s: (
+            pyo.quicksum(m.g[s, v, u] for v in V if v != u) - pyo.quicksum(m.g[s, u, v] for v in V if v not in (u, s))
+            >= m.F
+        ),
+    )
+    model.capacity = pyo.Constraint(
+        links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in V if s != j) <= m.x[i, j]
+    )
+    named: dict[str, tuple[Any, ...]] = {
+        "ports_out": (n,), "ports_in": (n,), "balance": (n, n), "capacity": (n, n),
+    }  # fmt: skip
+    if not data.directed:
+        model.both_ways = pyo.Constraint(
+            [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]
+        )
+        named["both_ways"] = (n, n)
+    K = range(data.racks)
+    R = [[i for i in V if i // (data.rack or n) == p] for p in K]
+    if data.cables:
+        model.cables = pyo.Constraint(
+            [(p, q) for p in K for q in K if p != q],
+            rule=lambda m, p, q: pyo.quicksum(m.x[i, j] for i in R[p] for j in R[q]) <= data.cables,
+        )
+        named["cables"] = (len(K), len(K))
+    if data.uplinks:
+        model.uplinks_out = pyo.Constraint(
+            K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for i in R[p] for j in V if j not in R[p]) <= data.uplinks
+        )
+        model.uplinks_in = pyo.Constraint(
+            K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for j in R[p] for i in V if i not in R[p]) <= data.uplinks
+        )
+        named |= {"uplinks_out": (len(K),), "uplinks_in": (len(K),)}
+    model.value = pyo.Objective(expr=model.F, sense=pyo.maximize)
+    return PyomoModel(model, {"x": (n, n), "g": (n, n, n), "F": ()}, named)
+
+
+def estimate(data: Design) -> dict[str, int]:
+    """Size of the model."""
+    n = data.n
+    m, flows, mutual = n * (n - 1), n * (n - 1) ** 2, 0 if data.directed else n * (n - 1) // 2
+    entries = flows + (flows - m) + m + flows + m  # of balance: into, out of (not s itself), F; of capacity: g, x
+    K, crossing = data.racks, int((data.rack_of[:, None] != data.rack_of[None, :]).sum())
+    rows = (K * (K - 1) if data.cables else 0) + (2 * K if data.uplinks else 0)
+    wired = crossing * (bool(data.cables) + 2 * bool(data.uplinks))
+    return {
+        "variables": m + flows + 1,
+        "constraints": 2 * n + 2 * m + mutual + rows,
+        "nonzeros": 2 * m + entries + 2 * mutual + wired,
+        "integers": m,
+    }
+
+
+# solutions ------------------------------------------------------------------------------------------------------------
+
+
+def arrays(data: Design, names: Collection[str]) -> dict[str, Array]:
+    """Shapes of the variables."""
+    n, pair = data.n, ("src", "dst")
+    return {"x": Array((n, n), axes=pair), "g": Array((n, n, n), axes=("source", *pair)), "F": Array()}
+
+
+def residuals(data: Design, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block; flows relative to F."""
+    n, d = data.n, data.degree
+    x, g, F = (np.asarray(values[name], dtype=float) for name in ("x", "g", "F"))
+    loops = np.eye(n, dtype=bool)
+    x, g = np.where(loops, 0.0, np.nan_to_num(x)), np.where(loops, 0.0, np.nan_to_num(g))
+    g = np.where(np.arange(n)[:, None, None] == np.arange(n)[None, None, :], 0.0, g)  # none into its source
+    arriving = (g.sum(axis=1) - g.sum(axis=2)).T  # (u, s)
+    short, links = np.where(loops, 0.0, F - arriving), np.rint(np.clip(x, 0.0, 1.0))
+    return {
+        "integrality": float(np.abs(x - links).max()),
+        "ports_out": float(max((links.sum(axis=1) - d).max(), 0.0)),
+        "ports_in": float(max((links.sum(axis=0) - d).max(), 0.0)),
+        "both_ways": 0.0 if data.directed else float(np.abs(links - links.T).max()),
+        **rack_excess(data, links),
+        "balance": float(max(short.max(), 0.0)) / max(abs(float(F)), 1e-300),
+        "capacity": float(max((g.sum(axis=0) - links).max(), 0.0)),
+        "sign": float(max(-g.min(), -float(F), 0.0)),
+    }
+
+
+def rack_excess(data: Design, links: F64) -> dict[str, float]:
+    """Links in excess of the rack limits, for a matrix of links ``(n, n)``; empty without racks."""
+    if not data.rack:
+        return {}
+    member = np.eye(data.racks)[data.rack_of]
+    between = member.T @ links @ member
+    np.fill_diagonal(between, 0.0)
+    result = {}
+    if data.cables:
+        result["cables"] = float(max((between - data.cables).max(), 0.0))
+    if data.uplinks:
+        result["uplinks_out"] = float(max((between.sum(axis=1) - data.uplinks).max(), 0.0))
+        result["uplinks_in"] = float(max((between.sum(axis=0) - data.uplinks).max(), 0.0))
+    return result
+
+
+def objective(data: Design, values: Mapping[str, F64]) -> float:
+    """F."""
+    return float(values["F"])
+
+
+def topology_of(data: Design, values: Mapping[str, F64]) -> Topology:
+    """Build the topology of the chosen links."""
+    tail, head = np.nonzero(np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))) == 1)
+    return Topology(data.n, tail, head)
+
+
+def describe(data: Design, values: Mapping[str, F64]) -> dict[str, Json]:
+    """Properties of a verified solution: its links, and the topology as a spec."""
+    topology = topology_of(data, values)
+    spec = digraph_spec(topology)
+    return {"links": topology.arcs} | ({} if spec is None else {"topology": spec})
+
+
+def loads(data: Design, values: Mapping[str, F64]) -> Links:
+    """Flow over every link, all sources together."""
+    topology = topology_of(data, values)
+    total = np.asarray(values["g"], dtype=float).sum(axis=0)[topology.tail, topology.head]
+    return Links(topology, total, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper="topology",
+    where="ours",
+    title="Topology of given degree with minimum all-to-all time",
+    sense="max",
+    problem="MILP",
+    parameters=(
+        Parameter("directed", bool, default=False, help="allow one-way links"),
+        Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
+        Parameter("cables", int, default=0, help="maximum number of cables from one rack to another; 0 for no limit"),
+        Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    arrays=arrays,
+    metrics=lambda data, value: {} if not value else {"F": value, "T": 1.0 / value},
+    describe=describe,
+    estimate=estimate,
+    size="n (n-1)^2 flows, n (n-1) links",
+    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
+    shards=True,
+    links=loads,
+)

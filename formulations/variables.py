@@ -1,0 +1,393 @@
+"""Arrays of a solution: declared shapes and ranges, names of their indices, and the load of every link.
+
+Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
+solver are checked against that declaration before any other use, because an index out of range fails inside numpy.
+
+``index_sets`` names the indices along the axes: vertices by the labels of the topology, an arc as ``u -> v``, a
+commodity as ``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
+
+Solution files may contain arrays in coordinate form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.types import Json
+
+
+@dataclass(frozen=True)
+class SolutionSize:
+    """A size that depends on the solution, such as its number of paths; the same in all arrays that refer to it.
+
+    ``plus`` is added to it where it is used; ``most`` is its largest value, None for no limit.
+    """
+
+    name: str
+    plus: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of a solution: finite real numbers, or integers with ``low <= value < high``.
+
+    Parameters
+    ----------
+    shape
+        Size along every axis.
+    low, high
+        Range of whole numbers; ``high`` may differ by column (a tuple along the last axis), or be a size. Both None
+        for real numbers.
+    required
+        Whether a solution must contain the array.
+    axes
+        Name of the index set along every axis; its indices are named by the formulation's ``index_sets``.
+    entries
+        Index set to which the entries belong, counted from ``base``, or one per column of the last axis, which then
+        needs no name in ``axes``. Entries below ``base`` stand for no member. None for quantities.
+    unit
+        Unit of a quantity, empty for plain numbers.
+    """
+
+    shape: tuple[int | SolutionSize, ...] = ()
+    low: int | None = None
+    high: int | SolutionSize | tuple[int, ...] | None = None
+    required: bool = True
+    axes: tuple[str, ...] = ()
+    entries: str | tuple[str, ...] | None = None
+    base: int = 0
+    unit: str = ""
+
+
+def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]], where: str) -> None:
+    """Check names, shapes, finiteness, and ranges of integers against the declaration.
+
+    Raises
+    ------
+    BadFile
+        With ``where`` and the name of the first array that differs.
+    """
+    sizes = check_shapes(declared, {name: np.shape(array) for name, array in given.items()}, where)
+    for name, array in given.items():
+        _check_entries(declared[name], np.asarray(array), sizes, f"{where}.{name}")
+
+
+def check_shapes(
+    declared: Mapping[str, Array], given: Mapping[str, tuple[int, ...]], where: str, most: int | None = None
+) -> dict[str, int]:
+    """Check names and shapes against the declaration.
+
+    Parameters
+    ----------
+    declared, where
+        As in :func:`check_arrays`.
+    given
+        Shape of every array.
+    most
+        Largest size that the solution may choose along an axis; None for no limit.
+
+    Returns
+    -------
+    Sizes chosen by the solution, by name.
+
+    Raises
+    ------
+    BadFile
+        For an unknown or missing array, or a wrong shape.
+    """
+    for name in given:
+        if name not in declared:
+            msg = f"{where}: this formulation has no array {name[:60]!r}; its arrays are {', '.join(declared)}"
+            raise BadFile(msg)
+    for name, array in declared.items():
+        if array.required and name not in given:
+            msg = f"{where}: the required array {name!r} is missing"
+            raise BadFile(msg)
+    sizes: dict[str, int] = {}
+    for name, shape in given.items():
+        wanted = declared[name].shape
+        good = len(shape) == len(wanted)
+        for have, size in zip(shape, wanted, strict=False):
+            if isinstance(size, SolutionSize):
+                number = have - size.plus
+                limits = [limit for limit in (size.most, most) if limit is not None]
+                good &= 0 <= number <= min(limits, default=number) and sizes.setdefault(size.name, number) == number
+            else:
+                good &= have == size
+        if not good:
+            msg = f"{where}.{name}: its shape is {_shape_text(shape)}, expected {_shape_text(wanted, sizes)}"
+            raise BadFile(msg)
+    return sizes
+
+
+def _shape_text(shape: tuple[int | SolutionSize, ...], sizes: Mapping[str, int] | None = None) -> str:
+    words = []
+    for size in shape:
+        if isinstance(size, int):
+            words.append(str(size))
+        elif sizes and size.name in sizes:
+            words.append(str(sizes[size.name] + size.plus))
+        else:
+            words.append(f"{size.name}+{size.plus}" if size.plus else size.name)
+    return f"({', '.join(words)})"
+
+
+def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int], where: str) -> None:
+    if array.dtype.kind not in "fiub":
+        msg = f"{where}: its entries are of type {array.dtype}, expected numbers"
+        raise BadFile(msg)
+    if array.dtype.kind == "f":
+        # A finite sum implies finite entries without a temporary array.
+        with np.errstate(all="ignore"):
+            finite = bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
+        if not finite:
+            msg = f"{where}: an entry is not finite"
+            raise BadFile(msg)
+    if declared.high is None:
+        return
+    high: Any = declared.high
+    if isinstance(high, SolutionSize):
+        high = sizes[high.name] + high.plus
+    wrong = (array < declared.low) | (array >= np.asarray(high))
+    if array.dtype.kind == "f":
+        wrong |= array != np.rint(array)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        top = high[place[-1]] if isinstance(high, tuple) else high
+        msg = (
+            f"{where}: entry {list(place)} is {array[place]:.16g}, expected a whole number in {declared.low}..{top - 1}"
+        )
+        raise BadFile(msg)
+
+
+# Names of indices, and loads of links --------------------------------------------------------------------------
+
+#: Names along an axis: one per index, or several named columns of names.
+Names = Sequence[object] | Mapping[str, Sequence[object]]
+IndexSets = Mapping[str, Names]
+
+#: Units that are converted by a shard size and a capacity unit (:mod:`opticoll.instances.topology`).
+SHARDS, BANDWIDTHS, TIME = "shards", "link bandwidths", "shards / link bandwidth"
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Load of every link under a solution.
+
+    Parameters
+    ----------
+    topology
+        The links, as its arcs; m of them.
+    load
+        Load of every link [``load_unit``], ``(m,)``.
+    capacity
+        Capacity of every link [``capacity_unit``], ``(m,)``.
+    time
+        Duration in which the load is carried, so that utilisation = load / (capacity time); 1 for rates.
+    load_unit, capacity_unit
+        Units for tables and plots.
+    """
+
+    topology: Topology
+    load: F64
+    capacity: F64
+    time: float
+    load_unit: str
+    capacity_unit: str
+
+    @property
+    def utilisation(self) -> F64:
+        """Share of the capacity in use, ``(m,)``; 0 for a link without capacity and load."""
+        room = np.asarray(self.capacity, dtype=float) * self.time
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where((room == 0) & (self.load == 0), 0.0, self.load / room)
+        return np.asarray(share)
+
+
+def vertex_names(topology: Topology) -> list[int | str]:
+    """Indices of the vertices in Pyomo: labels, or numbers if these are the labels, ``(n,)``."""
+    if len(set(topology.labels)) < topology.n:
+        return list(range(topology.n))
+    return [u if label == str(u) else label for u, label in enumerate(topology.labels)]
+
+
+def arc_names(topology: Topology) -> list[str]:
+    """Indices of the arcs in Pyomo, ``(m,)``: ``tail->head``, with ``#2``, ... from the second parallel arc on."""
+    vertices, copies, names = vertex_names(topology), Counter[tuple[int, int]](), []
+    for ends in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
+        copies[ends] += 1
+        name = "->".join(str(vertices[u]) for u in ends)
+        names.append(name if copies[ends] == 1 else f"{name}#{copies[ends]}")
+    return names
+
+
+def pair_names(topology: Topology, sources: I64, targets: I64) -> list[tuple[Hashable, ...]]:
+    """Indices of commodities in Pyomo: (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated, ``(|K|,)``."""
+    V = vertex_names(topology)
+    pairs: list[tuple[Hashable, ...]] = [(V[s], V[t]) for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
+    if len(set(pairs)) == len(pairs):
+        return pairs
+    copies: Counter[tuple[Hashable, ...]] = Counter()
+    numbered = []
+    for pair in pairs:
+        copies[pair] += 1
+        numbered.append((*pair, copies[pair]))
+    return numbered
+
+
+def vertex_labels(topology: Topology, vertices: I64 | None = None) -> list[str]:
+    """Labels of vertices; of all if None."""
+    return list(topology.labels) if vertices is None else [topology.labels[v] for v in vertices.tolist()]
+
+
+def pair_labels(topology: Topology, sources: I64, targets: I64) -> list[str]:
+    """``s -> t`` for every pair."""
+    names = topology.labels
+    return [f"{names[s]} -> {names[t]}" for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
+
+
+def arc_labels(topology: Topology) -> list[str]:
+    """``u -> v`` for every arc; parallel arcs are numbered in order."""
+    seen: dict[str, int] = {}
+    results = []
+    for name in pair_labels(topology, topology.tail, topology.head):
+        seen[name] = seen.get(name, 0) + 1
+        results.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return results
+
+
+def path_names(paths: PathSet) -> dict[str, list[str]]:
+    """The commodity and the vertices of every path."""
+    topology = paths.topology
+    names, heads = topology.labels, topology.head.tolist()
+    sources = paths.sources[paths.pair].tolist()
+    walks = [" -> ".join([names[s], *(names[heads[a]] for a in paths.path(p))]) for p, s in enumerate(sources)]
+    return {"commodity": pair_labels(topology, paths.sources[paths.pair], paths.targets[paths.pair]), "path": walks}
+
+
+def round_sets(topology: Topology) -> dict[str, Names]:
+    """The index sets of a schedule of rounds."""
+    vertices = vertex_labels(topology)
+    return {"vertex": vertices, "arc": arc_labels(topology)}
+
+
+def round_links(topology: Topology, schedule: RoundSchedule, per_round: int) -> Links:
+    """Circuits over every arc in all rounds; an arc can carry ``per_round`` circuits per round."""
+    load = np.bincount(schedule.circuit_arcs, minlength=topology.arcs).astype(float)
+    room = np.full(topology.arcs, float(per_round))
+    return Links(topology, load, room, float(schedule.rounds), "circuits", "circuits per round")
+
+
+#: Size limit of an array that is read [entries].
+MAX_ENTRIES = 200_000_000
+#: Maximum number of axes of an array.
+MAX_AXES = 8
+
+
+def named_arrays(
+    document: Mapping[str, Json], key: str, path: Path, declare: Callable[[Collection[str]], Mapping[str, Array]]
+) -> dict[str, F64]:
+    """Read named arrays in coordinate form, as declared (:mod:`opticoll.formulations.variables`).
+
+    Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
+    entries that the document lists.
+
+    Parameters
+    ----------
+    document, key, path
+        The document, the key of its arrays, and its file.
+    declare
+        Function that maps the names in the document to the declared arrays.
+
+    Raises
+    ------
+    BadFile
+        For anything other than numbers at distinct positions of the declared shapes.
+    """
+    named = document.get(key)
+    if not isinstance(named, dict) or not named:
+        msg = f"{path}: {key!r} must be an object of named arrays"
+        raise BadFile(msg)
+    shapes = {name: _stated_shape(entry, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
+    declared = declare(named.keys())
+    listed = sum(len(entry["index"]) for entry in named.values())
+    check_shapes(declared, shapes, f"{path}: {key}", most=listed + 1)
+    arrays = {name: _filled(shapes[name], entry, f"{path}: {key}.{name}") for name, entry in named.items()}
+    check_arrays(declared, arrays, f"{path}: {key}")
+    return arrays
+
+
+def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
+    """The shape of an array in coordinate form; raises BadFile if there is none or it has too many entries."""
+    if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
+        msg = f"{where} needs 'shape', 'index' and 'value'"
+        raise BadFile(msg)
+    shape, index, value = entry["shape"], entry["index"], entry["value"]
+    sizes = [_whole(s) for s in shape] if isinstance(shape, list) and len(shape) <= MAX_AXES else [None]
+    if not all(s is not None and 0 <= s <= MAX_ENTRIES for s in sizes):
+        msg = f"{where}: 'shape' must be a list of at most {MAX_AXES} sizes"
+        raise BadFile(msg)
+    result = tuple(s for s in sizes if s is not None)
+    if math.prod(result) > MAX_ENTRIES:
+        msg = f"{where}: {math.prod(result)} entries exceed the limit of {MAX_ENTRIES}"
+        raise BadFile(msg)
+    if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
+        msg = f"{where}: 'index' and 'value' must be lists of the same length"
+        raise BadFile(msg)
+    return result
+
+
+def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> F64:
+    array = np.zeros(shape)
+    seen: set[tuple[int | None, ...]] = set()
+    for at, v in zip(entry["index"], entry["value"], strict=True):
+        place = tuple(_whole(i) for i in at) if isinstance(at, list) else ()
+        inside = len(place) == len(shape) and isinstance(at, list)
+        if not inside or not all(i is not None and 0 <= i < s for i, s in zip(place, shape, strict=True)):
+            msg = f"{where}: entry {str(at)[:60]} is outside the shape {list(shape)}"
+            raise BadFile(msg)
+        if place in seen:
+            msg = f"{where}: entry {at!r} is given twice"
+            raise BadFile(msg)
+        number = finite_number(v)
+        if number is None:
+            msg = f"{where}: value {str(v)[:60]!r} at {at!r} is not a finite number"
+            raise BadFile(msg)
+        seen.add(place)
+        array[place] = number
+    return array
+
+
+def _whole(value: Any) -> int | None:
+    """Read a whole number, ``3`` or, as some tools write it, ``3.0``; None for anything else."""
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def finite_number(value: Any) -> float | None:
+    """Read a finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

@@ -1,0 +1,138 @@
+"""Photonic meshes, lines and rings with their lasers, waveguides and wavelengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from opticoll.instances.spec import Dimensions, check_positive
+from opticoll.instances.topology import Topology, both_ways, check_size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class LightpathMesh(Topology):
+    """A rectangular mesh of tiles whose arcs are bundles of waveguides.
+
+    Attributes
+    ----------
+    shape
+        Rows and columns; tile ``(i, j)`` is vertex ``i * columns + j``.
+    lasers
+        Number of wavelengths that a tile can send, and that it can receive, at a time.
+    waveguides
+        Waveguides of every arc: the number of circuits of the *same* wavelength that it can carry at a time.
+
+    The capacity of every arc is 1, a bundle of waveguides; formulations read ``waveguides`` and ``lasers``.
+
+    Raises
+    ------
+    BadInput
+        For fewer than one laser or waveguide, and as in :class:`~opticoll.instances.topology.Topology`.
+    """
+
+    shape: Dimensions = field(default=Dimensions())
+    lasers: int = field(default=16)
+    waveguides: int = field(default=1)
+
+    def __init__(self, mesh: Topology, shape: Dimensions, lasers: int, waveguides: int) -> None:
+        check_positive(lasers, "lasers", "lightpath")
+        check_positive(waveguides, "waveguides", "lightpath")
+        super().__init__(mesh.n, mesh.tail, mesh.head, mesh.capacity, spec="lightpath", labels=mesh.labels)
+        object.__setattr__(self, "shape", Dimensions(shape))
+        object.__setattr__(self, "lasers", int(lasers))
+        object.__setattr__(self, "waveguides", int(waveguides))
+
+    @cached_property
+    def intact(self) -> bool:
+        """Whether the arcs are exactly those between neighbouring tiles, one each way."""
+        rows, columns = self.shape
+        (row, column), (to_row, to_column) = (np.divmod(ends, columns) for ends in (self.tail, self.head))
+        neighbours = np.abs(row - to_row) + np.abs(column - to_column) == 1
+        return bool(neighbours.all()) and self.arcs == 2 * (rows * (columns - 1) + columns * (rows - 1))
+
+    @cached_property
+    def hops(self) -> NDArray[np.float64]:
+        """Hop distances as for every topology; Manhattan distances of the tiles if the mesh is intact."""
+        if not self.intact:
+            return super().hops
+        row, column = np.divmod(np.arange(self.n), self.shape[1])
+        hops = np.abs(row[self.terminals, None] - row) + np.abs(column[self.terminals, None] - column)
+        distances = hops.astype(np.float64)
+        distances.setflags(write=False)
+        return distances
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class WdmFibres(Topology):
+    """Nodes ``0 .. n-1`` in a line or a ring, with a fibre each way between neighbours.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, at least 2 (line) or 3 (ring).
+    wavelengths
+        Wavelengths of every fibre: the number of transfers that an arc can carry at a time.
+
+    The capacity of every arc is 1, a whole fibre; formulations read ``wavelengths``.
+
+    Raises
+    ------
+    BadInput
+        For too few nodes or wavelengths, or too many nodes.
+    """
+
+    wavelengths: int = field(default=1)
+
+    #: Name of the family, minimum number of nodes, and whether the last node is adjacent to the first.
+    family: ClassVar[str]
+    least: ClassVar[int]
+    circular: ClassVar[bool]
+
+    def __init__(self, n: int, wavelengths: int) -> None:
+        check_positive(n, "n", self.family, least=self.least)
+        check_positive(wavelengths, "wavelengths", self.family)
+        fibres = n if self.circular else n - 1
+        check_size(n, 2 * fibres, self.family)
+        nodes = np.arange(fibres)
+        super().__init__(n, *both_ways(nodes, (nodes + 1) % n), spec=self.family)
+        object.__setattr__(self, "wavelengths", int(wavelengths))
+
+    @property
+    def intact(self) -> bool:
+        """Whether the topology is the one that the family generates for ``n`` and ``wavelengths``."""
+        whole = type(self)(self.n, self.wavelengths) if self.n >= self.least else None
+        return whole is not None and whole.hash == self.hash
+
+    def arcs_onward(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Arcs ``i -> i + 1`` and arcs ``i + 1 -> i`` for every node i with a successor, ``(fibres,)`` each.
+
+        On a ring, node 0 succeeds the last node. Requires ``intact``.
+        """
+        nodes = np.arange(self.n if self.circular else self.n - 1)
+        key = self.tail * self.n + self.head  # ascending: canonical arc order
+        after = (nodes + 1) % self.n
+        return np.searchsorted(key, nodes * self.n + after), np.searchsorted(key, after * self.n + nodes)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class WdmLine(WdmFibres):
+    """Nodes in a line."""
+
+    family: ClassVar[str] = "wdm-line"
+    least: ClassVar[int] = 2
+    circular: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class WdmRing(WdmFibres):
+    """Nodes in a ring."""
+
+    family: ClassVar[str] = "wdm-ring"
+    least: ClassVar[int] = 3
+    circular: ClassVar[bool] = True

@@ -1,0 +1,311 @@
+"""Read files from outside: bytes, text, JSON and XML, within limits; pinned file names."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import stat
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opticoll.errors import BadFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from opticoll.instances.types import Json
+
+
+#: Prefix of a setting that names a file.
+PREFIX = "file:"
+#: Prefixes of instance specs that name a file.
+FILE_SPECS = (PREFIX, "mps:")
+_PIN = "#sha256="
+
+
+def names_file(spec: str) -> bool:
+    """Whether an instance spec reads a file, which may change after the spec has been parsed."""
+    return PREFIX in spec or spec.strip().startswith(FILE_SPECS)
+
+
+def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:
+    """Refuse anything but a regular file (a pipe or device may be endless) of at most ``most`` bytes.
+
+    Parameters
+    ----------
+    remedy
+        What to do if the file cannot be read, such as ``name a solution file``.
+    where
+        How messages name the file; its path if empty.
+
+    Raises
+    ------
+    BadFile
+        With a one-line message that ends in ``remedy``.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise _unreadable(where or path, error.strerror or "", remedy) from None
+    except ValueError:
+        raise _unreadable(where or path, "it is not a path", remedy) from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise _unreadable(where or path, f"it is {kind}", remedy)
+    if status.st_size > most:
+        raise _too_large(where or path, status.st_size, most)
+
+
+def _unreadable(where: str | Path, reason: str, remedy: str) -> BadFile:
+    return BadFile(f"{where} cannot be read ({reason}); {remedy}")
+
+
+def _too_large(where: str | Path, size: int, most: int) -> BadFile:
+    return BadFile(f"{where} has {size} bytes, more than the limit of {most}; use a smaller file")
+
+
+def read_bytes(path: Path, most: int, remedy: str, where: str = "") -> bytes:
+    """Read the contents of a file; arguments and errors as for :func:`check_file`."""
+    check_file(path, most, remedy, where)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(most + 1)
+    except OSError as error:
+        raise _unreadable(where or path, error.strerror or "", remedy) from None
+    if len(data) > most:  # it has grown, or its size was unknown
+        raise _too_large(where or path, len(data), most)
+    return data
+
+
+def decode(data: bytes, where: str | Path, remedy: str) -> str:
+    """Decode ``data`` as UTF-8 text, without a byte order mark.
+
+    Raises
+    ------
+    BadFile
+        If it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(where, f"byte {error.start} is not UTF-8 text", remedy) from None
+
+
+def read_json(path: Path, most: int, remedy: str) -> Json:
+    """Read the JSON in a file, in which no object repeats a key and no number is NaN or infinite.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be read, is too large (:func:`check_file`), or does not contain such JSON.
+    """
+    return parse_json(decode(read_bytes(path, most, remedy), path, remedy), path, remedy)
+
+
+def parse_json(text: str, where: str | Path, remedy: str) -> Json:
+    """Parse the JSON in ``text``, as :func:`read_json` does.
+
+    Raises
+    ------
+    BadFile
+        If it is not such JSON.
+    """
+    try:
+        value: Json = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        msg = f"{where} is not valid JSON ({str(error).splitlines()[0][:200]}); {remedy}"
+        raise BadFile(msg) from None
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        msg = f"key {name[:60]!r} occurs twice"
+        raise ValueError(msg)
+    return values
+
+
+def _refuse_constant(constant: str) -> Json:
+    msg = f"{constant} is not a finite number"
+    raise ValueError(msg)
+
+
+#: Maximum nesting depth and number of XML elements that :func:`parse_xml` reads.
+MAX_DEPTH = 64
+MAX_ELEMENTS = 2_000_000
+
+
+@dataclass
+class XmlElement:
+    """An element of an XML document: its tag without namespace, attributes, line, text and children."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[XmlElement] = field(default_factory=list)
+
+    def all(self, tag: str) -> list[XmlElement]:
+        """Children with a tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def content(self, tag: str) -> str | None:
+        """Text of the first child with a tag; None if there is no such child."""
+        return next((child.text.strip() for child in self.children if child.tag == tag), None)
+
+
+def parse_xml(data: bytes, where: str | Path, remedy: str) -> XmlElement:
+    """Parse an XML document without document type and entities, at most :data:`MAX_DEPTH` levels deep.
+
+    Raises
+    ------
+    BadFile
+        If it is not such a document; the message names the line.
+    """
+    from xml.sax import ContentHandler, SAXException
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.sax import parseString
+
+    class Builder(ContentHandler):
+        def __init__(self) -> None:
+            super().__init__()
+            self.root = XmlElement("", {}, 0)
+            self.open, self.pieces, self.elements = [self.root], [[""]], 0
+
+        def startElement(self, name: str, attrs: Any) -> None:
+            self.elements += 1
+            if len(self.open) > MAX_DEPTH or self.elements > MAX_ELEMENTS:
+                msg = f"more than {MAX_DEPTH} levels or {MAX_ELEMENTS} elements"
+                raise SAXException(msg)
+            line = self._locator.getLineNumber()  # type: ignore[attr-defined]
+            element = XmlElement(name.rpartition(":")[2], dict(attrs.items()), line)
+            self.open[-1].children.append(element)
+            self.open.append(element)
+            self.pieces.append([])
+
+        def endElement(self, name: str) -> None:
+            self.open.pop().text = "".join(self.pieces.pop())
+
+        def characters(self, content: str) -> None:
+            self.pieces[-1].append(content)
+
+    builder = Builder()
+    try:
+        parseString(data, builder, forbid_dtd=True)
+    except DefusedXmlException:
+        msg = f"{where}: document types and entities are not accepted; remove the <!DOCTYPE> declaration"
+        raise BadFile(msg) from None
+    except (SAXException, LookupError, ValueError) as error:
+        reason = " ".join(error.getMessage().split()) if isinstance(error, SAXException) else "unknown encoding"
+        line = getattr(error, "getLineNumber", lambda: None)()
+        msg = f"{where}{'' if line is None else f', line {line}'}: not well-formed XML ({reason}); {remedy}"
+        raise BadFile(msg) from None
+    return builder.root.children[0]
+
+
+def pinned(text: str, most: int) -> str:
+    """Add to ``file:PATH`` the digest of the file's current contents; return any other string unchanged.
+
+    A file that cannot be read, or has more than ``most`` bytes, is left unpinned: :func:`read_pinned` reports the
+    reason.
+    """
+    text = text.strip()
+    if not text.startswith(PREFIX) or _PIN in text:
+        return text
+    try:
+        data = read_bytes(Path(text.removeprefix(PREFIX)), most, "")
+    except BadFile:
+        return text
+    return f"{text}{_PIN}{hashlib.sha256(data).hexdigest()}"
+
+
+def same_text(a: str, b: str) -> bool:
+    """Whether two settings are equal: pinned files by content, anything else as strings."""
+    first, second = (text.partition(_PIN)[2] if text.startswith(PREFIX) else "" for text in (a, b))
+    return a == b or bool(first and first == second)
+
+
+def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str]:
+    """Path and text of the file named by ``file:PATH``; arguments and errors as for :func:`read_pinned_bytes`.
+
+    Raises
+    ------
+    BadFile
+        Also if it is not UTF-8 text.
+    """
+    path, data = read_pinned_bytes(text, most, what, remedy)
+    return path, decode(data, f"{what} {path}", remedy)
+
+
+def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Path, bytes]:
+    """Path and contents of the file named by ``file:PATH``, pinned or not.
+
+    Parameters
+    ----------
+    text
+        Setting, including its prefix.
+    most
+        Size limit [bytes]; larger files are refused before they are read.
+    what, remedy
+        How messages name the file, such as ``circuit file``, and what to do if it cannot be read.
+
+    Raises
+    ------
+    BadFile
+        If it cannot be read, is too large, or has changed since it was pinned.
+    """
+    name, _, digest = text.strip().removeprefix(PREFIX).partition(_PIN)
+    path = Path(name)
+    where = f"{what} {path}"
+    data = read_bytes(path, most, remedy, where)
+    if digest and hashlib.sha256(data).hexdigest() != digest:
+        msg = f"{where} has changed since it was named; solve again with its current contents"
+        raise BadFile(msg)
+    return path, data
+
+
+#: First bytes of files written by ``numpy.save``.
+NUMPY = b"\x93NUMPY"
+
+
+def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
+    """Read the square matrix of numbers in a file written by ``numpy.save``; objects (pickles) are refused.
+
+    Raises
+    ------
+    BadFile
+        If it is truncated, not a square matrix, or contains anything but real numbers.
+    """
+    import numpy as np
+
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_columns, kind = read(stream)
+        square = len(shape) == 2 and shape[0] == shape[1] and kind.kind in "biuf" and kind.itemsize <= 8
+        entries = np.frombuffer(data, kind, offset=stream.tell()) if square else np.empty(0)
+        matrix = entries.reshape(shape if square else (0, 0), order="F" if by_columns else "C")
+    except (ValueError, EOFError) as error:
+        msg = f"{where} is not a complete NumPy file ({str(error)[:80]}); write it with numpy.save"
+        raise BadFile(msg) from None
+    if not square:
+        msg = f"{where}: an array of shape {shape} and type {str(kind)[:40]}; save a square matrix of real numbers"
+        raise BadFile(msg)
+    return matrix.astype(np.float64)
+
+
+def parses_as_float(text: str) -> bool:
+    """Whether Python parses a word as a float, NaN and infinity included."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,547 @@
+"""Direct-connect topologies: directed multigraphs with arc capacities.
+
+Conventions used by every layer
+    A topology has vertices ``0 .. n-1`` and arcs ``0 .. m-1``; arc ``a`` runs from ``tail[a]`` to
+    ``head[a]`` with capacity ``capacity[a] > 0`` in units of one link's bandwidth *b*. Arcs are in
+    canonical order: by tail, then head, then capacity. Parallel arcs are allowed; families drop loops unless
+    asked to keep them. An undirected link is a pair of opposite arcs. ``terminals`` are the vertices that send
+    and receive shards: all of them, except where a modifier adds relay vertices (NICs).
+
+Sizes and rates as strings, ``64MB``, ``64 MiB``, ``100Gb/s``
+    ``B`` is a byte, ``b`` or ``bit`` a bit. Decimal prefixes are powers of 1000 (k, K, M, G, T, P), binary ones of 1024
+    (Ki, Mi, Gi, Ti, Pi): ``1MB`` is 10^6 bytes, ``1MiB`` 2^20 bytes, ``1Mb`` 10^6 bits. A rate ends in ``/s`` or ``ps``
+    (``Gb/s``, ``Gbit/s``, ``Gbps``, ``GB/s``); its number may be omitted and is then 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from opticoll.errors import BadInput
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import ArrayLike, NDArray
+
+    from opticoll.instances.types import Json, Settings
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    I32 = NDArray[np.int32]
+    Mask = NDArray[np.bool_]
+
+
+_NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+_UNIT = r"(?P<prefix>[KMGTP]i|[kKMGTP])?(?P<unit>B|bit|b)"
+_SIZE = re.compile(rf"{_NUMBER}\s?{_UNIT}")
+_RATE = re.compile(rf"(?:{_NUMBER}\s?)?{_UNIT}(?:/s|ps)")
+_POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+
+
+def _bits(match: re.Match[str] | None, text: str, where: str, examples: str) -> float:
+    number = math.nan
+    if match is not None:
+        prefix = match["prefix"] or ""
+        base = 1024.0 if prefix.endswith("i") else 1000.0
+        scale = base ** _POWER[prefix[0]] if prefix else 1.0
+        number = float(match["number"] or 1) * scale * (8.0 if match["unit"] == "B" else 1.0)
+    if not (math.isfinite(number) and number > 0):
+        msg = f"{where}: {text[:40]!r} is not a positive {examples}"
+        raise BadInput(msg)
+    return number
+
+
+def split_rate(text: object) -> tuple[float, str] | None:
+    """Number and unit of a rate such as ``400Gbps``; None for anything else, including a unit without a number."""
+    if not isinstance(text, str) or text[-1:].isdigit():  # most strings by far are plain numbers
+        return None
+    match = _RATE.fullmatch(text.strip())
+    if match is None or match["number"] is None:
+        return None
+    return float(match["number"]), match.string[match.end("number") :].strip()
+
+
+def is_size(text: object) -> bool:
+    """Whether a string is a number with a unit of size, such as ``3GB``."""
+    return isinstance(text, str) and not text[-1:].isdigit() and _SIZE.fullmatch(text.strip()) is not None
+
+
+def parse_size(text: str | float, where: str = "size") -> float:
+    """Convert ``text`` to bytes; a plain number already counts bytes.
+
+    Raises
+    ------
+    BadInput
+        If it is not a positive size with a unit.
+    """
+    examples = "size; write for example 64MB (10^6 bytes), 64MiB (2^20 bytes) or 512Mb (bits)"
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        if math.isfinite(text) and text > 0:
+            return float(text)
+        msg = f"{where}: {text!r} is not a positive {examples}"
+        raise BadInput(msg)
+    word = str(text).strip()
+    return _bits(_SIZE.fullmatch(word), word, where, examples) / 8.0
+
+
+def parse_rate(text: str, where: str = "rate") -> float:
+    """Convert ``text`` to bits per second.
+
+    Raises
+    ------
+    BadInput
+        If it is not a positive rate.
+    """
+    word = str(text).strip()
+    return _bits(_RATE.fullmatch(word), word, where, "rate; write for example 100Gb/s (bits) or 12.5GB/s (bytes)")
+
+
+class Instance(ABC):
+    """A frozen value for which a formulation is solved.
+
+    Attributes
+    ----------
+    n
+        Number of vertices or servers.
+    spec
+        The one-line spec that regenerates the instance.
+    parameters
+        Arguments of the family and the modifiers, including defaults and seeds.
+
+    Two instances are equal if they have the same class and the same hash.
+    """
+
+    n: int
+    spec: str
+    parameters: tuple[tuple[str, Any], ...]
+
+    @property
+    @abstractmethod
+    def hash(self) -> str:
+        """SHA-256 of the contents in hexadecimal; spec and labels are not included."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Instance) and type(self) is type(other) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.spec!r}, n={self.n}, hash={self.hash[:12]})"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):  # arrays are writable after unpickling
+                value.setflags(write=False)
+        self.__dict__.update(state)
+
+
+#: Limits on the size of a topology, checked before anything is allocated.
+MAX_VERTICES = 1_000_000
+MAX_ARCS = 20_000_000
+#: Up to this size, hops are counted with numpy: importing SciPy's graph routines takes longer.
+_FEW_VERTICES, _FEW_STEPS = 1000, 2_000_000
+
+
+def check_size(n: int, arcs: int, what: str) -> None:
+    """Refuse a topology that is too large, before it is allocated.
+
+    Raises
+    ------
+    BadInput
+        If ``n`` exceeds :data:`MAX_VERTICES` or ``arcs`` exceeds :data:`MAX_ARCS`.
+    """
+    if n > MAX_VERTICES or arcs > MAX_ARCS:
+        msg = (
+            f"{what}: {n} vertices and {arcs} arcs exceed the limits "
+            f"({MAX_VERTICES} vertices, {MAX_ARCS} arcs); choose a smaller instance"
+        )
+        raise BadInput(msg)
+
+
+def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
+    array: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype)
+    if array is values or array.base is not None:
+        array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Topology(Instance):
+    """A directed multigraph with capacities, in canonical arc order.
+
+    Parameters
+    ----------
+    n
+        Number of vertices.
+    tail, head
+        Arc ends, shape ``(m,)``, integers in ``0 .. n-1``.
+    capacity
+        Arc capacities [link bandwidths], shape ``(m,)``; all ones if None.
+    spec
+        The one-line spec that regenerates this instance; ``custom:HASH``, which cannot be parsed, if None.
+    terminals
+        Vertices that send and receive shards, ascending; all vertices if None.
+    labels
+        Vertex names for reading results; the vertex numbers if None.
+    parameters
+        Arguments of the family, including the seed.
+    capacity_unit
+        Physical rate of capacity 1, such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.topology`); None if it is
+        only relative. It does not affect the hash.
+
+    Raises
+    ------
+    BadInput
+        For no vertices, ends outside the range, capacities that are not positive and finite, or sizes
+        above :data:`MAX_VERTICES` and :data:`MAX_ARCS`.
+    """
+
+    n: int
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    capacity: NDArray[np.float64]
+    spec: str
+    terminals: NDArray[np.int64]
+    labels: tuple[str, ...]
+    parameters: tuple[tuple[str, Any], ...] = ()
+    capacity_unit: str | None = None
+
+    def __init__(
+        self,
+        n: int,
+        tail: ArrayLike,
+        head: ArrayLike,
+        capacity: ArrayLike | None = None,
+        *,
+        spec: str | None = None,
+        terminals: ArrayLike | None = None,
+        labels: tuple[str, ...] | None = None,
+        parameters: Settings | tuple[tuple[str, Any], ...] = (),
+        capacity_unit: str | None = None,
+    ) -> None:
+        n, own, spec = int(n), spec, spec or "topology"
+        if capacity_unit is not None:
+            parse_rate(capacity_unit, f"{spec}: capacity_unit")
+        if n < 1:
+            msg = f"{spec}: a topology needs at least one vertex, not {n}"
+            raise BadInput(msg)
+        tails, heads = np.asarray(tail, dtype=np.int64), np.asarray(head, dtype=np.int64)
+        check_size(n, tails.size, spec)
+        caps = np.ones(tails.size) if capacity is None else np.asarray(capacity, dtype=np.float64)
+        if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
+            msg = f"{spec}: tail, head and capacity must be one-dimensional arrays of equal length"
+            raise BadInput(msg)
+        if tails.size and (min(tails.min(), heads.min()) < 0 or max(tails.max(), heads.max()) >= n):
+            msg = f"{spec}: an arc ends outside the vertices 0..{n - 1}"
+            raise BadInput(msg)
+        if not (np.isfinite(caps).all() and (caps > 0).all()):
+            worst = int(np.argmax(~(np.isfinite(caps) & (caps > 0))))
+            msg = (
+                f"{spec}: arc {tails[worst]}->{heads[worst]} has capacity {caps[worst]}; "
+                "capacities must be positive and finite (omit arcs without capacity)"
+            )
+            raise BadInput(msg)
+        order = np.lexsort((caps, heads, tails))
+        ends = np.arange(n) if terminals is None else np.unique(np.asarray(terminals, dtype=np.int64))
+        if ends.size and (ends[0] < 0 or ends[-1] >= n):
+            msg = f"{spec}: a terminal lies outside the vertices 0..{n - 1}"
+            raise BadInput(msg)
+        names = tuple(str(v) for v in range(n)) if labels is None else tuple(labels)
+        if len(names) != n:
+            msg = f"{spec}: {len(names)} labels for {n} vertices"
+            raise BadInput(msg)
+        settings = tuple(parameters.items()) if isinstance(parameters, dict) else tuple(parameters)
+        put = object.__setattr__
+        put(self, "n", n)
+        put(self, "tail", _frozen(tails[order], np.int64))
+        put(self, "head", _frozen(heads[order], np.int64))
+        put(self, "capacity", _frozen(caps[order], np.float64))
+        put(self, "spec", "custom" if own is None else own)
+        put(self, "terminals", _frozen(ends, np.int64))
+        put(self, "labels", names)
+        put(self, "parameters", settings)
+        put(self, "capacity_unit", capacity_unit)
+        if own is None and type(self) is Topology:
+            put(self, "spec", f"custom:{self.hash[:12]}")
+
+    @property
+    def arcs(self) -> int:
+        """Number of arcs *m*."""
+        return int(self.tail.size)
+
+    @property
+    def ranks(self) -> int:
+        """Number of terminals: the ranks of the collective."""
+        return int(self.terminals.size)
+
+    def extras(self) -> dict[str, Json]:
+        """Fields that a subclass adds; they are part of the hash."""
+        own = {f.name for f in fields(Topology)}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in own}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of vertices, arcs, capacities and terminals (not of spec or labels).
+
+        A subclass includes its name and its :meth:`extras`.
+        """
+        digest = hashlib.sha256(b"opticoll-topology-1")
+        digest.update(np.int64(self.n).astype("<i8").tobytes())
+        for array in (self.tail, self.head, self.capacity, self.terminals):
+            digest.update(np.int64(array.size).astype("<i8").tobytes())
+            digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+        if type(self) is not Topology:
+            digest.update(f"{type(self).__name__}{self.extras()!r}".encode())
+        return digest.hexdigest()
+
+    def with_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike) -> Self:
+        """Copy this instance, with its class and extras, but with other arcs."""
+        new = object.__new__(type(self))
+        for f in fields(self):
+            object.__setattr__(new, f.name, getattr(self, f.name))
+        Topology.__init__(
+            new,
+            self.n,
+            tail,
+            head,
+            capacity,
+            spec=self.spec,
+            terminals=self.terminals,
+            labels=self.labels,
+            parameters=self.parameters,
+            capacity_unit=self.capacity_unit,
+        )
+        return new
+
+    @cached_property
+    def out_degree(self) -> NDArray[np.int64]:
+        """Arcs leaving each vertex, shape ``(n,)``."""
+        return _frozen(np.bincount(self.tail, minlength=self.n), np.int64)
+
+    @cached_property
+    def in_degree(self) -> NDArray[np.int64]:
+        """Arcs entering each vertex, shape ``(n,)``."""
+        return _frozen(np.bincount(self.head, minlength=self.n), np.int64)
+
+    def incidence(self) -> sp.csr_array:
+        """Vertex-arc incidence, shape ``(n, m)``: +1 where an arc enters, -1 where it leaves."""
+        import scipy.sparse as sp
+
+        m = self.arcs
+        rows = np.concatenate([self.head, self.tail])
+        columns = np.concatenate([np.arange(m), np.arange(m)])
+        signs = np.concatenate([np.ones(m), -np.ones(m)])
+        return sp.csr_array((signs, (rows, columns)), shape=(self.n, m))
+
+    def length_matrix(self, lengths: NDArray[np.float64]) -> sp.csr_array:
+        """Smallest length among parallel arcs, shape ``(n, n)``; zero lengths are explicit entries."""
+        import scipy.sparse as sp
+
+        order = np.lexsort((lengths, self.head, self.tail))
+        tail, head = self.tail[order], self.head[order]
+        first = np.ones(tail.size, dtype=bool)
+        first[1:] = (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(tail[first], minlength=self.n))])
+        return sp.csr_array((lengths[order][first], head[first], indptr), shape=(self.n, self.n))
+
+    @property
+    def _small(self) -> bool:
+        return self.n <= _FEW_VERTICES and self.ranks * self.arcs <= _FEW_STEPS
+
+    @cached_property
+    def hops(self) -> NDArray[np.float64]:
+        """Hop distances from every terminal to every vertex, shape ``(ranks, n)``; ``inf`` if unreachable."""
+        if self._small:
+            distances = _hops_by_levels(self)
+        else:
+            from scipy.sparse.csgraph import dijkstra
+
+            graph = self.length_matrix(np.ones(self.arcs))
+            distances = np.asarray(dijkstra(graph, indices=self.terminals, unweighted=True))
+        distances.setflags(write=False)
+        return distances
+
+    @property
+    def diameter(self) -> float:
+        """Largest hop distance between two terminals; ``inf`` if some pair is unreachable."""
+        return float(self.hops[:, self.terminals].max(initial=0.0))
+
+    @cached_property
+    def connected(self) -> bool:
+        """Whether every terminal reaches every other terminal (they lie in one strongly connected component)."""
+        if self._small:
+            return bool(np.isfinite(self.hops[:, self.terminals]).all())
+        from scipy.sparse.csgraph import connected_components
+
+        graph = self.length_matrix(np.ones(self.arcs))
+        _, component = connected_components(graph, directed=True, connection="strong")
+        return bool(np.unique(component[self.terminals]).size <= 1)
+
+    def relabelled(self, order: ArrayLike) -> Topology:
+        """Rename vertex ``v`` to ``order[v]`` (a permutation of ``0 .. n-1``); labels follow.
+
+        Raises
+        ------
+        BadInput
+            If ``order`` is not a permutation of the vertices.
+        """
+        new = np.asarray(order, dtype=np.int64)
+        if not np.array_equal(np.sort(new), np.arange(self.n)):
+            msg = "relabelled: order must be a permutation of the vertices"
+            raise BadInput(msg)
+        back = np.argsort(new)
+        return Topology(
+            self.n,
+            new[self.tail],
+            new[self.head],
+            self.capacity,
+            terminals=new[self.terminals],
+            labels=tuple(self.labels[v] for v in back),
+            capacity_unit=self.capacity_unit,
+        )
+
+    def reversed(self) -> Topology:
+        """Reverse every arc."""
+        return Topology(
+            self.n,
+            self.head,
+            self.tail,
+            self.capacity,
+            terminals=self.terminals,
+            labels=self.labels,
+            capacity_unit=self.capacity_unit,
+        )
+
+    def scaled(self, factor: float) -> Topology:
+        """Multiply every capacity by ``factor``.
+
+        Raises
+        ------
+        BadInput
+            If ``factor`` is not positive and finite.
+        """
+        if not (np.isfinite(factor) and factor > 0):
+            msg = f"scaled: the factor must be positive and finite, not {factor}"
+            raise BadInput(msg)
+        return Topology(
+            self.n,
+            self.tail,
+            self.head,
+            decimal_products(self.capacity, factor),
+            terminals=self.terminals,
+            labels=self.labels,
+            capacity_unit=self.capacity_unit,
+        )
+
+
+def decimal_products(values: F64, factor: float) -> F64:
+    """The products of numbers and a factor, as decimals: 1.5 times 0.3 is 0.45, and not the float below it.
+
+    Infinite where a product is too large for a float.
+    """
+    distinct, places = np.unique(values, return_inverse=True)
+    exact = Fraction(repr(float(factor)))
+    products = []
+    for value in distinct.tolist():
+        try:
+            products.append(float(Fraction(repr(value)) * exact))
+        except OverflowError:
+            products.append(math.inf)
+    return np.array(products, dtype=float)[places]
+
+
+def connecting_remedy(topology: Topology) -> str:
+    """Advice for messages: how to connect a topology in which some rank does not reach another."""
+    both = Topology(
+        topology.n, np.concatenate([topology.tail, topology.head]), np.concatenate([topology.head, topology.tail]),
+        terminals=topology.terminals,
+    )  # fmt: skip
+    if both.connected:
+        how = "add the arcs back"
+        if topology.spec.startswith("file:"):
+            how = "if the file lists every link once, read it both ways: file:PATH,directed=false"
+        return f"all ranks would be connected if every arc ran both ways; {how}"
+    return "use a connected topology" + (" or another failure seed" if "+fail" in topology.spec else "")
+
+
+def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:
+    """Breadth-first search from all terminals at once; a level is a set of pairs (terminal, vertex)."""
+    n, ranks = topology.n, topology.ranks
+    first_out, out_degree = np.searchsorted(topology.tail, np.arange(n)), topology.out_degree
+    hops, mark = np.full(ranks * n, np.inf), np.empty(ranks * n, dtype=np.int64)
+    reached, level = np.arange(ranks) * n + topology.terminals, 0
+    while reached.size:
+        hops[reached] = level
+        level += 1
+        row, vertex = np.divmod(reached, n)
+        count = out_degree[vertex]
+        place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        beyond = np.repeat(row * n, count) + topology.head[np.repeat(first_out[vertex], count) + place]
+        beyond = beyond[np.isinf(hops[beyond])]
+        mark[beyond] = np.arange(beyond.size)
+        reached = beyond[mark[beyond] == np.arange(beyond.size)]  # without duplicates
+    return hops.reshape(ranks, n)
+
+
+def both_ways(
+    u: ArrayLike, v: ArrayLike, capacity: ArrayLike | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Replace every link ``{u, v}`` by the arcs ``u -> v`` and ``v -> u``.
+
+    Parameters
+    ----------
+    u, v
+        Ends of the links, shape ``(links,)``.
+    capacity
+        Capacity of each direction [link bandwidths], shape ``(links,)``; all ones if None.
+
+    Returns
+    -------
+    tuple of arrays
+        Tails, heads and capacities of the arcs, each of shape ``(2 links,)``.
+    """
+    first = np.asarray(u, dtype=np.int64).ravel()
+    second = np.asarray(v, dtype=np.int64).ravel()
+    caps = np.ones(first.size) if capacity is None else np.asarray(capacity, dtype=np.float64)
+    return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([caps, caps])
+
+
+def link_groups(
+    tail: NDArray[np.int64], head: NDArray[np.int64], capacity: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], int]:
+    """Group the arcs that make up one link.
+
+    If the arcs other than loops can be paired as ``u -> v`` and ``v -> u`` of equal capacity, each pair is one
+    link, and so is each loop; otherwise every arc is a link of its own.
+
+    Returns
+    -------
+    group, links
+        The link of every arc, shape ``(m,)``, and the number of links.
+    """
+    order = np.lexsort((capacity, np.maximum(tail, head), np.minimum(tail, head)))
+    ahead, back = order[tail[order] < head[order]], order[tail[order] > head[order]]
+    group: NDArray[Any] = np.arange(tail.size)
+    if (
+        ahead.size != back.size
+        or not np.array_equal(tail[ahead], head[back])
+        or not np.array_equal(head[ahead], tail[back])
+        or not np.array_equal(capacity[ahead], capacity[back])
+    ):
+        return group, int(tail.size)
+    loops = np.flatnonzero(tail == head)
+    group[ahead] = np.arange(ahead.size)
+    group[back] = np.arange(ahead.size)
+    group[loops] = ahead.size + np.arange(loops.size)
+    return group, int(ahead.size + loops.size)

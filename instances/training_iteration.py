@@ -1,0 +1,130 @@
+"""Communication of one training iteration: all-reduces and transfers between layers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.instances.spec import check_positive
+from opticoll.instances.topology import Instance
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.instances.types import Settings
+
+
+@dataclass(frozen=True)
+class AllReduceCall:
+    """An all-reduce among ``ranks``, ascending, each with a buffer of ``size`` bytes; one rank alone sends nothing."""
+
+    ranks: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class LayerTransfer:
+    """Activations between layers: every GPU of ``sources`` sends ``size`` bytes to every GPU of ``targets``.
+
+    In the backward pass every target sends the same number of bytes of gradients to every source. ``layer`` is the
+    operator that consumes the data; a source listed twice sends twice, and data that a GPU sends to itself are not
+    traffic.
+    """
+
+    layer: int
+    size: int
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class TrainingIteration(Instance):
+    """Communication of the GPUs of a training job in one iteration, call by call (LuMorph, section 6).
+
+    Parameters
+    ----------
+    n
+        Number of GPUs.
+    calls
+        All-reduces in the order in which they are issued.
+    transfers
+        Transfers between layers.
+    spec, parameters
+        As for every instance.
+
+    Raises
+    ------
+    BadInput
+        For a call or transfer without GPUs, with a GPU that does not exist, or of less than one byte.
+    """
+
+    n: int
+    calls: tuple[AllReduceCall, ...]
+    transfers: tuple[LayerTransfer, ...] = ()
+    spec: str = "custom"
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    def __init__(
+        self,
+        n: int,
+        calls: Iterable[AllReduceCall],
+        transfers: Iterable[LayerTransfer] = (),
+        *,
+        spec: str = "custom",
+        parameters: Settings | tuple[tuple[str, Any], ...] = (),
+    ) -> None:
+        check_positive(n, "n", spec, least=2)
+        calls, transfers = tuple(calls), tuple(transfers)
+        groups = [(f"call {k}", call.ranks, call.size) for k, call in enumerate(calls)]
+        for k, each in enumerate(transfers):
+            groups += [(f"transfer {k}", ends, each.size) for ends in (each.sources, each.targets)]
+        for name, members, size in groups:
+            if not members or size < 1 or not all(0 <= v < n for v in members):
+                msg = f"{spec}: {name} needs at least 1 byte and GPUs from 0 to {n - 1}"
+                raise BadInput(msg)
+        for k, call in enumerate(calls):
+            if list(call.ranks) != sorted(set(call.ranks)):
+                msg = f"{spec}: call {k} must name its GPUs once each, in ascending order"
+                raise BadInput(msg)
+        put = object.__setattr__
+        put(self, "n", int(n))
+        put(self, "calls", calls)
+        put(self, "transfers", transfers)
+        put(self, "spec", spec)
+        put(self, "parameters", tuple(parameters.items()) if isinstance(parameters, dict) else parameters)
+
+    @property
+    def all_reduce_bytes(self) -> int:
+        """Buffer bytes of all calls of more than one GPU, once per call."""
+        return sum(call.size for call in self.calls if len(call.ranks) > 1)
+
+    @cached_property
+    def transfer_matrix(self) -> NDArray[np.int64]:
+        """Bytes from GPU i to GPU j between layers, both passes, ``(n, n)``, zero on the diagonal."""
+        matrix = np.zeros((self.n, self.n), dtype=np.int64)
+        for each in self.transfers:
+            sent = np.bincount(each.sources, minlength=self.n)
+            received = np.bincount(each.targets, minlength=self.n)
+            forward = each.size * np.outer(sent, received)
+            matrix += forward + forward.T
+        np.fill_diagonal(matrix, 0)
+        matrix.setflags(write=False)
+        return matrix
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the number of GPUs, the calls and the transfers."""
+        digest = hashlib.sha256(b"opticoll-iteration-1")
+        digest.update(np.array([self.n, len(self.calls), len(self.transfers)], dtype="<i8").tobytes())
+        for call in self.calls:
+            digest.update(np.array([call.size, len(call.ranks), *call.ranks], dtype="<i8").tobytes())
+        for each in self.transfers:
+            counts = (each.layer, each.size, len(each.sources), len(each.targets))
+            digest.update(np.array([*counts, *each.sources, *each.targets], dtype="<i8").tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,199 @@
+"""Method ``layer-assignment``: virtual channels that break the cycles of routes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.alltoall.virtual_channels import values_of as layer_values
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
+    from opticoll.instances.topology import F64, I64
+    from opticoll.solvers.methods.method import Context
+
+    Dependency = tuple[int, int]
+
+
+def route_dependencies(data: LayeredRoutes) -> list[list[Dependency]]:
+    """The dependencies of every route, in path order."""
+    routes = data.known_routes
+    return [list(pairwise(path)) for path in map(routes.path, range(routes.paths))]
+
+
+def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> dict[Dependency, set[int]]:
+    carriers: dict[Dependency, set[int]] = {}
+    for r in routes:
+        for e in dependencies[r]:
+            carriers.setdefault(e, set()).add(r)
+    return carriers
+
+
+def _cycle(carriers: dict[Dependency, set[int]]) -> list[Dependency]:
+    """A cycle of dependencies that some route has; empty if there is none."""
+    import networkx as nx
+
+    graph: Any = nx.DiGraph(e for e, routes in carriers.items() if routes)
+    try:
+        return [(int(a), int(b)) for a, b in nx.find_cycle(graph)]
+    except nx.NetworkXNoCycle:
+        return []
+
+
+def breaking_cycles(data: LayeredRoutes) -> I64:
+    """D.1 (1): all routes start in one layer; the routes of every cycle's rarest dependency move to the next layer."""
+    dependencies = route_dependencies(data)
+    layer = np.zeros(len(dependencies), dtype=np.int64)
+    current, level = list(range(len(dependencies))), 0
+    while current:
+        carriers, moved = _carriers(dependencies, current), set()
+        while cycle := _cycle(carriers):
+            rarest = min(cycle, key=lambda e: (len(carriers[e]), e))
+            for r in list(carriers[rarest]):
+                moved.add(r)
+                for e in dependencies[r]:
+                    carriers[e].discard(r)
+        level += 1
+        current = sorted(moved)
+        layer[current] = level
+    return layer
+
+
+def random_assignment(data: LayeredRoutes, seed: int) -> I64:
+    """D.1 (2): routes in random order, each to the layer least used on and around its arcs.
+
+    Around an arc are the arcs that enter its tail and leave its head. Layers in which the route would close a cycle are
+    skipped; if all are, a new layer is opened.
+    """
+    import networkx as nx
+
+    topology, dependencies = data.topology, route_dependencies(data)
+    routes, random = data.known_routes, np.random.default_rng(seed)
+    around = (topology.head[:, None] == topology.tail[None, :]).astype(float)
+    around = np.eye(topology.arcs) + around + around.T
+    layer = np.zeros(len(dependencies), dtype=np.int64)
+    usage: list[F64] = []
+    graphs: list[Any] = []
+    for r in random.permutation(len(dependencies)).tolist():
+        arcs = routes.path(r)
+        near = around[arcs].sum(axis=0)
+        order = sorted(range(len(graphs)), key=lambda i: float(usage[i] @ near))
+        chosen = next((i for i in order if _fits(graphs[i], dependencies[r])), len(graphs))
+        if chosen == len(graphs):
+            usage.append(np.zeros(topology.arcs))
+            graphs.append(nx.DiGraph(dependencies[r]))
+        usage[chosen][arcs] += 1.0
+        layer[r] = chosen
+    return layer
+
+
+def _fits(graph: Any, new: list[Dependency]) -> bool:
+    """Add dependencies to an acyclic graph; undo them and return False if they close a cycle."""
+    import networkx as nx
+
+    added = [e for e in new if not graph.has_edge(*e)]
+    graph.add_edges_from(added)
+    if not added or nx.is_directed_acyclic_graph(graph):
+        return True
+    graph.remove_edges_from(added)
+    return False
+
+
+def conflict_colouring(data: LayeredRoutes) -> I64:
+    """D.1 (3): colours of a conflict graph of routes, which gains edges until no colour has a cycle.
+
+    For every remaining cycle in a layer, conflicts are added between the routes of its rarest dependency and those of
+    another dependency that lack the rarest one; then all are coloured again, most conflicts first. This terminates
+    because every round adds a conflict between two routes of one layer.
+    """
+    dependencies = route_dependencies(data)
+    count = len(dependencies)
+    conflict: list[set[int]] = [set() for _ in range(count)]
+    while True:
+        layer = _greedy_colours(conflict)
+        clean = True
+        for level in range(int(layer.max(initial=0)) + 1):
+            carriers = _carriers(dependencies, np.flatnonzero(layer == level).tolist())
+            cycle = _cycle(carriers)
+            if not cycle:
+                continue
+            clean = False
+            left, right = _sides(carriers, cycle)
+            for r in left:
+                conflict[r] |= right
+            for r in right:
+                conflict[r] |= left
+        if clean:
+            return layer
+
+
+def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tuple[set[int], set[int]]:
+    """Two disjoint sets of routes of a cycle to be separated, so that the cycle cannot remain in one layer."""
+    ordered = sorted(cycle, key=lambda e: (len(carriers[e]), e))
+    rarest = carriers[ordered[0]]
+    for e in ordered[1:]:
+        others = carriers[e] - rarest
+        if others:
+            return set(rarest), others
+    # All dependencies have the same routes; a simple path alone is no cycle, so these can be separated.
+    first = min(rarest)
+    return {first}, set(rarest) - {first}
+
+
+def _greedy_colours(conflict: list[set[int]]) -> I64:
+    colour = np.full(len(conflict), -1, dtype=np.int64)
+    for r in sorted(range(len(conflict)), key=lambda r: (-len(conflict[r]), r)):
+        used = {int(colour[q]) for q in conflict[r]}
+        colour[r] = next(c for c in range(len(conflict) + 1) if c not in used)
+    return colour
+
+
+HEURISTICS = ("breaking-cycles", "random", "conflict-colouring")
+
+
+def run(context: Context) -> Answer:
+    """The three layer assignments of the all-to-all paper's Appendix D.1; by default the best of them.
+
+    Cycles are searched with networkx here; the checker uses
+    :func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
+    """
+    data: LayeredRoutes = context.data
+    ways: dict[str, Callable[[], I64]] = {
+        "breaking-cycles": lambda: breaking_cycles(data),
+        "random": lambda: random_assignment(data, context.task.seed),
+        "conflict-colouring": lambda: conflict_colouring(data),
+    }
+    chosen = str(context.parameters["heuristic"])
+    layers: dict[str, I64] = {}
+    for name in HEURISTICS if chosen == "best" else (chosen,):
+        layers[name] = ways[name]()
+        if context.deadline is not None:
+            context.remaining()
+    best = min(layers, key=lambda name: int(layers[name].max(initial=0)))
+    return Answer(
+        Termination.TOLERANCE,
+        values=layer_values(data, layers[best]),
+        solver={"name": "layer-assignment", "version": None, "algorithm": best, "options": {}},
+        metrics={
+            "layers_by_heuristic": {name: int(layer.max(initial=0)) + 1 for name, layer in layers.items()},
+            "found_by": best,
+        },
+        message="a heuristic: it stops without trying to prove anything",
+    )
+
+
+METHOD = Method(
+    name="layer-assignment",
+    title="Layers by the heuristics of App. D.1",
+    summary="breaking cycles, random assignment by usage, colouring of a growing conflict graph; seeded",
+    applies=lambda formulation: formulation.name == "alltoall.virtual-channels",
+    parameters=(Parameter("heuristic", str, default="best", help="heuristic to use", choices=("best", *HEURISTICS)),),
+    run=run,
+)

@@ -1,0 +1,464 @@
+"""Communication patterns of collective algorithms: exchanges, rings, trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.rounds.segments import offsets, positions
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from opticoll.instances.topology import I64, Mask
+
+
+#: Most transfers of a pattern.
+MOST_TRANSFERS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Transfers by step.
+
+    Parameters
+    ----------
+    steps
+        Number of steps.
+    step, source, target, chunk
+        Step counted from 0, vertices and chunk of every transfer, each ``(T,)``, in the order of the steps.
+    adds
+        Whether the target sums it, ``(T,)``.
+    whole
+        Whether the transfers of one chunk in a group must share a round: ranks that exchange sums can no longer send
+        their own part once they have added the others'.
+    group
+        ``(T,)``: number of the group within its step; given where ``whole``.
+    """
+
+    steps: int
+    step: I64
+    source: I64
+    target: I64
+    chunk: I64
+    adds: Mask
+    whole: bool = False
+    group: I64 | None = None
+
+    @property
+    def transfers(self) -> int:
+        """Number of transfers."""
+        return int(self.step.size)
+
+    def backwards(self) -> Pattern:
+        """The pattern backwards in time, with every transfer reversed and adding.
+
+        Raises
+        ------
+        ValueError
+            For a pattern that sums already.
+        """
+        if self.adds.any():
+            msg = "a pattern that sums has no reverse"
+            raise ValueError(msg)
+        when = self.steps - 1 - self.step
+        order = np.argsort(when, kind="stable")
+        return Pattern(
+            self.steps, when[order], self.target[order], self.source[order], self.chunk[order],
+            np.ones(self.transfers, dtype=bool),
+        )  # fmt: skip
+
+    def then(self, other: Pattern) -> Pattern:
+        """Append ``other`` in time."""
+        return _joined((self, replace(other, step=other.step + self.steps)), self.steps + other.steps)
+
+    def after(self, steps: int) -> Pattern:
+        """The pattern without its first ``steps`` steps."""
+        kept = self.step >= steps
+        group = None if self.group is None else self.group[kept]
+        return Pattern(
+            self.steps - steps, self.step[kept] - steps, self.source[kept], self.target[kept], self.chunk[kept],
+            self.adds[kept], self.whole, group,
+        )  # fmt: skip
+
+    def renamed(self, vertices: ArrayLike, chunk_of: ArrayLike) -> Pattern:
+        """Vertex i becomes ``vertices[i]``, chunk c ``chunk_of[c]``."""
+        v, c = (np.asarray(a, dtype=np.int64) for a in (vertices, chunk_of))
+        return replace(self, source=v[self.source], target=v[self.target], chunk=c[self.chunk])
+
+    def of(self, vertices: ArrayLike, owners: ArrayLike) -> Pattern:
+        """The pattern on ``vertices[i]`` for rank i, chunk c being part of the shard of rank ``owners[c]``.
+
+        Raises
+        ------
+        BadInput
+            For more than :data:`MOST_TRANSFERS` transfers.
+        """
+        place, owner = (np.asarray(a, dtype=np.int64) for a in (vertices, owners))
+        count = np.bincount(owner, minlength=place.size)
+        _refuse_large(int(count[self.chunk].sum()))
+        chunks = np.argsort(owner, kind="stable")
+        row, at = positions(offsets(count), self.chunk)
+        return Pattern(
+            self.steps, self.step[row], place[self.source[row]], place[self.target[row]], chunks[at], self.adds[row],
+            self.whole, None if self.group is None else self.group[row],
+        )  # fmt: skip
+
+    def pairs(self, n: int) -> tuple[I64, I64, I64, I64]:
+        """Pairs of every step and their payload: step, source, target, number of chunks, each ``(P,)``, sorted."""
+        key = (self.step * n + self.source) * n + self.target
+        unique, chunks = np.unique(key, return_counts=True)
+        step, pair = np.divmod(unique, n * n)
+        source, target = np.divmod(pair, n)
+        return step, source, target, chunks
+
+
+def beside(patterns: Sequence[Pattern]) -> Pattern:
+    """Run patterns simultaneously, step by step."""
+    return _joined(patterns, max(pattern.steps for pattern in patterns))
+
+
+def _joined(patterns: Sequence[Pattern], steps: int) -> Pattern:
+    groups, offset = [], 0
+    for pattern in patterns:
+        group = np.zeros(pattern.transfers, dtype=np.int64) if pattern.group is None else pattern.group
+        groups.append(group + offset)
+        offset += int(group.max(initial=-1)) + 1
+    step, source, target, chunk = (
+        np.concatenate([getattr(pattern, name) for pattern in patterns])
+        for name in ("step", "source", "target", "chunk")
+    )
+    adds = np.concatenate([pattern.adds for pattern in patterns])
+    order = np.argsort(step, kind="stable")
+    whole = any(pattern.whole for pattern in patterns)
+    return Pattern(
+        steps, step[order], source[order], target[order], chunk[order], adds[order], whole,
+        np.concatenate(groups)[order] if whole else None,
+    )  # fmt: skip
+
+
+def _refuse_large(transfers: int) -> None:
+    if transfers > MOST_TRANSFERS:
+        msg = f"a pattern of {transfers} transfers is too large (limit {MOST_TRANSFERS}); use fewer ranks or chunks"
+        raise BadInput(msg)
+
+
+def _copies(steps: int, step: ArrayLike, source: ArrayLike, target: ArrayLike, chunk: ArrayLike) -> Pattern:
+    """A pattern of copies from arrays of one shape, sorted by step."""
+    when, *rest = (np.asarray(a, dtype=np.int64).ravel() for a in np.broadcast_arrays(step, source, target, chunk))
+    order = np.argsort(when, kind="stable")
+    u, v, c = (a[order] for a in rest)
+    return Pattern(steps, when[order], u, v, c, np.zeros(order.size, dtype=bool))
+
+
+# Sizes --------------------------------------------------------------------------------------------------------
+
+
+def factors(p: int, radix: int) -> tuple[int, ...] | None:
+    """P as a product of the fewest factors of at most ``radix``, largest first; None if a prime factor is larger.
+
+    Of products of equally many factors, the one whose factors have the smallest sum.
+    """
+    if p == 1:
+        return ()
+    best: dict[int, tuple[int, ...] | None] = {1: ()}
+
+    def split(m: int) -> tuple[int, ...] | None:
+        if m not in best:
+            splits = [
+                (d, *rest) for d in range(2, min(radix, m) + 1) if m % d == 0 and (rest := split(m // d)) is not None
+            ]
+            best[m] = min(splits, key=lambda f: (len(f), sum(f), f)) if splits else None
+        return best[m]
+
+    radices = split(p)
+    return None if radices is None else tuple(sorted(radices, reverse=True))
+
+
+def least_steps(p: int, radix: int) -> int:
+    """ceil(log_radix p) in exact arithmetic: steps in which one shard can reach p ranks.
+
+    Raises
+    ------
+    BadInput
+        For a radix below 2.
+    """
+    if radix < 2:
+        msg = f"radix {radix}: a shard spreads only if ranks have a peer; use at least 2"
+        raise BadInput(msg)
+    steps, reached = 0, 1
+    while reached < p:
+        reached *= radix
+        steps += 1
+    return steps
+
+
+def _check(p: int, radix: int) -> None:
+    if p < 2 or radix < 2:
+        msg = f"a pattern on {p} ranks with radix {radix}: both must be at least 2"
+        raise BadInput(msg)
+    _refuse_large(p * (p - 1))
+
+
+# Spreadings ---------------------------------------------------------------------------------------------------
+
+
+def exchange(radices: Sequence[int], *, near: bool = True) -> Pattern:
+    """Recursive exchange on ``prod(radices)`` ranks; ``radices[0]`` belongs to the least significant digit.
+
+    Raises
+    ------
+    BadInput
+        For radices below 2 or too many ranks.
+    """
+    p = prod(radices)
+    _check(p, min(radices, default=0))
+    stride = np.cumprod([1, *radices[:-1]])
+    rank = np.arange(p)[:, None, None]
+    held, offset = np.zeros(1, dtype=np.int64), np.zeros(p, dtype=np.int64)
+    parts = []
+    digits = range(len(radices)) if near else range(len(radices) - 1, -1, -1)
+    for step, t in enumerate(digits):
+        m, s = radices[t], int(stride[t])
+        digit = (rank // s) % m
+        other = (digit + np.arange(1, m)[None, :, None]) % m
+        target = rank + (other - digit) * s
+        shard = rank - offset[:, None, None] + held[None, None, :]
+        parts.append(np.broadcast_arrays(step, rank, target, shard))
+        held = (held[:, None] + np.arange(m)[None, :] * s).ravel()
+        offset += digit[:, 0, 0] * s
+    return _copies(len(radices), *(np.concatenate([part[i].ravel() for part in parts]) for i in range(4)))
+
+
+def circulant(p: int, radix: int) -> Pattern:
+    """Bruck's all-gather on any number of ranks.
+
+    Raises
+    ------
+    BadInput
+        For fewer than 2 ranks, a radix below 2, or too many ranks.
+    """
+    _check(p, radix)
+    parts, held, steps = [], 1, 0
+    rank = np.arange(p)[:, None]
+    while held < p:
+        for d in range(1, radix):
+            many = min(held, p - d * held)
+            if many > 0:
+                target = (rank - d * held) % p
+                parts.append(np.broadcast_arrays(steps, rank, target, (rank + np.arange(many)) % p))
+        held, steps = min(p, held * radix), steps + 1
+    return _copies(steps, *(np.concatenate([part[i].ravel() for part in parts]) for i in range(4)))
+
+
+def recursive(
+    p: int, radix: int, scheme: Literal["auto", "exchange", "circulant"] = "auto", *, near: bool = True
+) -> Pattern:
+    """Recursive doubling (radix 2), quadrupling (4), k + 1 for k peers, on p ranks.
+
+    ``auto`` uses the exchange if p factors into the minimum number of steps, else the circulant pattern, which has that
+    many for every p.
+
+    Raises
+    ------
+    BadInput
+        For an exchange on a p with a prime factor above the radix.
+    """
+    _check(p, radix)
+    radices = factors(p, radix)
+    if scheme == "exchange" and radices is None:
+        msg = (
+            f"recursive exchange: {p} ranks have a prime factor above the radix {radix}; use a larger radix (it needs "
+            "radix - 1 lasers), or scheme=circulant"
+        )
+        raise BadInput(msg)
+    if radices is not None and (scheme == "exchange" or (scheme == "auto" and len(radices) == least_steps(p, radix))):
+        return exchange(radices, near=near)
+    return circulant(p, radix)
+
+
+def ring(p: int) -> Pattern:
+    """Ring all-gather: rank i sends to i + 1 in every step.
+
+    Raises
+    ------
+    BadInput
+        For fewer than 2 ranks or too many.
+    """
+    _check(p, 2)
+    step, rank = np.arange(p - 1)[:, None], np.arange(p)[None, :]
+    return _copies(p - 1, step, rank, (rank + 1) % p, (rank - step) % p)
+
+
+# Trees --------------------------------------------------------------------------------------------------------
+
+
+def heap_tree(p: int, arity: int = 2) -> I64:
+    """Parents of the complete tree of an arity in heap order, ``(p,)``; the root 0 has -1."""
+    parent = (np.arange(p) - 1) // arity
+    parent[0] = -1
+    return parent
+
+
+def binomial_tree(p: int) -> I64:
+    """Parents of the binomial tree: the rank without its lowest set bit; the root 0 has -1."""
+    rank = np.arange(p)
+    parent = rank & (rank - 1)
+    parent[0] = -1
+    return parent
+
+
+def two_trees(p: int) -> tuple[I64, I64]:
+    """Parents of two binary trees, each ``(p,)``; roots have -1. Leaves of one tree are inner vertices of the other.
+
+    The first has ranks 1 .. p - 1 in order (odd ones are leaves) below rank 0 as root; the second is its mirror image
+    (even p) or the same moved on by one rank (odd p, where rank 0 is an inner vertex of both).
+
+    Raises
+    ------
+    BadInput
+        For fewer than 2 ranks.
+    """
+    if p < 2:
+        msg = f"two trees on {p} ranks: use at least 2"
+        raise BadInput(msg)
+    place = np.arange(1, p)
+    low = place & -place
+    parent = np.full(p, -1, dtype=np.int64)
+    up = (place - low) | (2 * low)
+    down = place - low
+    parent[1:] = np.where(up < p, up, down)
+    first_tree = parent
+    if p % 2 == 0:
+        second = np.where(first_tree[::-1] >= 0, p - 1 - first_tree[::-1], -1)
+    else:
+        second = np.roll(np.where(first_tree >= 0, (first_tree + 1) % p, -1), 1)
+    return first_tree, second
+
+
+def depths(parent: I64) -> I64:
+    """Hops of every rank from the root, ``(p,)``.
+
+    Raises
+    ------
+    BadInput
+        If the parents do not form a tree with one root.
+    """
+    p = parent.size
+    depth, at = np.zeros(p, dtype=np.int64), np.arange(p)
+    bad = (parent == -1).sum() != 1 or (parent >= p).any() or (parent < -1).any()
+    for _ in range(p):
+        inner = at >= 0
+        if bad or not inner.any():
+            break
+        at = np.where(inner, parent[at], -1)
+        depth += at >= 0
+    if bad or (at >= 0).any():
+        msg = "a tree needs a parent for every rank but one root, and no cycle"
+        raise BadInput(msg)
+    return depth
+
+
+def tree_spread(parent: I64, owners: ArrayLike, delay: ArrayLike) -> Pattern:
+    """Spread chunk c from ``owners[c]`` over a tree: an edge at h hops is used in step ``delay[c] + h``."""
+    owner, late = (np.asarray(a, dtype=np.int64) for a in (owners, delay))
+    p = parent.size
+    depth = depths(parent)
+    _refuse_large(owner.size * (p - 1))
+    child = np.flatnonzero(parent >= 0)
+    roots, which = np.unique(owner, return_inverse=True)
+    when, source, target = (np.zeros((roots.size, p - 1), dtype=np.int64) for _ in range(3))
+    for k, root in enumerate(roots.tolist()):
+        ancestors = [root]
+        while parent[ancestors[-1]] >= 0:
+            ancestors.append(int(parent[ancestors[-1]]))
+        up = np.isin(child, ancestors)
+        # Hops from the owner: up to the lowest common ancestor, then down.
+        joint = _meeting(parent, depth, ancestors)
+        hops = depth[root] + depth - 2 * joint
+        source[k] = np.where(up, child, parent[child])
+        target[k] = np.where(up, parent[child], child)
+        when[k] = hops[source[k]]
+    steps = int((when[which] + late[:, None]).max(initial=-1)) + 1
+    return _copies(steps, when[which] + late[:, None], source[which], target[which], np.arange(owner.size)[:, None])
+
+
+def _meeting(parent: I64, depth: I64, ancestors: Sequence[int]) -> I64:
+    """Depth of the lowest common ancestor of every rank and the first of ``ancestors``, ``(p,)``."""
+    on_way = np.zeros(parent.size, dtype=bool)
+    on_way[list(ancestors)] = True
+    at = np.arange(parent.size)
+    while not on_way[at].all():
+        at = np.where(on_way[at], at, parent[at])
+    return depth[at]
+
+
+def tree_all_reduce(parent: I64, delay: ArrayLike) -> Pattern:
+    """Sum every chunk c at the root and spread it from there, delayed by ``delay[c]`` steps.
+
+    A child at depth h sends up in step ``height - h + delay``, after its own children, and receives in step
+    ``height + h - 1 + delay``.
+    """
+    late = np.asarray(delay, dtype=np.int64)
+    depth = depths(parent)
+    height = int(depth.max())
+    child = np.flatnonzero(parent >= 0)
+    chunk, late = np.arange(late.size)[:, None], late[:, None]
+    _refuse_large(2 * late.size * child.size)
+    up = _copies(0, height - depth[child] + late, child, parent[child], chunk)
+    down = _copies(0, height + depth[child] - 1 + late, parent[child], child, chunk)
+    steps = 2 * height + int(late.max(initial=0))
+    return _joined((replace(up, adds=~up.adds), down), steps)
+
+
+# Whole buffers, and patterns with forwarding ---------------------------------------------------------------------
+
+
+def whole_exchange(radices: Sequence[int], chunks: int) -> Pattern:
+    """All-reduce in which the ranks of a group exchange their whole sums, one step per digit (LuMorph's D&C).
+
+    Sends m - 1 buffers in a step of radix m, but needs half the steps of recursive halving and doubling.
+    """
+    p = prod(radices)
+    _check(p, min(radices, default=0))
+    _refuse_large(p * sum(m - 1 for m in radices) * chunks)
+    stride = np.cumprod([1, *radices[:-1]])
+    rank, chunk = np.arange(p)[:, None, None], np.arange(chunks)[None, None, :]
+    parts = []
+    for number, (m, s) in enumerate(zip(radices, stride.tolist(), strict=True)):
+        digit = (rank // s) % m
+        other = (digit + np.arange(1, m)[None, :, None]) % m
+        parts.append(np.broadcast_arrays(number, rank, rank + (other - digit) * s, chunk, rank - digit * s))
+    step, source, target, which, group = (np.concatenate([part[i].ravel() for part in parts]) for i in range(5))
+    adds = np.ones(step.size, dtype=bool)
+    return Pattern(len(radices), step, source, target, which, adds, whole=True, group=group)
+
+
+def index_all_to_all(p: int, radix: int) -> Pattern:
+    """Bruck's index algorithm: the chunk of i for j, number ``i p + j``, moves by one digit of j - i per step.
+
+    ceil(log_radix p) steps, each with at most radix - 1 peers. Chunks pass through ranks that do not require them,
+    which Algorithm 1 (3) of the paper forbids, although its Appendix C uses this algorithm.
+
+    Raises
+    ------
+    BadInput
+        For fewer than 2 ranks, a radix below 2, or too many ranks.
+    """
+    _check(p, radix)
+    source, ahead = np.arange(p)[:, None], np.arange(1, p)[None, :]
+    parts, stride, steps = [], 1, 0
+    while stride < p:
+        digit = (ahead // stride) % radix
+        moving = np.broadcast_to(digit > 0, (p, p - 1))
+        at = (source + ahead % stride) % p
+        to = (at + digit * stride) % p
+        chunk = source * p + (source + ahead) % p
+        parts.append([np.broadcast_to(a, moving.shape)[moving] for a in (np.asarray(steps), at, to, chunk)])
+        stride, steps = stride * radix, steps + 1
+    return _copies(steps, *(np.concatenate([part[i] for part in parts]) for i in range(4)))

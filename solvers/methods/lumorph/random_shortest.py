@@ -1,0 +1,53 @@
+"""Method ``random-shortest``: random shortest paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.formulations.lumorph.min_overlap import overlap
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
+from opticoll.solvers.methods.lumorph.overlap_search import arc_form, shortest_routes
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.solvers.methods.method import Context
+
+
+def run_random_shortest(context: Context) -> Answer:
+    """One shortest path per circuit, uniform among all (the paper's "LUMORPH + Random"), seeded.
+
+    The best of ``draws`` draws is kept.
+    """
+    data = arc_form(context, "random-shortest")
+    best: PathSet | None = None
+    loads = []
+    for number in range(max(int(context.parameters["draws"]), 1)):
+        random = np.random.default_rng([context.task.seed, number])
+        routes = shortest_routes(data.topology, *data.commodities, random)
+        loads.append(overlap(routes))
+        if best is None or loads[-1] < overlap(best):
+            best = routes
+        context.remaining()
+    assert best is not None
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, best),
+        solver={"name": "random-shortest", "version": None, "algorithm": "uniform over shortest paths", "options": {}},
+        metrics={**route_metrics(data, best), "seed": context.task.seed, "mean_draw_load": float(np.mean(loads))},
+        message="a heuristic without an optimality proof",
+    )
+
+
+METHOD = Method(
+    name="random-shortest",
+    title="Random shortest paths",
+    summary="one of the shortest paths of every circuit, uniformly at random; the paper's baseline",
+    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
+    parameters=(Parameter("draws", int, default=1, help="independent draws; the best is kept"),),
+    run=run_random_shortest,
+)

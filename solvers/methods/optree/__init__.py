@@ -1,0 +1,1 @@
+"""Methods for OpTree's formulations."""

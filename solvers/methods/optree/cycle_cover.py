@@ -1,0 +1,33 @@
+"""Method ``cycle-cover``: the one-stage all-to-all by covers of cycles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opticoll.formulations.optree.one_stage import values_of
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.optree.one_stage import AllToAll
+    from opticoll.solvers.methods.method import Context
+
+
+def run_cycle_cover(context: Context) -> Answer:
+    """The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds`)."""
+    data: AllToAll = context.data
+    return Answer(
+        Termination.OPTIMAL,
+        values=values_of(data),
+        solver={"name": "cycle-cover", "version": None, "options": {},
+                "algorithm": "rectangles and triangles" if data.fibres.circular else "chains of intervals"},
+    )  # fmt: skip
+
+
+METHOD = Method(
+    name="cycle-cover",
+    title="Full circles of wavelengths",
+    summary="one-stage all-to-all on optical lines and rings in closed form: the fewest wavelengths for every n",
+    applies=lambda formulation: formulation.name == "optree.one-stage",
+    run=run_cycle_cover,
+)

@@ -1,0 +1,79 @@
+"""Methods found by name, and the data that formulations take from them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from opticoll.instances import plugins
+from opticoll.instances.spec import contributed
+from opticoll.solvers.adapters.registry import own_adapters
+from opticoll.solvers.methods.method import MODULES, Method
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.model import Formulation
+    from opticoll.instances.types import Settings
+
+
+#: Parameter of a formulation that names the method for the formulation it takes its data from.
+METHOD_PARAMETERS = {"alltoall.virtual-channels": "routes"}
+#: Formulation with the same optimum and a smaller matrix.
+SMALLER_FORMULATIONS = {"alltoall.link-mcf": "alltoall.master"}
+#: Formulation of arbitrary programs, for which only a finite method gives sufficiently exact duals.
+ANY_PROGRAM = "matrix.program"
+
+
+@cache
+def _ours() -> dict[str, Method]:
+    modules = sorted({f"opticoll.solvers.methods.{module}" for module in MODULES.values()})
+    return {method.name: method for method in sorted(contributed(modules, "METHODS"), key=lambda method: method.name)}
+
+
+def own_names() -> frozenset[str]:
+    """Names that the package itself gives to methods and solvers."""
+    return frozenset(("auto", *MODULES, *own_adapters()))
+
+
+def methods() -> dict[str, Method]:
+    """All methods by name, those of plug-ins last."""
+    return {**_ours(), **{method.name: method for method in plugins.contributed("METHOD")}}
+
+
+@cache
+def _our_method(name: str) -> Method:
+    return next(
+        method
+        for method in contributed((f"opticoll.solvers.methods.{MODULES[name]}",), "METHODS")
+        if method.name == name
+    )
+
+
+def method_named(name: str) -> Method | None:
+    """The method called ``name``, None if there is none; imports only its module."""
+    if name in MODULES:
+        return _our_method(name)
+    return next((method for method in plugins.contributed("METHOD") if method.name == name), None)
+
+
+def methods_for(formulation: Formulation) -> dict[str, Method]:
+    """The methods that apply to a formulation, by name."""
+    return {name: method for name, method in methods().items() if method.applies(formulation)}
+
+
+def prepared(
+    formulation: Formulation,
+    instance: object,
+    parameters: Settings,
+    needed: Mapping[str, NDArray[np.float64]] | None = None,
+) -> Any:
+    """Prepare a formulation's data from an instance, and from a method's construction or a solution if needed."""
+    if formulation.given_by is not None:
+        method = method_named(str(parameters[formulation.given_by]))
+        assert method is not None
+        return formulation.prepare(instance, parameters, method.construct)
+    return formulation.prepare(instance, parameters, *(() if needed is None else (needed,)))

@@ -1,0 +1,247 @@
+"""Method ``ring-sets``: circuits on a ring as sets that share a wavelength, by column generation and branching."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.model import Parameter
+from opticoll.formulations.sipml.walks import circuits_of_sets, strip
+from opticoll.solvers.isolation import solve_here
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.sipml.ring_first_fit import attainable_times, search
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.task import SolveRequest, Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
+    from opticoll.formulations.sipml.walks import Walks
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.task import Outcome
+
+
+#: Excess of wavelengths above which a time counts as infeasible in the linear program; the bound is recomputed anyway.
+EXCESS = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the program as triplets: row, column within its variable block, value."""
+
+    entries: dict[str, tuple[I64, I64, F64]]
+    count: int
+
+
+def walk_rows(walk: Walks) -> Rows:
+    """Rows ``walk``: in - out - over ending + over starting = 0."""
+
+    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
+        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
+        column = np.arange(way.size)
+        row = np.concatenate([into, out])
+        value = np.repeat([1.0, -1.0], way.size)
+        inside = row >= 0
+        return row[inside], np.tile(column, 2)[inside], value[inside]
+
+    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
+    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
+    # A crossing circuit ends a walk at its tail and starts one at its head.
+    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
+    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
+
+
+def light_rows(walk: Walks) -> Rows:
+    """Rows ``light``: walks that start at node 0, and crossing circuits."""
+
+    def of(way: I64, mask: Mask) -> tuple[I64, I64, F64]:
+        column = np.flatnonzero(mask)
+        return way[column], column, np.ones(column.size)
+
+    return Rows({
+        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
+        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
+        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
+    }, 2)  # fmt: skip
+
+
+def serve_rows(walk: Walks, pairs: int) -> Rows:
+    """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
+    return Rows({
+        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
+        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
+    }, pairs)  # fmt: skip
+
+
+class _Program:
+    """min z  s.t.  walk = 0,  light - z <= W,  serve >= needs;  z >= 0: over f, idle, over, z."""
+
+    def __init__(self, context: Context) -> None:
+        import scipy.sparse as sp
+
+        self.context, self.data = context, context.data
+        data: RingTraffic = self.data
+        walk, pairs = data.walks, data.transfers.pairs
+        sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
+        first = dict(zip(sizes, np.concatenate([[0], np.cumsum(list(sizes.values()))]).tolist(), strict=False))
+        self.columns = sum(sizes.values()) + 1
+        self.first, self.sizes = first, sizes
+        row, column, value, offset = [], [], [], 0
+        for part in (walk_rows(walk), light_rows(walk), serve_rows(walk, pairs)):
+            for name, (i, j, a) in part.entries.items():
+                row.append(i + offset)
+                column.append(j + first[name])
+                value.append(a)
+            offset += part.count
+        row.append(walk.rows + np.arange(2))
+        column.append(np.full(2, self.columns - 1))
+        value.append(-np.ones(2))
+        triplets = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
+        self.A = sp.csc_array(triplets, shape=(offset, self.columns))
+        self.served = slice(walk.rows + 2, offset)
+        self.lower = np.concatenate([np.zeros(walk.rows), np.full(2, -np.inf), np.zeros(pairs)])
+        wide = np.full(2, float(data.wavelengths))
+        self.upper = np.concatenate([np.zeros(walk.rows), wide, np.full(pairs, np.inf)])
+        self.solves = 0
+
+    def solve(self, needs: I64, *, integral: bool) -> Outcome:
+        """Minimize the excess for these needs; with ``integral`` only test whether an excess of 0 is feasible."""
+        lower = self.lower.copy()
+        lower[self.served] = needs
+        cost = np.zeros(self.columns)
+        cost[-1] = 1.0
+        top = np.full(self.columns, np.inf)
+        integer = np.zeros(self.columns, dtype=bool)
+        if integral:
+            integer[:-1] = True
+            top[-1] = 0.0
+            cost[:] = 0.0
+        form = StandardForm(self.A, lower, self.upper, np.zeros(self.columns), top, cost, "min", 0.0, integer)
+        task = self.context.task
+        self.solves += 1
+        return solve_here(form, "highs", SolveRequest(self.context.remaining(), task.threads, 1e-7, task.seed))
+
+    def prices(self, needs: I64) -> F64 | None:
+        """Prices of pairs that prove these needs infeasible, if the relaxation cannot meet them."""
+        outcome = self.solve(needs, integral=False)
+        if outcome.termination != Termination.OPTIMAL or outcome.objective is None or outcome.row_duals is None:
+            return None
+        return np.abs(np.asarray(outcome.row_duals)[self.served]) if outcome.objective > EXCESS else None
+
+    def circuits(self, needs: I64) -> I64 | None:
+        """Circuits that meet these needs, if the integer program finds them within the limits."""
+        outcome = self.solve(needs, integral=True)
+        if outcome.x is None:
+            return None
+        flows = [
+            np.rint(outcome.x[self.first[name] : self.first[name] + self.sizes[name]]).astype(np.int64)
+            for name in ("f", "idle", "over")
+        ]
+        sets = strip(self.data.walks, *flows)
+        if sets is None:
+            return None
+        circuits = circuits_of_sets(sets)
+        met = (np.bincount(circuits[:, 0], minlength=needs.size) >= needs).all()
+        return circuits if met and int(circuits[:, 2].max()) < self.data.wavelengths else None
+
+
+def run_ring_sets(context: Context) -> Answer:
+    """Wavelengths on a ring by programs over sets of disjoint arcs.
+
+    At a time T every pair p needs n_p(T) circuits. The times that integer circuits can attain are searched, between the
+    analytic bound and the time of one circuit per pair.
+
+    Starts from first fit. A linear program over walks, whose size does not depend on W, finds the minimum excess
+    over W wavelengths at a time. If it is positive, the duals of ``serve`` are prices of pairs, from which a dynamic
+    program over the heaviest sets recomputes a bound on T. Bisection finds the largest infeasible time. From there up
+    the same program is solved in integers until it attains a time; if that is the first one, it is optimal.
+    """
+    data: RingTraffic = context.data
+    times = attainable_times(data)
+    state = _State(context, data, times)
+    try:
+        state.first_fit()
+        if state.bound < state.value:
+            state.refute()
+            state.attain()
+    except TimeoutError:
+        state.ending = Termination.TIME_LIMIT
+    return state.answer()
+
+
+class _State:
+    """Incumbent, bound and progress of one run."""
+
+    def __init__(self, context: Context, data: RingTraffic, times: F64) -> None:
+        self.context, self.data, self.times = context, data, times
+        self.bound, self.value = data.least, np.inf
+        self.source = "analytic"
+        self.circuits: I64 | None = None
+        self.ending = Termination.OPTIMAL
+        self.greedy: float | None = None
+        self.program: _Program | None = None
+        self.most = int(context.parameters["tries"])
+
+    def first_fit(self) -> None:
+        """Find a first assignment."""
+        result = search(self.data, self.context)
+        if result is not None:
+            self.circuits, self.value = result
+            self.greedy = self.value
+            self.context.save(self.answer(), self.value)
+
+    def refute(self) -> None:
+        """Bisect for the largest time at which the relaxation is infeasible; bounds are recomputed from prices."""
+        self.program = _Program(self.context)
+        low = int(np.searchsorted(self.times, self.bound)) - 1
+        high = self.times.size if np.isinf(self.value) else int(np.searchsorted(self.times, self.value))
+        probe = low + 1  # the analytic bound is often tight
+        while high - low > 1:
+            prices = self.program.prices(self.data.transfers.needs(float(self.times[probe])))
+            if prices is None:
+                high = probe
+            else:
+                low = probe
+                proven = self.data.priced_time(prices / prices.max()) if prices.max() > 0 else 0.0
+                if proven > self.bound:
+                    self.bound, self.source = proven, "heaviest-sets"
+                    low = max(low, int(np.searchsorted(self.times, self.bound)) - 1)
+                self.context.save(self.answer(), None if self.circuits is None else self.value)
+            probe = (low + high) // 2
+        self.start = high
+
+    def attain(self) -> None:
+        """Solve the integer program at the next attainable times."""
+        assert self.program is not None
+        stop = self.times.size if np.isinf(self.value) else int(np.searchsorted(self.times, self.value))
+        for k in range(self.start, min(stop, self.start + self.most)):
+            circuits = self.program.circuits(self.data.transfers.needs(float(self.times[k])))
+            if circuits is not None:
+                self.circuits, self.value = circuits, float(self.times[k])
+                return
+        if self.circuits is None:
+            self.ending = Termination.ITERATION_LIMIT
+
+    def answer(self) -> Answer:
+        """The incumbent and the bound."""
+        metrics: dict[str, Any] = {"first_fit_s": self.greedy, "programs": self.program.solves if self.program else 0}
+        values = None if self.circuits is None else {"circuits": self.circuits.astype(float)}
+        ending = self.ending
+        if values is not None and ending == Termination.OPTIMAL and self.bound < self.value * (1 - 1e-9):
+            ending = Termination.TOLERANCE
+        return Answer(
+            ending, values=values, bound=self.bound, bound_source=self.source, metrics=metrics,
+            solver={"name": "ring-sets", "version": None, "algorithm": "prices of sets, whole flows", "options": {}},
+        )  # fmt: skip
+
+
+METHOD = Method(
+    name="ring-sets",
+    title="Sets of disjoint arcs",
+    summary="circuits on the ring over sets of disjoint arcs: linear programs bound the time, integer ones attain it",
+    applies=lambda formulation: formulation.name == "sipml.ring-wavelengths",
+    parameters=(Parameter("tries", int, default=8, help="attainable times tried in integers, upwards from the bound"),),
+    run=run_ring_sets,
+)

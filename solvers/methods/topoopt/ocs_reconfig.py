@@ -1,0 +1,113 @@
+"""Method ``ocs-reconfig``: TopoOpt's greedy circuits for a fabric that is reconfigured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.topoopt import topology
+from opticoll.formulations.topoopt.circuit_design import default_rings
+from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.topoopt.topology_finder import HALF, _without_ties, connected, topology_finder
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.topoopt.circuit_design import CircuitDesign
+    from opticoll.formulations.topoopt.topology import Wiring
+    from opticoll.instances.servers import ServerPool
+    from opticoll.instances.topology import F64, I64
+    from opticoll.solvers.methods.method import Context
+
+
+def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
+    """Algorithm 5, lines 6-20: repeatedly a circuit for the highest demand, ``(m, 2)``.
+
+    The demand of a pair is multiplied by ``discount`` after each circuit. Remaining ports connect pairs without demand,
+    lowest numbers first.
+    """
+    n = len(demand)
+    left = _without_ties(demand)
+    np.fill_diagonal(left, -1.0)
+    out, into = np.full(n, degree), np.full(n, degree)
+    circuits: list[tuple[int, int]] = []
+    while True:
+        u, v = divmod(int(left.argmax()), n)
+        if left[u, v] < 0:
+            return np.array(circuits, dtype=np.int64).reshape(-1, 2)
+        circuits.append((u, v))
+        left[u, v] *= discount
+        out[u] -= 1
+        into[v] -= 1
+        if out[u] == 0:
+            left[u, :] = -1.0
+        if into[v] == 0:
+            left[:, v] = -1.0
+
+
+def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) -> CircuitDesign:
+    """OCS-reconfig's design (Algorithm 5): circuits by demand, default rings, shortest paths.
+
+    Parameters
+    ----------
+    pool
+        Servers and their traffic, all of which counts as unsatisfied.
+    discount
+        Factor on a pair's demand after each circuit (one half in the paper), above 0 and at most 1.
+    paths
+        Number of shortest paths that a forwarded demand is split over.
+
+    Raises
+    ------
+    NotApplicable
+        For a discount out of range.
+    """
+    if not 0 < discount <= 1:
+        msg = f"ocs-reconfig: discount={discount}; use a factor above 0 and at most 1"
+        raise NotApplicable(msg)
+    circuits = greedy_circuits(pool.traffic, pool.degree, discount)
+    linked = connected(pool.n, circuits, pool.degree, pool.traffic)
+    return routed_design(pool, linked, default_rings(pool), paths=paths)
+
+
+def starting_design(data: Wiring) -> CircuitDesign:
+    """The best design of the heuristics and a directed ring that keeps to the limits of ``topoopt.topology``."""
+    pool, servers = data.pool, np.arange(data.n)
+    circuits = np.stack([servers, (servers + 1) % data.n], axis=1)
+    designs = (topology_finder(pool), ocs_reconfig(pool), routed_design(pool, circuits, default_rings(pool)))
+    allowed = [design for design in designs if max(topology.residuals(data, design.values()).values()) <= 1e-6]
+    return min(allowed, key=data.value_of)
+
+
+def run_ocs_reconfig(context: Context) -> Answer:
+    """OCS-reconfig: circuits where the demand is highest, with every group on its default ring.
+
+    Source  TopoOpt, Algorithm 5
+
+    The demand that remains of a pair falls by ``discount`` with each of its circuits. The network is connected at the
+    end (:func:`connected`).
+    """
+    settings = context.parameters
+    design = ocs_reconfig(context.instance, discount=float(settings["discount"]), paths=int(settings["split"]))
+    return Answer(
+        Termination.TOLERANCE,
+        values=design.values(),
+        solver={"name": "ocs-reconfig", "version": None, "algorithm": "highest demand first", "options": {}},
+        message="a heuristic: it proves no bound",
+    )
+
+
+METHOD = Method(
+    name="ocs-reconfig",
+    title="OCS-reconfig (Algorithm 5)",
+    summary="repeatedly gives the highest demand a circuit and halves that demand; connected by exchanges",
+    applies=lambda formulation: formulation.name == "topoopt.topology",
+    parameters=(
+        Parameter("discount", float, default=0.5, help="factor on a demand after each of its circuits"),
+        Parameter("split", int, default=1, help="number of shortest paths that forwarded traffic is split over"),
+    ),
+    run=run_ocs_reconfig,
+    construct=ocs_reconfig,
+)

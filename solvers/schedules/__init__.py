@@ -1,0 +1,1 @@
+"""Schedules of flows cut into chunks: construction, lowering to programs, and verification by simulation."""

@@ -1,0 +1,487 @@
+"""Chunked schedules of collectives with copies and sums: made from packed trees, and executed.
+
+A *move* takes one chunk over a path from one rank to another; all vertices in between are switches, which forward
+within the step and store nothing. It copies what the sender holds, or adds it to what the receiver holds:
+
+    all-gather, broadcast       copies along a tree from the shard's rank
+    reduce-scatter              sums along a tree towards the shard's rank
+    all-reduce                  sums towards the rank of that part of the buffer, then copies from it
+
+Steps are synchronous: a move sends what its sender held before the step. With D chunks a shard, a step takes U_t, the
+largest load of an arc [chunks] / (D c_a); the schedule takes sum_t (alpha + beta U_t). Loads count every arc of every
+path.
+
+List scheduling: a move is ready when the moves before it in its tree are done; in every step each arc takes as many
+chunks as a budget in proportion to its capacity allows, those with the longest remaining path (or with most moves
+after them) first. The same is done backwards in time. The schedule with the shortest alpha-beta time over both
+directions, both orders and several budgets is used (if large: one direction, fewer budgets); an all-reduce is a
+reduce-scatter followed by an all-gather, or both at the same time if that is shorter.
+
+The execution (:func:`run_moves`) replays contributions. Every rank holds, for every chunk, a set of ranks whose
+contributions are summed in it; a sum of two sets that share a rank counts that rank twice and is refused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from math import lcm
+from typing import TYPE_CHECKING, NamedTuple
+
+from opticoll.errors import BadInput
+from opticoll.solvers.schedules.link_schedule import pair_capacity
+from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opticoll.formulations.flows.tree_packing import PackedTree, TreePacking
+    from opticoll.instances.topology import Topology
+    from opticoll.instances.types import Json
+
+
+#: Formulations with such schedules, and the name of their collective in files.
+COLLECTIVES = {
+    "alltoall.all-gather": "allgather",
+    "alltoall.broadcast": "broadcast",
+    "alltoall.reduce-scatter": "reducescatter",
+    "alltoall.all-reduce": "allreduce",
+}
+#: Default maximum numbers of chunks per shard, in general and for a broadcast, which has few moves.
+MOST_CHUNKS, BROADCAST_CHUNKS = 24, 240
+#: Chunks per step on the slowest arc that list scheduling tries.
+BUDGETS = (1, 2, 3, 4, 6, 8, 12)
+#: Number of moves up to which shards are cut into more chunks than there are trees.
+MANY_MOVES = 240_000
+#: Maximum number of moves times schedules tried.
+TRIED_MOVES = 400_000
+#: Maximum number of queued moves skipped in a step because an arc on their path is full.
+BLOCKED = 64
+#: Share of the time of both phases that must be saved for them to be scheduled together.
+OVERLAP = 0.01
+#: Maximum number of moves of both phases for them to be scheduled together.
+JOINT_MOVES = 20_000
+
+
+class Move(NamedTuple):
+    """Chunk ``chunk`` of shard ``shard`` (a rank's vertex) goes over ``path``; added to the receiver's, or copied."""
+
+    path: tuple[int, ...]
+    shard: int
+    chunk: int
+    adds: bool
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveSteps:
+    """Moves by step; ``root`` is the vertex of a broadcast, None otherwise."""
+
+    collective: str
+    chunks: int
+    steps: list[list[Move]]
+    root: int | None = None
+
+    @property
+    def moves(self) -> int:
+        """Number of moves."""
+        return sum(map(len, self.steps))
+
+
+class CollectiveSchedule(NamedTuple):
+    """A schedule made from trees, with the time of the trees, the bound that they attain, and its own time."""
+
+    steps: CollectiveSteps
+    fluid_time: float
+    time: float
+    alpha_beta_time: float
+
+
+# Construction -----------------------------------------------------------------------------------------------------
+
+
+def best_schedule(
+    name: str,
+    topology: Topology,
+    root: int | None = None,
+    *,
+    chunks: int | Sequence[int] | None = None,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+) -> CollectiveSchedule:
+    """Best schedule with this number of chunks per shard, or with one of these numbers; None for the default."""
+    if chunks is None:
+        most = BROADCAST_CHUNKS if COLLECTIVES[name] == "broadcast" else MOST_CHUNKS
+        return schedule_collective(name, topology, root, most=most, alpha=alpha, beta=beta)
+    numbers = (chunks,) if isinstance(chunks, int) else sorted(set(chunks))
+    made = (schedule_collective(name, topology, root, chunks=D, alpha=alpha, beta=beta) for D in numbers)
+    return min(made, key=lambda one: one.alpha_beta_time)
+
+
+def schedule_collective(
+    name: str,
+    topology: Topology,
+    root: int | None = None,
+    *,
+    most: int = 24,
+    chunks: int | None = None,
+    trees: int | None = None,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+) -> CollectiveSchedule:
+    """A schedule of formulation ``name`` from packed trees.
+
+    Parameters
+    ----------
+    name
+        One of :data:`COLLECTIVES`.
+    topology
+        Where it runs.
+    root
+        The vertex of a broadcast.
+    most
+        Maximum number of chunks per shard, if ``chunks`` is None.
+    chunks
+        Chunks per shard.
+    trees
+        Maximum number of trees per shard, if ``chunks`` is given; fewer trees are simpler but load the network more.
+    alpha, beta
+        Cost model by which the size of steps is chosen.
+
+    Raises
+    ------
+    BadInput
+        If a number of chunks is less than 1.
+    NotApplicable
+        If the capacities, scaled to whole numbers, are too large.
+    """
+    if min(most, chunks or 1) < 1:
+        msg = f"chunking: needs at least one chunk per shard, not {min(most, chunks or 1)}"
+        raise BadInput(msg)
+    collective = COLLECTIVES[name]
+    spread, summed = _packings(collective, topology, root, most, chunks, trees)
+    per_chunk = topology.ranks * (topology.ranks - 1) if root is None else topology.ranks - 1
+    per_chunk *= 1 + (collective == "allreduce")
+    if chunks is None:
+        chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))
+        chunks *= max(1, min(most // chunks, MANY_MOVES // max(per_chunk * chunks, 1)))
+    fluid = _fluid(topology, spread, summed)
+    results: list[tuple[float, list[list[Move]]]] = []
+    if spread is not None and summed is not None:
+        sums = _best(topology, _moves(None, summed, chunks), chunks, alpha, beta)
+        copies = _best(topology, _moves(spread, None, chunks), chunks, alpha, beta)
+        results.append((sums[0] + copies[0], sums[1] + copies[1]))
+    apart = float(sum(packing.time for packing in (spread, summed) if packing is not None))
+    few = trees is None and per_chunk * chunks <= JOINT_MOVES
+    if not results or (few and fluid < apart * (1 - OVERLAP)):
+        results.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
+    tried = min(results, key=lambda one: one[0])
+    steps = CollectiveSteps(collective, chunks, tried[1], root)
+    return CollectiveSchedule(steps, fluid, _time(topology, steps.steps, chunks, 0.0, 1.0), tried[0])
+
+
+def _best(
+    topology: Topology, tree_moves: tuple[list[Move], list[list[int]]], chunks: int, alpha: float, beta: float
+) -> tuple[float, list[list[Move]]]:
+    """Alpha-beta time and steps of the best schedule tried."""
+    moves, before = tree_moves
+    after: list[list[int]] = [[] for _ in moves]
+    for i, needed in enumerate(before):
+        for j in needed:
+            after[j].append(i)
+    number = [move.chunk for move in moves]
+    order, arcs = range(len(moves)), [tuple(pairwise(move.path)) for move in moves]
+    ahead = _Direction(before, after, [_ranking(order[::-1], before, count=count) for count in (False, True)], arcs)
+    back = _Direction(
+        after, before, [_ranking(order, after, count=count) for count in (False, True)], [w[::-1] for w in arcs]
+    )
+    allowed = max(TRIED_MOVES // max(len(moves), 1), 2)
+    ways = (back, ahead) if all(move.adds for move in moves) else (ahead, back)  # copies spread, sums come together
+    trials = [(way, rule, budget) for way in ways for budget in BUDGETS for rule in (0, 1)]
+    if allowed < len(trials):
+        trials = [(way, rule, budget) for budget in BUDGETS for rule in (0, 1) for way in ways[:1]]
+    best: tuple[float, int, list[list[Move]]] | None = None
+    for way, rule, budget in trials[:allowed]:
+        listed = _listed(topology, way, way.ranks[rule], number, budget)
+        steps = [[moves[i] for i in step] for step in (listed if way is ahead else listed[::-1])]
+        key = (_time(topology, steps, chunks, alpha, beta), len(steps))
+        if best is None or key < best[:2]:
+            best = (*key, steps)
+    assert best is not None
+    return best[0], best[2]
+
+
+class _Direction(NamedTuple):
+    """Moves in one direction of time: predecessors and successors, two rankings, and the arcs of every path."""
+
+    before: list[list[int]]
+    after: list[list[int]]
+    ranks: list[list[int]]
+    arcs: list[tuple[tuple[int, int], ...]]
+
+
+def _ranking(order: Sequence[int], before: list[list[int]], *, count: bool = False) -> list[int]:
+    """Longest path from every move to an end, or number of moves after it; ``order`` begins at the ends."""
+    rank = [0] * len(before)
+    for i in order:
+        for j in before[i]:
+            rank[j] = rank[j] + rank[i] + 1 if count else max(rank[j], rank[i] + 1)
+    return rank
+
+
+def _packings(
+    collective: str, topology: Topology, root: int | None, most: int, exact: int | None, trees: int | None
+) -> tuple[TreePacking | None, TreePacking | None]:
+    """Trees for the copies, and trees of the reversed topology for the sums; both with the same number of chunks."""
+    from opticoll.formulations.flows.tree_packing import pack, pack_dividing, pack_into
+    from opticoll.formulations.flows.worst_cuts import reversed_arcs
+
+    weight = None if root is None else tuple(int(v == root) for v in topology.terminals.tolist())
+    back = reversed_arcs(topology)
+    copies, sums = collective != "reducescatter", collective in {"reducescatter", "allreduce"}
+    if exact is not None:
+        spread = pack_dividing(topology, weight, exact, trees) if copies else None
+        return spread, pack_dividing(back, None, exact, trees) if sums else None
+    spread = pack(topology, weight, most) if copies else None
+    summed = pack(back, None, most) if sums else None
+    if spread is not None and summed is not None and lcm(spread.chunks, summed.chunks) > most:
+        chunks = max(spread.chunks, summed.chunks)
+        return pack_into(topology, None, chunks), pack_into(back, None, chunks)
+    return spread, summed
+
+
+def _fluid(topology: Topology, spread: TreePacking | None, summed: TreePacking | None) -> float:
+    """Time of the trees when all of them are used at the same time."""
+    capacity = pair_capacity(topology)
+    load: dict[tuple[int, int], float] = defaultdict(float)
+    for packing, backwards in ((spread, False), (summed, True)):
+        if packing is None:
+            continue
+        for tree in packing.trees:
+            for path, count in tree.hops:
+                for u, v in pairwise(path[::-1] if backwards else path):
+                    load[u, v] += count / packing.chunks
+    return max(q / capacity[arc] for arc, q in load.items())
+
+
+def _moves(spread: TreePacking | None, summed: TreePacking | None, chunks: int) -> tuple[list[Move], list[list[int]]]:
+    """All moves, and for each the moves that come before it."""
+    moves: list[Move] = []
+    before: list[list[int]] = []
+    last: dict[tuple[int, int], list[int]] = defaultdict(list)  # sums that complete a chunk at its rank
+    for packing, adds in ((summed, True), (spread, False)):
+        used: dict[int, int] = defaultdict(int)
+        if packing is None:
+            continue
+        for tree in packing.trees:
+            for hops in _single(tree, chunks // packing.chunks):
+                chunk = used[tree.root]
+                used[tree.root] += 1
+                if adds:
+                    into: dict[int, list[int]] = defaultdict(list)
+                    for path in reversed(hops):
+                        into[path[0]].append(len(moves))
+                        before.append(into[path[-1]])
+                        moves.append(Move(path[::-1], tree.root, chunk, True))
+                    last[tree.root, chunk] = into[tree.root]
+                else:
+                    reached = {tree.root: last[tree.root, chunk]}
+                    for path in hops:
+                        before.append(reached[path[0]])
+                        reached[path[-1]] = [len(moves)]
+                        moves.append(Move(path, tree.root, chunk, False))
+    return moves, before
+
+
+def _single(tree: PackedTree, copies: int) -> list[list[tuple[int, ...]]]:
+    """The trees one by one, ``copies`` of each, with one path for every hop."""
+    trees: list[list[tuple[int, ...]]] = [[] for _ in range(tree.count)]
+    taken: dict[int, int] = defaultdict(int)
+    for path, count in tree.hops:
+        for i in range(taken[path[-1]], taken[path[-1]] + count):
+            trees[i].append(path)
+        taken[path[-1]] += count
+    ordered = []
+    for paths in trees:
+        placed = {tree.root}
+        waiting = list(paths)
+        hops: list[tuple[int, ...]] = []
+        while waiting:
+            rest: list[tuple[int, ...]] = []
+            for path in waiting:
+                (hops if path[0] in placed else rest).append(path)
+                if path[0] in placed:
+                    placed.add(path[-1])
+            waiting = rest
+        ordered += [hops] * copies
+    return ordered
+
+
+def _listed(topology: Topology, way: _Direction, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
+    """List scheduling of moves in one direction of time, larger rank first, then lower chunk number."""
+    capacity = pair_capacity(topology)
+    slowest = min(capacity.values())
+    room = {arc: max(int(budget * c / slowest + 1e-9), 1) for arc, c in capacity.items()}
+    after, arcs_of = way.after, way.arcs
+    waiting = [len(needed) for needed in way.before]
+    ready: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    for i, count in enumerate(waiting):
+        if not count:
+            ready[arcs_of[i][0]].append((-rank[i], number[i], i))
+    for queue in ready.values():
+        heapify(queue)
+    steps: list[list[int]] = []
+    left = len(arcs_of)
+    while left:
+        load: dict[tuple[int, int], int] = defaultdict(int)
+        taken: list[int] = []
+        for first, queue in ready.items():
+            aside: list[tuple[int, int, int]] = []
+            while queue and load[first] < room[first] and len(aside) < BLOCKED:
+                entry = heappop(queue)
+                arcs = arcs_of[entry[2]]
+                if all(load[arc] < room[arc] for arc in arcs):
+                    taken.append(entry[2])
+                    for arc in arcs:
+                        load[arc] += 1
+                else:
+                    aside.append(entry)
+            for entry in aside:
+                heappush(queue, entry)
+        for i in taken:
+            for j in after[i]:
+                waiting[j] -= 1
+                if not waiting[j]:
+                    heappush(ready[arcs_of[j][0]], (-rank[j], number[j], j))
+        steps.append(taken)
+        left -= len(taken)
+    return steps
+
+
+def _time(topology: Topology, steps: list[list[Move]], chunks: int, alpha: float, beta: float) -> float:
+    capacity = pair_capacity(topology)
+    total = 0.0
+    for step in steps:
+        load: dict[tuple[int, int], int] = defaultdict(int)
+        for move in step:
+            for arc in pairwise(move.path):
+                load[arc] += 1
+        total += alpha + beta * max((q / (chunks * capacity[arc]) for arc, q in load.items()), default=0.0)
+    return total
+
+
+# Execution --------------------------------------------------------------------------------------------------------
+
+
+def run_moves(
+    schedule: CollectiveSteps, topology: Topology, root: int = 0, *, alpha: float = 0.0, beta: float = 1.0
+) -> ScheduleCheck:
+    """Execute a schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``.
+
+    ``root`` is the rank of a broadcast, counted from 0.
+    """
+    ranks = topology.terminals.tolist()
+    if schedule.collective == "broadcast" and schedule.root != ranks[root]:
+        where = f"from vertex {schedule.root}, but the root is {ranks[root]}"
+        return refused("collective", f"the file broadcasts {where}; give the root of the file")
+    capacity = pair_capacity(topology)
+    number = {v: i for i, v in enumerate(ranks)}
+    shards = set(ranks) if schedule.root is None else {schedule.root}
+    sums = schedule.collective in {"reducescatter", "allreduce"}
+    held: dict[tuple[int, int, int], int] = {}
+
+    def has(v: int, shard: int, chunk: int) -> int:
+        """Contributions summed at rank v, one bit per rank."""
+        return held.get((v, shard, chunk), 1 << number[v] if sums or v == shard else 0)
+
+    time = 0.0
+    for t, step in enumerate(schedule.steps):
+        load: dict[tuple[int, int], int] = defaultdict(int)
+        arriving: list[tuple[Move, int]] = []
+        for move in step:
+            wrong = _misplaced(move, schedule, capacity, number, shards)
+            u = move.path[0]
+            if wrong is None and not (sent := has(u, move.shard, move.chunk)):
+                wrong = "not-held", f"{u} sends {_named(move)} before receiving it"
+            if wrong is not None:
+                return refused(wrong[0], f"step {t}: {wrong[1]}", rank=u, chunk=move.chunk, step=t)
+            for arc in pairwise(move.path):
+                load[arc] += 1
+            arriving.append((move, sent))
+        for move, sent in arriving:
+            v = move.path[-1]
+            own = has(v, move.shard, move.chunk)
+            if move.adds and own & sent:
+                twice = ranks[(own & sent).bit_length() - 1]
+                msg = f"step {t}: {v} adds {_named(move)}, which counts the contribution of {twice} twice"
+                return refused("wrong-sum", msg, rank=v, chunk=move.chunk, step=t)
+            if not move.adds and own & sent == sent:
+                msg = f"step {t}: {v} receives {_named(move)}, but already has it"
+                return refused("duplicate", msg, rank=v, chunk=move.chunk, step=t)
+            held[v, move.shard, move.chunk] = own | sent if move.adds else sent
+        if step:
+            time += alpha + beta * max(q / (schedule.chunks * capacity[arc]) for arc, q in load.items())
+    for shard in sorted(shards):
+        for v in ranks if schedule.collective != "reducescatter" else [shard]:
+            due = (1 << len(ranks)) - 1 if sums else 1 << number[shard]
+            for chunk in range(schedule.chunks):
+                if (own := has(v, shard, chunk)) != due:
+                    return _missing(v, shard, chunk, own, due, ranks, sums=sums)
+    return ScheduleCheck(
+        True,
+        metrics={
+            "time": time, "steps": sum(1 for step in schedule.steps if step), "transfers": schedule.moves,
+            "chunks": schedule.chunks, "ranks": len(ranks),
+        },
+    )  # fmt: skip
+
+
+def _named(move: Move) -> str:
+    return f"chunk {move.chunk} of {move.shard}"
+
+
+def _misplaced(
+    move: Move,
+    schedule: CollectiveSteps,
+    capacity: dict[tuple[int, int], float],
+    number: dict[int, int],
+    shards: set[int],
+) -> tuple[str, str] | None:
+    """Why a move cannot be one of this collective on this topology; None if it can."""
+    path = move.path
+    for u, v in pairwise(path):
+        if (u, v) not in capacity:
+            return "no-arc", f"{_named(move)} moves {u}->{v}, which is not an arc"
+    ends = path[0] in number and path[-1] in number and path[0] != path[-1]
+    if not ends or any(v in number for v in path[1:-1]) or len(set(path)) < len(path):
+        return "no-route", f"{_named(move)} moves over {list(path)[:12]}; a path joins two ranks through switches only"
+    if move.shard not in shards or move.chunk >= schedule.chunks:
+        return "no-chunk", f"{_named(move)}: a shard has {schedule.chunks} chunks, and only ranks have shards"
+    if move.adds and schedule.collective not in {"reducescatter", "allreduce"}:
+        return "wrong-sum", f"{_named(move)} is added, but this collective has no sums"
+    return None
+
+
+def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence[int], *, sums: bool) -> ScheduleCheck:
+    lacking = due & ~own
+    first = ranks[lacking.bit_length() - 1] if lacking else shard
+    if sums:
+        msg = f"rank {v}: the sum of chunk {chunk} of {shard} lacks the contribution of {first}"
+        return refused("wrong-sum", msg, rank=v, chunk=chunk)
+    return refused("missing-chunk", f"rank {v}: chunk {chunk} of {shard} never arrives", rank=v, chunk=chunk)
+
+
+# Documents --------------------------------------------------------------------------------------------------------
+
+
+def moves_document(schedule: CollectiveSteps) -> dict[str, Json]:
+    """A schedule as a JSON-able document of kind "moves", without the fields common to all kinds."""
+    document: dict[str, Json] = {"kind": "moves", "collective": schedule.collective}
+    if schedule.root is not None:
+        document["root"] = schedule.root
+    steps = [
+        [[list(move.path), move.shard, move.chunk, "add" if move.adds else "copy"] for move in step]
+        for step in schedule.steps
+    ]
+    return {**document, "chunks": schedule.chunks, "steps": steps}

@@ -1,0 +1,397 @@
+"""Link schedules: construct them from routes, time them, and check them step by step.
+
+In step t, chunk c of the shard from s to d moves over an arc. Steps are synchronous: a chunk that moves in a step was
+held by the tail of its arc before that step. Vertices that are not ranks (switches, NICs) forward without storing:
+whatever reaches one leaves it in the same step. A chunk is 1/D of the amount that s sends to d, 1 shard in an
+all-to-all. With loads in shards, step t takes U_t = max_a load_at / c_a, and the schedule takes sum_t (alpha + beta
+U_t).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.solvers.schedules.shard_routes import Chunked, amounts_of, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.solvers.schedules.schedule_json import LinkSteps, RouteTable
+    from opticoll.solvers.schedules.shard_routes import Route
+
+
+#: Chunks per step on the slowest arc that list scheduling tries, in addition to no limit.
+BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+#: Budgets tried for schedules with more transfers than ``LARGE``.
+LARGE_BUDGETS, LARGE = (1, 4), 200_000
+#: Classes into which chunks of equal urgency are divided at random.
+MIXED = 8
+#: Maximum number of chunks per shard when shards are unequal, so that large ones are pipelined.
+MOST_FINE = 24
+#: Maximum number of ways between two ranks, and of paths from a rank to forwarding vertices, that are followed.
+MOST_WAYS, MOST_PARTIAL = 8, 10_000
+#: Tolerance on the sum of the shares of a pair, which must be 1.
+WHOLE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class LinkSchedule:
+    """Transfers of an all-to-all over the arcs of a topology.
+
+    Parameters
+    ----------
+    topology
+        Topology on which the schedule runs.
+    chunks
+        Chunks D per shard.
+    transfers
+        Rows (step, arc, source, target, chunk) in ascending order, shape ``(., 5)``; source and target are vertices.
+    fluid_time
+        Time of the flow that the schedule was made from, if any.
+    amount
+        Amount that every pair (source, target) sends [shards]; None if it is 1 between all ranks.
+    prices
+        Time of the chunked flow for every number of chunks tried.
+    """
+
+    topology: Topology
+    chunks: int
+    transfers: I64
+    fluid_time: float | None = None
+    amount: dict[tuple[int, int], float] | None = None
+    prices: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return int(self.transfers[:, 0].max(initial=-1)) + 1
+
+    def utilisation(self) -> F64:
+        """U_t, shape ``(steps,)``."""
+        m = self.topology.arcs
+        cell = self.transfers[:, 0] * m + self.transfers[:, 1]
+        load = np.bincount(cell, self._sizes(), minlength=self.steps * m).reshape(self.steps, m)
+        return np.asarray((load / (self.chunks * self.topology.capacity)).max(axis=1, initial=0.0))
+
+    def _sizes(self) -> F64 | None:
+        """Amount that every transfer moves, in chunks of a whole shard; None if it is always 1."""
+        if self.amount is None:
+            return None
+        return np.array([self.amount[pair] for pair in map(tuple, self.transfers[:, 2:4].tolist())])
+
+    def moves(self) -> I64:
+        """Transfers between ranks, as rows (step, from, to, source, target, chunk).
+
+        A transfer that passes through other vertices within a step counts once.
+        """
+        topology, table = self.topology, self.transfers
+        tail, head = topology.tail[table[:, 1]], topology.head[table[:, 1]]
+        rows = np.column_stack([table[:, 0], tail, head, table[:, 2:]])
+        if topology.ranks == topology.n:
+            return rows
+        forwards = np.ones(topology.n, dtype=bool)
+        forwards[topology.terminals] = False
+        inner = forwards[tail] | forwards[head]
+        onward: dict[tuple[int, ...], list[int]] = {}
+        for step, u, v, *chunk in rows[inner & forwards[tail]].tolist():
+            onward.setdefault((step, u, *chunk), []).append(v)
+        joined = []
+        for step, u, v, *chunk in rows[inner & ~forwards[tail]].tolist():
+            at = v
+            while forwards[at]:
+                at = onward[step, at, *chunk].pop()
+            joined.append([step, u, at, *chunk])
+        return np.concatenate([rows[~inner], np.array(joined, dtype=np.int64).reshape(-1, 6)])
+
+    def time(self, alpha: float = 0.0, beta: float = 1.0) -> float:
+        """The alpha-beta time: alpha per step, beta per shard over a link of capacity 1."""
+        return alpha * self.steps + beta * float(self.utilisation().sum())
+
+
+def schedule_routes(
+    topology: Topology,
+    routes: Sequence[Route],
+    *,
+    chunks: int | Sequence[int] | None = None,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+    budgets: Sequence[int | None] | None = None,
+) -> LinkSchedule:
+    """Link schedule along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
+
+    List scheduling: in every step each arc sends waiting chunks up to its budget (in units of the largest chunk),
+    those with most remaining hops first. Ties are broken by order of arrival or at random: consecutive chunks of one
+    source leave other arcs idle. Small budgets pipeline well but take many steps; the
+    budget and order with the shortest alpha-beta time are used.
+
+    Parameters
+    ----------
+    topology, routes
+        The graph, and the shares of every commodity on its routes.
+    chunks
+        Chunks per shard, see :func:`opticoll.solvers.schedules.shard_routes.cut`.
+    alpha, beta
+        Cost of a step, and of a shard on a link of capacity 1.
+    budgets
+        Budgets to try; None for no limit.
+    """
+    chunked = cut(topology, routes, chunks)
+    if chunked.routes.steps is not None:
+        return _in_their_steps(topology, chunked)
+    divisions = [chunked]
+    if chunks is None and amounts_of(topology, chunked) is not None and 2 * chunked.chunks <= MOST_FINE:
+        times = MOST_FINE // chunked.chunks  # large amounts pipeline in more chunks
+        divisions.append(replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times))
+    best: tuple[float, int, LinkSchedule] | None = None
+    hops = int(chunked.carried @ np.diff(chunked.routes.first))
+    few = LARGE_BUDGETS if alpha == 0.0 else (*LARGE_BUDGETS, None)
+    tried = budgets or (few if hops > LARGE else (*BUDGETS, None))
+    for division, budget, shuffled in product(divisions, tried, (True,) if hops > LARGE else (False, True)):
+        schedule = _list_schedule(topology, division, budget, shuffled=shuffled)
+        key = (schedule.time(alpha, beta), schedule.steps)
+        if best is None or (key[0] < best[0] * (1 - 1e-9)) or (key[0] <= best[0] * (1 + 1e-9) and key[1] < best[1]):
+            best = (*key, schedule)
+    assert best is not None
+    return best[2]
+
+
+def _tokens(chunked: Chunked) -> tuple[I64, I64]:
+    """Route and number of every chunk, ascending by (source, target, number)."""
+    routes = chunked.routes
+    order = np.argsort(routes.commodity, kind="stable")
+    route = np.repeat(order, chunked.carried[order])
+    number = np.arange(route.size) - chunked.chunks * routes.commodity[route]
+    return route, number
+
+
+def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
+    routes = chunked.routes
+    assert routes.steps is not None
+    route, number = _tokens(chunked)
+    length = np.diff(routes.first)[route]
+    token = np.repeat(np.arange(route.size), length)
+    place = (
+        np.repeat(routes.first[route], length) + np.arange(token.size) - np.repeat(np.cumsum(length) - length, length)
+    )
+    return _schedule(topology, chunked, routes.steps[place], routes.arcs[place], route[token], number[token])
+
+
+def _schedule(topology: Topology, chunked: Chunked, step: I64, arc: I64, route: I64, number: I64) -> LinkSchedule:
+    """Link schedule of these transfers, without empty steps."""
+    _, step = np.unique(step, return_inverse=True)
+    table = np.column_stack([step, arc, chunked.routes.source[route], chunked.routes.target[route], number])
+    table = table[np.lexsort(table.T[::-1])]
+    return LinkSchedule(
+        topology, chunked.chunks, table, chunked.fluid_time, amounts_of(topology, chunked), chunked.prices
+    )
+
+
+def _list_schedule(topology: Topology, chunked: Chunked, budget: int | None, *, shuffled: bool) -> LinkSchedule:
+    from opticoll.solvers.schedules.schedule_kernels import list_schedule
+
+    routes = chunked.routes
+    length = np.diff(routes.first)
+    urgency = np.repeat(routes.first[1:], length) - np.arange(routes.arcs.size) - 1
+    if shuffled:
+        urgency = MIXED * urgency + np.random.default_rng(0).integers(0, MIXED, urgency.size)
+    route, number = _tokens(chunked)
+    size = routes.amount[route] / routes.amount.max()
+    share = topology.capacity / topology.capacity.min()
+    limit = (
+        np.full(topology.arcs, float(route.size))
+        if budget is None
+        else np.maximum(np.floor(budget * share + 1e-9), 1.0)
+    )
+    forwards = np.ones(topology.n, dtype=bool)
+    forwards[topology.terminals] = False
+    stops = np.append(np.flatnonzero(~forwards[topology.tail[routes.arcs]]), routes.arcs.size)
+    until = stops[np.searchsorted(stops, np.arange(routes.arcs.size), side="right")]  # routes start at ranks
+    hops = int(length[route].sum())
+    step, arc, token = (np.empty(hops, dtype=np.int64) for _ in range(3))
+    list_schedule(routes.first, routes.arcs, urgency, until, route, size, limit, step, arc, token)
+    return _schedule(topology, chunked, step, arc, route[token], number[token])
+
+
+def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
+    """Capacity between adjacent vertices, summed over parallel arcs."""
+    joint: dict[tuple[int, int], float] = defaultdict(float)
+    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
+        joint[u, v] += c
+    return dict(joint)
+
+
+def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[int, int]]]]:
+    """Ways of a message between ranks: the arc, or shortest paths through forwarding vertices.
+
+    Returns
+    -------
+    For every connected pair of ranks, up to :data:`MOST_WAYS` lists of vertex pairs.
+    """
+    ranks = set(topology.terminals.tolist())
+    leaving: dict[int, list[int]] = defaultdict(list)
+    for u, v in sorted(set(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))):
+        leaving[u].append(v)
+    result: dict[tuple[int, int], list[list[tuple[int, int]]]] = {}
+    for source in sorted(ranks):
+        level = {source: 0}
+        queue: list[list[int]] = [[source]]
+        for path in queue:
+            for v in leaving[path[-1]]:
+                if level.setdefault(v, len(path)) < len(path):
+                    continue
+                if v not in ranks:
+                    if len(queue) < MOST_PARTIAL:
+                        queue.append([*path, v])
+                elif len(those := result.setdefault((source, v), [])) < MOST_WAYS:
+                    those.append(list(pairwise([*path, v])))
+    return result
+
+
+def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleCheck:
+    """Execute a link schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``."""
+    capacity = pair_capacity(topology)
+    ranks = set(topology.terminals.tolist())
+    gathering = schedule.collective == "allgather"
+    held: dict[int, set[tuple[int, int, int]]] = defaultdict(set)
+    last: dict[tuple[int, int, int], tuple[int, int]] = {}
+    time, transfers = 0.0, 0
+    for t, step in enumerate(schedule.steps):
+        load: dict[tuple[int, int], float] = defaultdict(float)
+        arriving: list[tuple[int, tuple[int, int, int]]] = []
+        passing: dict[tuple[int, tuple[int, int, int]], int] = defaultdict(int)
+        ordered = step if len(ranks) == topology.n else _through(step, ranks)
+        for u, v, chunk in ordered:
+            source, target, number = chunk
+            violation = None
+            if (u, v) not in capacity:
+                violation = ("no-arc", f"moves {u}->{v}, which is not an arc")
+            elif (
+                source not in ranks
+                or number >= schedule.chunks
+                or not (gathering or (target in ranks and target != source))
+            ):
+                violation = ("no-chunk", f"a shard has {schedule.chunks} chunks, and only ranks have shards")
+            elif schedule.demand is not None and (source, target) not in schedule.demand:
+                violation = ("no-chunk", f"{source} sends nothing to {target}")
+            elif u not in ranks and not passing[u, chunk]:
+                violation = ("not-held", f"{u} cannot send it to {v}: {u} stores nothing and does not receive it now")
+            elif u in ranks and source != u and chunk not in held[u]:
+                violation = ("not-held", f"{u} sends it to {v} before receiving it")
+            elif source == v or (v in ranks and chunk in held[v]):
+                violation = ("duplicate", f"moves {u}->{v}, but {v} already has it")
+            if violation is not None:
+                reason, message = violation
+                name = f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
+                rank = v if reason == "duplicate" else u
+                return refused(reason, f"step {t}: {name}: {message}", rank=rank, chunk=number, step=t)
+            load[u, v] += 1.0 if schedule.demand is None else schedule.demand[source, target]
+            if u not in ranks:
+                passing[u, chunk] -= 1
+            if v in ranks:
+                arriving.append((v, chunk))
+            else:
+                passing[v, chunk] += 1
+        for v, chunk in arriving:
+            if chunk in held[v]:
+                msg = f"step {t}: {v} receives chunk {chunk[2]} of {chunk[0]} more than once"
+                return refused("duplicate", msg, rank=v, chunk=chunk[2], step=t)
+            held[v].add(chunk)
+            last[chunk] = (t, v)
+        if step:
+            time += alpha + beta * max(q / (schedule.chunks * capacity[arc]) for arc, q in load.items())
+            transfers += len(step)
+    missing = _missing(schedule, topology, held, last)
+    if missing is not None:
+        return missing
+    return ScheduleCheck(
+        True,
+        metrics={
+            "time": time, "steps": sum(1 for step in schedule.steps if step), "transfers": transfers,
+            "chunks": schedule.chunks, "ranks": len(ranks),
+        },
+    )  # fmt: skip
+
+
+def _through(
+    step: Sequence[tuple[int, int, tuple[int, int, int]]], ranks: set[int]
+) -> list[tuple[int, int, tuple[int, int, int]]]:
+    """Transfers of a step, ordered so that a chunk reaches a forwarding vertex before it leaves, where possible."""
+    ordered = [move for move in step if move[0] in ranks]
+    leaving: dict[tuple[int, tuple[int, int, int]], list[tuple[int, int, tuple[int, int, int]]]] = defaultdict(list)
+    for move in step:
+        if move[0] not in ranks:
+            leaving[move[0], move[2]].append(move)
+    for _, v, chunk in ordered:  # grows: every arrival lets one transfer leave
+        if leaving.get((v, chunk)):
+            ordered.append(leaving[v, chunk].pop())
+    return ordered + [move for rest in leaving.values() for move in rest]
+
+
+def _missing(
+    schedule: LinkSteps,
+    topology: Topology,
+    held: Mapping[int, set[tuple[int, int, int]]],
+    last: Mapping[tuple[int, int, int], tuple[int, int]],
+) -> ScheduleCheck | None:
+    ends = topology.terminals.tolist()
+    for target in ends:
+        for source in ends:
+            if source == target or (schedule.demand is not None and (source, target) not in schedule.demand):
+                continue
+            for number in range(schedule.chunks):
+                chunk = (source, -1 if schedule.collective == "allgather" else target, number)
+                if chunk not in held.get(target, ()):
+                    t, v = last.get(chunk, (None, source))
+                    msg = f"rank {target}: chunk {number} of {source} never arrives; its last receiver is {v}"
+                    return refused("missing-chunk", msg, rank=target, chunk=number, step=t)
+    return None
+
+
+def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
+    """Check routes and weights; a valid table has metrics ``time`` (busiest link), ``paths``, ``longest_path``."""
+    capacity = pair_capacity(topology)
+    ends = topology.terminals.tolist()
+    ranks = set(ends)
+    share: dict[tuple[int, int], float] = defaultdict(float)
+    load: dict[tuple[int, int], float] = defaultdict(float)
+    for i, route in enumerate(table.routes):
+        path, pair = route.path, (route.source, route.target)
+        name = f"route {i} ({route.source}->{route.target})"
+        if not {*pair} <= ranks or pair[0] == pair[1]:
+            return refused("no-route", f"{name}: does not connect two distinct ranks", rank=route.source, step=i)
+        if len(path) < 2 or (path[0], path[-1]) != pair or len(set(path)) < len(path):
+            return refused(
+                "no-route", f"{name}: {list(path)[:12]} is not a simple path between them", rank=route.source, step=i
+            )
+        amount = route.weight
+        if table.chunks is not None and route.chunks is not None:
+            amount = route.chunks / table.chunks
+            if abs(amount - route.weight) > WHOLE:
+                msg = f"{name}: weight {route.weight:g} is not {route.chunks} of {table.chunks} chunks"
+                return refused("weights", msg, rank=route.source, step=i)
+        for arc in pairwise(path):
+            if arc not in capacity:
+                return refused("no-arc", f"{name}: there is no arc {arc[0]}->{arc[1]}", rank=arc[0], step=i)
+            load[arc] += amount * (1.0 if table.demand is None else table.demand.get(pair, 0.0))
+        share[pair] += amount
+    for s in ends:
+        for d in ends:
+            demand = 1.0 if table.demand is None or (s, d) in table.demand else 0.0
+            if s != d and abs(share.get((s, d), 0.0) - demand) > WHOLE:
+                msg = f"the routes {s}->{d} carry {share.get((s, d), 0.0):g} of the shard"
+                return refused("weights", msg, rank=s)
+    return ScheduleCheck(
+        True,
+        metrics={
+            "time": max((q / capacity[arc] for arc, q in load.items()), default=0.0), "paths": len(table.routes),
+            "longest_path": max((len(r.path) - 1 for r in table.routes), default=0), "ranks": len(ends),
+            "chunks": table.chunks,
+        },
+    )  # fmt: skip

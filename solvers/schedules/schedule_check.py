@@ -1,0 +1,78 @@
+"""Verdicts on schedules, and the reasons for refusal."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+#: Reasons for rejecting a schedule.
+REASONS = {
+    "collective": "the schedule performs a different collective",
+    "demand": "the schedule does not send the amounts of the demand",
+    "ranks": "the schedule has a different number of ranks",
+    "no-arc": "a transfer uses an arc that the topology does not have",
+    "two-owners": "two thread blocks of a rank use one end of a connection",
+    "unmatched-send": "a send without a receive",
+    "unmatched-receive": "a receive without a send",
+    "count-mismatch": "the k-th send and the k-th receive of a connection move different numbers of chunks",
+    "numbering": "steps of a thread block do not count up from 0",
+    "bounds": "a step accesses chunks outside its buffer",
+    "no-peer": "a thread block without a peer sends or receives",
+    "dependency": "an instruction waits for a step that does not exist",
+    "deadlock": "no thread block can proceed",
+    "race": "two thread blocks access a chunk, at least one writing it, in no defined order",
+    "missing-chunk": "a chunk never arrives",
+    "wrong-chunk": "an output holds the wrong chunk",
+    "wrong-sum": "a sum lacks a contribution or counts it more than once",
+    "uninitialised": "a chunk was read before it was written",
+    "not-held": "a rank sends a chunk that it does not hold yet",
+    "no-chunk": "a transfer names a chunk that the collective does not have",
+    "duplicate": "a rank receives a chunk that it already holds",
+    "no-route": "a route is not a path from its source to its target",
+    "weights": "the routes of a pair do not carry exactly its shard",
+}
+
+
+@dataclass(frozen=True)
+class ScheduleCheck:
+    """The result of a check; an invalid one has a ``reason`` (a key of REASONS) and the first violation."""
+
+    valid: bool
+    reason: str = ""
+    message: str = ""
+    rank: int | None = None
+    chunk: int | None = None
+    step: str | None = None
+    metrics: dict[str, float | list[str] | dict[str, str] | None] = field(default_factory=dict)
+
+    @property
+    def time(self) -> float | None:
+        """Time of a valid schedule; None if it has none."""
+        result = self.metrics.get("time", self.metrics.get("async_time"))
+        return float(result) if isinstance(result, (int, float)) else None
+
+
+@contextmanager
+def many_objects() -> Iterator[None]:
+    """Suspend garbage collection while millions of acyclic objects are made: it would scan them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def refused(
+    reason: str, message: str, *, rank: int | None = None, chunk: int | None = None, step: str | int | None = None
+) -> ScheduleCheck:
+    """Return an invalid verdict; its message starts with the reason."""
+    where = None if step is None else str(step)
+    return ScheduleCheck(False, reason, f"{reason}: {message}", rank, chunk, where)

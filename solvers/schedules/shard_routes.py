@@ -1,0 +1,572 @@
+"""Routes of shards read off flows, and their division into whole chunks.
+
+A route is a share of a commodity along one path, with or without time steps. Every formulation whose solutions hold the
+flow of each commodity has a reader here.
+
+Chunks. Every shard (of a demand, the amount of a pair) is cut into D equal chunks, and every route carries a whole
+number of them. With weights w_r of the routes of a commodity (sum 1) and q_r chunks on route r (sum D), the time of the
+cut schedule is sum_t max_a load_at(q / D) / c_a over the cells (arc, step), or max_a load_a / c_a for routes without
+steps. For every allowed D the weights are rounded by largest remainders, and chunks are moved between routes of a
+commodity while that lowers the peaks (:func:`opticoll.solvers.schedules.schedule_kernels.balance`). If the best
+division still loses more than 1 %, shortest paths are added to the routes and everything is tried again. The smallest D
+whose time is within 0.1 % of the best is used. The loss of every D that was tried is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.flows.concurrent_flow import by_source
+from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
+from opticoll.formulations.model import NotApplicable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.instances.topology import F64, I64, Topology
+
+    Values = Mapping[str, F64]
+
+
+#: Smaller shares of a commodity are solver noise and go to the other routes.
+NOISE = 1e-7
+#: Relative increase in time up to which a division into chunks counts as free of loss, and up to which a smaller number
+#: of chunks is preferred; above the last one, shortest paths are added.
+KEPT, PREFERRED, LOSSY = 1e-6, 1e-3, 1e-2
+#: Loss at which more chunks are not tried when there are this many.
+ENOUGH, LARGE = 5e-3, 100_000
+#: Numbers of chunks that are tried: powers of two divide buffers; others where each of them loses more than LOSSY.
+POWERS = (1, 2, 4, 8, 16)
+OTHERS = tuple(D for D in range(3, 25) if D not in POWERS)
+#: Steepness of the potential in the sweeps of a descent, relative to the largest load; restarts for small instances.
+SWEEPS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0)
+RESTARTS, SMALL = 4, 20_000
+#: Transfers of chunks above which a division is not tried, routes above which none are added, most added for a pair.
+MOST_TRANSFERS, MOST_ROUTES, ADDED = 4_000_000, 100_000, 8
+_pair = attrgetter("source", "target")
+#: Entries of a flow from which on the compiled decomposition is loaded.
+COMPILED_ENTRIES = 10_000
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path from ``source`` to ``target`` (vertices) with its share of the commodity.
+
+    ``arcs`` are arc numbers from the source on; ``steps`` the step (from 0, ascending) in which each is used, None for
+    routes without time. The weights of a commodity's routes sum to 1; ``amount`` is what the commodity sends [shards].
+    """
+
+    source: int
+    target: int
+    arcs: tuple[int, ...]
+    weight: float
+    steps: tuple[int, ...] | None = None
+    amount: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Routes(Sequence[Route]):
+    """Routes in flat arrays: route r has ``arcs[first[r] : first[r + 1]]``, and ``steps`` there if it is timed."""
+
+    source: I64
+    target: I64
+    first: I64
+    arcs: I64
+    weight: F64
+    amount: F64
+    steps: I64 | None = None
+
+    @classmethod
+    def of(cls, routes: Sequence[Route]) -> Routes:
+        """The arrays of any sequence of routes."""
+        if isinstance(routes, Routes):
+            return routes
+        ends = np.array([(r.source, r.target) for r in routes], dtype=np.int64).reshape(-1, 2)
+        first = np.concatenate([[0], np.cumsum([len(r.arcs) for r in routes], dtype=np.int64)])
+        timed = bool(routes) and routes[0].steps is not None
+        return cls(
+            ends[:, 0], ends[:, 1], first, np.array([a for r in routes for a in r.arcs], dtype=np.int64),
+            np.array([r.weight for r in routes], dtype=float), np.array([r.amount for r in routes], dtype=float),
+            np.array([t for r in routes for t in r.steps or ()], dtype=np.int64) if timed else None,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return self.source.size
+
+    @overload
+    def __getitem__(self, index: int) -> Route: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Route]: ...
+    def __getitem__(self, index: int | slice) -> Route | list[Route]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        r = range(len(self))[index]
+        part = slice(self.first[r], self.first[r + 1])
+        return Route(
+            int(self.source[r]), int(self.target[r]), tuple(self.arcs[part].tolist()), float(self.weight[r]),
+            None if self.steps is None else tuple(self.steps[part].tolist()), float(self.amount[r]),
+        )  # fmt: skip
+
+    @cached_property
+    def commodity(self) -> I64:
+        """Number of the pair (source, target) of every route, ascending by pair."""
+        key = self.source * (int(self.target.max(initial=0)) + 1) + self.target
+        return np.asarray(np.unique(key, return_inverse=True)[1], dtype=np.int64)
+
+
+def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
+    """The routes of a solution of formulation ``name``, commodity by commodity.
+
+    Raises
+    ------
+    NotApplicable
+        If solutions of the formulation do not hold the flow of every commodity.
+    """
+    refuse_without_routes(name)
+    return _READERS[name](data, values)
+
+
+def refuse_without_routes(name: str) -> None:
+    """Refuse formulations whose solutions hold no routes.
+
+    Raises
+    ------
+    NotApplicable
+        If ``name`` is such a formulation.
+    """
+    if name not in _READERS:
+        msg = f"{name}: its solutions hold no routes for a schedule; solve one of {', '.join(_READERS)}"
+        raise NotApplicable(msg)
+
+
+def timed_routes(data: StepFlow, values: Values) -> list[Route]:
+    """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs."""
+    from opticoll.formulations.alltoall.timestep_mcf import waiting
+
+    topology, (_, groups, steps), unrolled = data.topology, data.shape, data.unrolled
+    f = np.maximum(np.asarray(values["f"], dtype=float), 0.0)
+    flow = np.zeros((unrolled.graph.arcs, groups))
+    flow[unrolled.moving] = f.transpose(0, 2, 1)
+    flow[unrolled.waiting] = np.maximum(waiting(data, f)[data.holds], 0.0).transpose(0, 2, 1)
+    routes: list[Route] = []
+    for k, source in enumerate(data.groups.sources.tolist()):
+        targets = np.flatnonzero(data.groups.demand[:, k] > 0)
+        amounts = data.groups.demand[targets, k]
+        paths = _stripped(unrolled.graph, source, flow[:, k], targets + topology.n * steps, amounts)
+        for target, amount, ways in zip(targets.tolist(), amounts.tolist(), paths, strict=True):
+            routes += _merged([_timed(unrolled.arc, unrolled.step, source, target, way) for way in ways], amount)
+    return sorted(routes, key=_pair)
+
+
+def chunk_routes(data: Any, values: Values) -> list[Route]:
+    """Routes of whole chunks with steps (SCCL's program)."""
+    from opticoll.formulations.alltoall.sccl import ways
+
+    routes = sorted((Route(way[0], way[1], way[2], 1.0, way[3]) for way in ways(data, values)), key=_pair)
+    return [route for _, group in groupby(routes, key=_pair) for route in _merged(list(group), 1.0)]
+
+
+def _stripped(topology: Topology, source: int, flow: F64, targets: I64, amount: F64) -> list[list[WeightedPath]]:
+    """Paths of a flow; a shortfall by round-off, up to NOISE, is corrected when weights are normalised."""
+    try:
+        return strip_paths(topology, source, flow, targets, amount)
+    except BadInput:
+        return strip_paths(topology, source, flow, targets, amount * (1.0 - NOISE))
+
+
+def _timed(arc: I64, step: I64, source: int, target: int, way: WeightedPath) -> Route:
+    moves = [a for a in way.arcs if arc[a] >= 0]
+    return Route(source, target, tuple(arc[moves].tolist()), way.amount, tuple(step[moves].tolist()))
+
+
+def source_routes(data: Any, values: Values) -> Sequence[Route]:
+    """Routes of a flow grouped by source (the master LP), without steps."""
+    return _by_source(data, np.asarray(values["g"], dtype=float), float(np.asarray(values["F"])))
+
+
+def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
+    """Routes of per-commodity flows (the link MCF), without steps: those of the master's flow, which is their sum.
+
+    Raises
+    ------
+    NotApplicable
+        For the printed relaxation, whose flows may start at a destination.
+    """
+    flow = data.flow
+    if data.printed:
+        msg = "alltoall.link-mcf: flows of printed=true need not start at their source; solve without printed=true"
+        raise NotApplicable(msg)
+    sources, group = np.unique(flow.sources, return_inverse=True)
+    g, f = np.zeros((flow.topology.arcs, sources.size)), np.asarray(values["f"], dtype=float)
+    np.add.at(g.T, group, f.T)
+    return _by_source(by_source(flow.topology, flow.traffic), g, float(np.asarray(values["F"])))
+
+
+def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
+    topology = data.topology
+    if g.size >= COMPILED_ENTRIES:
+        return _compiled(data, g)
+    routes: list[Route] = []
+    for i, source in enumerate(data.sources.tolist()):
+        targets = np.flatnonzero(data.demand[:, i])
+        amounts = data.demand[targets, i]
+        ways = _stripped(topology, source, g[:, i], targets, amounts * F)
+        for target, amount, paths in zip(targets.tolist(), amounts.tolist(), ways, strict=True):
+            routes += _merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
+    return routes
+
+
+def _compiled(data: ConcurrentFlow, g: F64) -> Routes:
+    """The routes of :mod:`opticoll.formulations.flows.weighted_paths`, without noise."""
+    from opticoll.formulations.flows.concurrent_flow import demanded
+    from opticoll.formulations.flows.weighted_paths import from_flow
+
+    result = from_flow(data, g)
+    shards = demanded(data)[2]
+    pair = np.repeat(np.arange(result.sources.size), np.diff(result.first_path))
+    weight = result.rate / (result.F * shards[pair])
+    keep = weight > NOISE
+    length = np.diff(result.first_arc)
+    weight, pair = weight[keep], pair[keep]
+    weight = weight / np.bincount(pair, weight)[pair]
+    first = np.concatenate([[0], np.cumsum(length[keep], dtype=np.int64)])
+    arcs = result.arcs[np.repeat(keep, length)].astype(np.int64)
+    return Routes(result.sources[pair], result.targets[pair], first, arcs, weight, shards[pair])
+
+
+def without_steps(routes: Sequence[Route]) -> Sequence[Route]:
+    """Drop the steps, and join routes of a pair that differ only in their steps."""
+    if isinstance(routes, Routes) and routes.steps is None:
+        return routes
+    pairs: dict[tuple[int, int], list[Route]] = {}
+    for r in routes:
+        pairs.setdefault((r.source, r.target), []).append(Route(r.source, r.target, r.arcs, r.weight, amount=r.amount))
+    return [route for ways in pairs.values() for route in _merged(ways, ways[0].amount)]
+
+
+def _merged(routes: list[Route], amount: float) -> list[Route]:
+    """The routes of one commodity with equal paths joined, noise dropped, and weights that sum to 1."""
+    weight: dict[tuple[tuple[int, ...], tuple[int, ...] | None], float] = {}
+    for route in routes:
+        key = (route.arcs, route.steps)
+        weight[key] = weight.get(key, 0.0) + route.weight
+    total = sum(weight.values())
+    heavy = {key: w for key, w in weight.items() if w > NOISE * total} or weight
+    total = sum(heavy.values())
+    first = routes[0]
+    return [Route(first.source, first.target, arcs, w / total, steps, amount) for (arcs, steps), w in heavy.items()]
+
+
+def path_routes(data: Any, values: Values) -> list[Route]:
+    """Routes of path variables (path MCF), without steps."""
+    from opticoll.formulations.alltoall.path_mcf import decode
+
+    amounts, pairs = _amounts(data), sorted(decode(data, values).items())
+    return [
+        route
+        for (s, t), ways in pairs
+        for route in _merged([Route(s, t, tuple(way.arcs), way.amount) for way in ways], amounts[s, t])
+    ]
+
+
+def _amounts(data: Any) -> dict[tuple[int, int], float]:
+    """The demand of every pair of a path flow."""
+    pairs = zip(*(ends.tolist() for ends in data.commodities), strict=True)
+    return dict(zip(pairs, data.amount.tolist(), strict=True))
+
+
+def single_routes(data: Any, values: Values) -> list[Route]:
+    """One path per pair, or kappa with equal shares (min-congestion), without steps."""
+    from opticoll.formulations.alltoall.min_congestion import decode
+
+    amounts = _amounts(data)
+    return [
+        Route(s, t, tuple(arcs), 1.0 / data.kappa, amount=amounts[s, t])
+        for (s, t), ways in sorted(decode(data, values).items())
+        for arcs in ways
+    ]
+
+
+_READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
+    "alltoall.timestep-mcf": timed_routes,
+    "alltoall.sccl": chunk_routes,
+    "alltoall.master": source_routes,
+    "alltoall.link-mcf": commodity_routes,
+    "alltoall.path-mcf": path_routes,
+    "alltoall.min-congestion": single_routes,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Chunked:
+    """Routes and the number of chunks that each carries, of ``chunks`` per shard.
+
+    ``fluid_time`` is the time with fractional shares, ``time`` with whole chunks; ``loss`` is time / fluid_time - 1.
+    ``prices`` is the time for every number of chunks that was tried.
+    """
+
+    routes: Routes
+    carried: I64
+    chunks: int
+    fluid_time: float
+    time: float
+    prices: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> float:
+        """Relative increase in time by whole chunks, at least 0."""
+        return max(self.time / self.fluid_time - 1.0, 0.0) if self.fluid_time > 0 else 0.0
+
+
+def amounts_of(topology: Topology, chunked: Chunked) -> dict[tuple[int, int], float] | None:
+    """What every pair sends; None if it is 1 between all ranks."""
+    routes = chunked.routes
+    pairs = int(routes.commodity.max(initial=-1)) + 1
+    if pairs == topology.ranks * (topology.ranks - 1) and (routes.amount == 1.0).all():
+        return None
+    ends = zip(routes.source.tolist(), routes.target.tolist(), strict=True)
+    return dict(zip(ends, routes.amount.tolist(), strict=True))
+
+
+def cut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int] | None = None) -> Chunked:
+    """Cut the routes into whole chunks.
+
+    Parameters
+    ----------
+    topology, routes
+        The graph, and the shares of every commodity on its routes.
+    chunks
+        Chunks per shard: this many, one of these numbers, or (None) a power of two up to 16, and other numbers up to 24
+        if every power of two loses more than 1 %.
+
+    Raises
+    ------
+    BadInput
+        If a number of chunks is less than 1, or there are no routes.
+    """
+    allowed = (chunks,) if isinstance(chunks, int) else (*POWERS, *OTHERS) if chunks is None else tuple(chunks)
+    if not allowed or min(allowed) < 1 or not routes:
+        msg = f"chunking: needs routes and at least one chunk per shard, not {len(routes)} routes and {chunks} chunks"
+        raise BadInput(msg)
+    given = Routes.of(routes)
+    fluid = _Cells(topology, given, None).fluid
+    moves = _translations(topology, given) if given.steps is None else None
+    numbers = POWERS if chunks is None else allowed
+    alike = None if moves is None else _translated(topology, given, fluid, moves, numbers)
+    if alike is not None and alike.loss <= KEPT:
+        return alike
+    best = _divided(topology, given, fluid, numbers)
+    best = best if alike is None else _better(best, alike)
+    if best.loss > LOSSY and given.steps is None and len(given) <= MOST_ROUTES:
+        best = _better(best, _divided(topology, _with_shortest(topology, given), fluid, sorted(best.prices)))
+    if best.loss > LOSSY and chunks is None:
+        best = _better(best, _divided(topology, best.routes, fluid, OTHERS))
+    return best
+
+
+def _better(first: Chunked, second: Chunked) -> Chunked:
+    """The shorter one, with the prices of both."""
+    prices = {
+        D: min(first.prices.get(D, np.inf), second.prices.get(D, np.inf))
+        for D in sorted({*first.prices, *second.prices})
+    }
+    return replace(second if second.time < first.time * (1 - PREFERRED) else first, prices=prices)
+
+
+def _divided(
+    topology: Topology, routes: Routes, fluid: F64, allowed: Sequence[int], label: I64 | None = None
+) -> Chunked:
+    """The best division among these numbers of chunks; the first one is always tried."""
+    cells = _Cells(topology, routes, fluid, label)
+    whole = float(fluid.sum())
+    results: list[Chunked] = []
+    pairs, hops = int(routes.commodity.max()) + 1, float(routes.weight @ np.diff(routes.first))
+    for D in sorted(allowed):
+        if results and D * hops * (1 if label is None else topology.n) > MOST_TRANSFERS:
+            break
+        carried = _rounded(routes.weight, routes.commodity, D)
+        time = cells.time(carried / D)
+        if time > whole * (1 + KEPT):
+            carried, time = cells.balanced(carried, D, time)
+        results.append(Chunked(routes, carried, D, whole, time))
+        if results[-1].loss <= KEPT or (results[-1].loss <= ENOUGH and D * pairs > LARGE):
+            break
+    shortest = min(one.time for one in results)
+    chosen = next(one for one in results if one.time <= max(shortest, whole) * (1 + PREFERRED))
+    return replace(chosen, prices={one.chunks: one.time for one in results})
+
+
+def _translations(topology: Topology, routes: Routes) -> tuple[I64, I64] | None:
+    """Automorphisms that take the first rank to every rank, as images of vertices and arcs; None unless they balance.
+
+    They balance if what they do to the arcs partitions them into classes, each of which shares the load evenly.
+    """
+    ranks, amount = topology.terminals, routes.amount
+    pairs = int(routes.commodity.max(initial=-1)) + 1
+    if ranks.size != topology.n or pairs != ranks.size * (ranks.size - 1) or amount.min() < amount.max():
+        return None
+    from opticoll.instances.symmetry import automorphisms
+
+    vertices, arcs = automorphisms(topology, searched=False)
+    free = (vertices != np.arange(topology.n)).all(axis=1)  # in a regular group, nothing else has a fixed point
+    result = {0: (np.arange(topology.n), np.arange(topology.arcs))}
+    queue = [0]
+    for at in queue:
+        for image, moved in zip(vertices[free], arcs[free], strict=True):
+            reached = int(image[at])
+            if reached not in result:
+                result[reached] = (image[result[at][0]], moved[result[at][1]])
+                queue.append(reached)
+    if len(result) < topology.n:
+        return None
+    moves = tuple(np.array([result[v][i] for v in range(topology.n)]) for i in (0, 1))
+    return (moves[0], moves[1]) if _classes(moves[1]) is not None else None
+
+
+def _classes(moves: I64) -> I64 | None:
+    """The class of every arc under these images ``(N, m)``; None if some image leaves it or favours an arc."""
+    where = np.sort(moves, axis=0)
+    label = where[0]
+    alike = np.array_equal(where[:, label], where)
+    even = (np.bincount(moves.ravel(), minlength=label.size) == len(moves)).all()
+    size = np.bincount(label, minlength=label.size)[label]
+    share = len(moves) // size
+    spread = all(
+        np.array_equal(np.bincount(where[:, a], minlength=label.size), np.where(label == a, share[a], 0))
+        for a in np.unique(label).tolist()
+    )
+    return label if alike and even and spread else None
+
+
+def _translated(
+    topology: Topology, routes: Routes, fluid: F64, moves: tuple[I64, I64], allowed: Sequence[int]
+) -> Chunked:
+    """The best division in which every source does what the first one does, moved by automorphisms.
+
+    Every arc of a class then has the same load, and the search has one source and one cell for every class.
+    """
+    label = _classes(moves[1])
+    assert label is not None
+    mine = Routes.of([route for route in routes[: int((routes.source == 0).sum())] if route.source == 0])
+    mine = _with_shortest(topology, mine)
+    alone = _divided(topology, mine, fluid, allowed, label)
+    used = np.flatnonzero(alone.carried)
+    length = np.diff(mine.first)[used]
+    part = np.concatenate([np.arange(mine.first[r], mine.first[r + 1]) for r in used.tolist()])
+    first = np.concatenate([[0], np.cumsum(np.tile(length, topology.n))])
+    everywhere = Routes(
+        np.repeat(moves[0][:, 0], used.size), moves[0][:, mine.target[used]].ravel(), first,
+        moves[1][:, mine.arcs[part]].ravel(), np.tile(alone.carried[used] / alone.chunks, topology.n),
+        np.tile(mine.amount[used], topology.n),
+    )  # fmt: skip
+    carried = np.tile(alone.carried[used], topology.n)
+    time = _Cells(topology, everywhere, fluid).time(carried / alone.chunks)
+    return Chunked(everywhere, carried, alone.chunks, float(fluid.sum()), time, alone.prices)
+
+
+def _with_shortest(topology: Topology, routes: Routes) -> Routes:
+    """The routes and up to :data:`ADDED` shortest paths of every pair, those with weight 0."""
+    key = np.unique(np.column_stack([routes.source, routes.target]), axis=0, return_index=True)[1]
+    to_go = _hops_to(topology, np.unique(routes.target))
+    leaving: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
+    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        leaving[u].append((a, v))
+    known = {(r.source, r.target, r.arcs) for r in routes}
+    added: list[Route] = []
+    for r in key.tolist():
+        s, t, amount = int(routes.source[r]), int(routes.target[r]), float(routes.amount[r])
+        left = to_go[t]
+        ways: list[tuple[tuple[int, ...], int]] = [((), s)]
+        while ways and ways[0][1] != t:
+            grown = [((*way, a), v) for way, u in ways for a, v in leaving[u] if left[v] == left[u] - 1]
+            ways = [grown[i] for i in np.linspace(0, len(grown) - 1, min(len(grown), ADDED)).astype(int).tolist()]
+        added += [Route(s, t, way, 0.0, amount=amount) for way, _ in ways if (s, t, way) not in known]
+    return Routes.of([*routes, *added])
+
+
+def _hops_to(topology: Topology, targets: I64) -> dict[int, F64]:
+    """Hop distances from every vertex to each of these vertices, ``(n,)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    against = topology.length_matrix(np.ones(topology.arcs)).T
+    return dict(zip(targets.tolist(), dijkstra(against, indices=targets, unweighted=True), strict=True))
+
+
+def _rounded(weight: F64, commodity: I64, D: int) -> I64:
+    """Round the shares to D chunks per commodity by largest remainders."""
+    exact = weight * D
+    floor = np.floor(exact + 1e-6).astype(np.int64)
+    fraction = exact - floor
+    rest = D - np.bincount(commodity, floor).astype(np.int64)
+    order = np.lexsort((-fraction, commodity))
+    start = np.searchsorted(commodity[order], np.arange(rest.size))
+    position = np.arange(order.size) - start[commodity[order]]
+    floor[order[position < rest[commodity[order]]]] += 1
+    return floor
+
+
+class _Cells:
+    """The cells (arc, step) that every route uses, and the time of loads in them; ``fluid`` is U_t of the weights.
+
+    With classes of arcs (``label``), the routes are those of one source among ``n``, and the loads those of all.
+    """
+
+    def __init__(self, topology: Topology, routes: Routes, fluid: F64 | None, label: I64 | None = None) -> None:
+        m = topology.arcs
+        self.routes = routes
+        self.steps = 1 if routes.steps is None else int(routes.steps.max(initial=0)) + 1
+        self.cells = routes.arcs if routes.steps is None else routes.steps * m + routes.arcs
+        self.owner = np.repeat(np.arange(len(routes)), np.diff(routes.first))
+        self.capacity = np.tile(topology.capacity, self.steps)
+        if label is not None:
+            self.cells = label[self.cells]
+            self.capacity = topology.capacity * np.bincount(label, minlength=m)[label] / topology.n
+        self.fluid = self.peaks(routes.weight) if fluid is None else fluid
+
+    def load(self, shares: F64) -> F64:
+        """Load of every cell, ``(steps m,)``."""
+        amount = (shares * self.routes.amount)[self.owner]
+        return np.asarray(np.bincount(self.cells, amount, minlength=self.capacity.size), dtype=float)
+
+    def peaks(self, shares: F64) -> F64:
+        """Time of the busiest arc of every step."""
+        return np.asarray((self.load(shares) / self.capacity).reshape(self.steps, -1).max(axis=1))
+
+    def time(self, shares: F64) -> float:
+        """Sum over the steps of the busiest arc's time."""
+        return float(self.peaks(shares).sum())
+
+    def balanced(self, carried: I64, D: int, time: float) -> tuple[I64, float]:
+        """Move chunks towards lower peaks; what was given if nothing is gained."""
+        routes = self.routes
+        members = np.argsort(routes.commodity, kind="stable")
+        first_member = np.concatenate([[0], np.cumsum(np.bincount(routes.commodity))])
+        order = np.flatnonzero(np.diff(first_member) > 1)
+        if not order.size:
+            return carried, time
+        from opticoll.solvers.schedules.schedule_kernels import balance
+
+        peaks = np.maximum(self.fluid, 1e-3 * self.fluid.sum())
+        room = np.repeat(peaks, self.capacity.size // self.steps) * self.capacity
+        best = carried
+        for seed in range(RESTARTS if len(routes) * D <= SMALL else 1):
+            moved = carried.copy()
+            for beta in SWEEPS:
+                load = self.load(moved / D)
+                balance(
+                    members, first_member, routes.first, self.cells, routes.amount / D, moved, load, room,
+                    np.full(2, beta), order, seed,
+                )  # fmt: skip
+                if (trial := self.time(moved / D)) < time * (1 - 1e-12):
+                    best, time = moved.copy(), trial
+        return best, time

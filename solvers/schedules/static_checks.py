@@ -1,0 +1,173 @@
+"""Checks of a program before it is executed: numbering, blocks, connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opticoll.solvers.schedules.program import READS, RECEIVES, SENDS, WRITES
+from opticoll.solvers.schedules.schedule_check import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opticoll.solvers.schedules.program import Connection, Place, Program, Rank, ThreadBlock
+    from opticoll.solvers.schedules.schedule_check import ScheduleCheck
+
+
+# Static checks ----------------------------------------------------------------------------------------------------
+
+
+def static_violation(program: Program) -> ScheduleCheck | None:
+    """First violation visible without execution; None if there is none."""
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            violation = _block_violation(v, rank, block)
+            if violation is not None:
+                return violation
+    return _connection_violations(program)
+
+
+def numbering_violation(program: Program) -> ScheduleCheck | None:
+    """The first step whose number in the file is not its position; None if there is none.
+
+    The runtime executes in file order and reads numbers only for dependencies, so this is checked last.
+    """
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            for position, instruction in enumerate(block.instructions):
+                if instruction.number is not None:
+                    where = label(block, position)
+                    msg = (
+                        f"rank {v}, {where}: the file numbers it {instruction.number}; number steps from 0 without gaps"
+                    )
+                    return refused("numbering", msg, rank=v, step=where)
+    return None
+
+
+def label(block: ThreadBlock, position: int) -> str:
+    """Name of a step for messages."""
+    instruction = block.instructions[position] if position < len(block.instructions) else None
+    return f"tb {block.number} step {position}" + ("" if instruction is None else f" ({instruction.kind})")
+
+
+def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> ScheduleCheck | None:
+    sizes, alone = rank.sizes, v in (block.send, block.receive)
+    for position, step in enumerate(block.instructions):
+        kind, count = step.kind, step.count
+        if step.waits is not None:
+            other = rank.blocks.get(step.waits[0])
+            if other is None or not 0 <= step.waits[1] < len(other.instructions):
+                where = label(block, position)
+                msg = f"rank {v}, {where}: waits for tb {step.waits[0]} step {step.waits[1]}, which does not exist"
+                return refused("dependency", msg, rank=v, step=where)
+        if alone or (kind in SENDS and block.send < 0) or (kind in RECEIVES and block.receive < 0):
+            where = label(block, position)
+            msg = f"rank {v}, {where}: needs another rank as its peer, not send={block.send}, recv={block.receive}"
+            return refused("no-peer", msg, rank=v, step=where)
+        if kind in READS and not 0 <= step.source.offset <= sizes[step.source.buffer] - count:
+            return _out_of_range(v, rank, block, position, step.source)
+        if kind in WRITES and not 0 <= step.target.offset <= sizes[step.target.buffer] - count:
+            return _out_of_range(v, rank, block, position, step.target)
+    return None
+
+
+def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: Place) -> ScheduleCheck:
+    last, where = place.offset + block.instructions[position].count - 1, label(block, position)
+    msg = (
+        f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
+        f"whose size is {rank.sizes[place.buffer]}"
+    )
+    return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
+
+
+def _connection_violations(program: Program) -> ScheduleCheck | None:
+    ends: dict[Connection, list[ThreadBlock | None]] = {}
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            for side, peer, kinds in ((0, block.send, SENDS), (1, block.receive, RECEIVES)):
+                if not any(instruction.kind in kinds for instruction in block.instructions):
+                    continue
+                key = (v, peer, block.channel) if side == 0 else (peer, v, block.channel)
+                pair = ends.setdefault(key, [None, None])
+                first = pair[side]
+                if first is not None:
+                    verb = "send to" if side == 0 else "receive from"
+                    both = f"tb {first.number} and tb {block.number}"
+                    msg = f"rank {v}: {both} both {verb} rank {peer} over channel {key[2]}"
+                    return refused("two-owners", msg, rank=v, step=label(block, 0))
+                pair[side] = block
+    for key in sorted(ends):
+        violation = _connection_violation(key, ends[key][0], ends[key][1])
+        if violation is not None:
+            return violation
+    return None
+
+
+def _connection_violation(
+    key: Connection, sender: ThreadBlock | None, receiver: ThreadBlock | None
+) -> ScheduleCheck | None:
+    s, r, channel = key
+    sends = _of_kinds(sender, SENDS)
+    receives = _of_kinds(receiver, RECEIVES)
+    between = f"{len(sends)} sends and {len(receives)} receives from rank {s} to rank {r} over channel {channel}"
+    if len(sends) > len(receives):
+        assert sender is not None
+        at = sends[len(receives)]
+        where, chunk = label(sender, at), sender.instructions[at].source.offset
+        return refused("unmatched-send", f"rank {s}, {where}: {between}", rank=s, chunk=chunk, step=where)
+    if len(receives) > len(sends):
+        assert receiver is not None
+        at = receives[len(sends)]
+        where, chunk = label(receiver, at), receiver.instructions[at].target.offset
+        return refused("unmatched-receive", f"rank {r}, {where}: {between}", rank=r, chunk=chunk, step=where)
+    assert sender is not None
+    assert receiver is not None
+    for i, j in zip(sends, receives, strict=True):
+        sent, got = sender.instructions[i], receiver.instructions[j]
+        if sent.count != got.count:
+            where = label(receiver, j)
+            msg = (
+                f"rank {r}, {where}: receives {got.count} chunks where rank {s}, {label(sender, i)} sends {sent.count}"
+            )
+            return refused("count-mismatch", msg, rank=r, chunk=got.target.offset, step=where)
+    return None
+
+
+def _of_kinds(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
+    return [] if block is None else [i for i, instruction in enumerate(block.instructions) if instruction.kind in kinds]
+
+
+# Channels ---------------------------------------------------------------------------------------------------------
+
+
+def channels_of(program: Program) -> int:
+    """Number of channels that a program uses."""
+    return 1 + max((block.channel for rank in program.ranks for block in rank.blocks.values()), default=0)
+
+
+def deal_channels(split: Mapping[tuple[int, int, int], int], most_peers: int) -> dict[tuple[int, int, int], list[int]]:
+    """Assign every connection the first free channels on which neither end has too many peers.
+
+    Parameters
+    ----------
+    split
+        Number of channels for each (sender, receiver, part); parts of a connection get different ones.
+    most_peers
+        Maximum number of thread blocks of a rank that send, and that receive, over one channel.
+    """
+    used: dict[tuple[int, int, int], int] = {}  # (rank, channel, sends?): peers
+    taken: dict[tuple[int, int], set[int]] = {}
+    result: dict[tuple[int, int, int], list[int]] = {}
+    for (tail, head, part), many in sorted(split.items()):
+        busy = taken.setdefault((tail, head), set())
+        mine: list[int] = []
+        channel = 0
+        while len(mine) < many:
+            out, into = (tail, channel, 1), (head, channel, 0)
+            if channel not in busy and max(used.get(out, 0), used.get(into, 0)) < most_peers:
+                mine.append(channel)
+                used[out], used[into] = used.get(out, 0) + 1, used.get(into, 0) + 1
+            channel += 1
+        busy.update(mine)
+        result[tail, head, part] = mine
+    return result
