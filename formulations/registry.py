@@ -16,24 +16,25 @@ from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import plugins
 from opticoll.instances.spec import contributed, modules_of, nearest
 
-#: Sub-packages with the formulations of one paper each; the other sub-packages are shared.
+#: The papers; each has a sub-package of formulations.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
-#: Modules of the formulations that belong to no paper.
-_MODULES = {"matrix.program": "matrix_form", "topology.design": "degree_design"}
+#: Sub-packages whose modules are formulations, named ``room.module``; the others are shared mathematics.
+ROOMS = (*PAPERS, "matrix", "topology")
+
+
+def _modules() -> list[str]:
+    return [module for room in ROOMS for module in modules_of(f"opticoll.formulations.{room}")]
 
 
 @cache
 def _ours() -> dict[str, Formulation]:
-    modules = [module for paper in PAPERS for module in modules_of(f"opticoll.formulations.{paper}")]
-    modules += [f"opticoll.formulations.{module}" for module in _MODULES.values()]
-    return {model.name: model for model in contributed(modules, "FORMULATION")}
+    return {model.name: model for model in contributed(_modules(), "FORMULATION")}
 
 
 @cache
 def own_names() -> frozenset[str]:
     """Names that formulations of the package have or may have, without importing them: those of their modules."""
-    modules = (module for paper in PAPERS for module in modules_of(f"opticoll.formulations.{paper}"))
-    return frozenset(module.removeprefix(f"opticoll.formulations.").replace("_", "-") for module in modules)
+    return frozenset(module.removeprefix("opticoll.formulations.").replace("_", "-") for module in _modules())
 
 
 def formulations() -> dict[str, Formulation]:
@@ -75,9 +76,9 @@ def formulation(name: str | Formulation) -> Formulation:
 
 def _lookup(name: str) -> Formulation | None:
     """Look up a formulation, ours by importing only its module; None if there is none."""
-    paper, _, module = name.replace("-", "_").partition(".")
-    path = f"opticoll.formulations.{_MODULES.get(name, f'{paper}.{module}')}"
-    if name in _MODULES or (paper in PAPERS and module.isidentifier() and find_spec(path) is not None):
+    room, _, module = name.replace("-", "_").partition(".")
+    path = f"opticoll.formulations.{room}.{module}"
+    if room in ROOMS and module.isidentifier() and find_spec(path) is not None:
         for model in contributed((path,), "FORMULATION"):  # only this module, without importing all others
             if isinstance(model, Formulation) and model.name == name:
                 return model

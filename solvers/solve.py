@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import Progress
 
     OnProgress = Callable[[Progress], None]
     Arrays = dict[str, NDArray[np.float64]]

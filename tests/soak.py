@@ -281,7 +281,7 @@ def torn(draw: random.Random, folder: Path) -> str:
         elif how == "zero":
             line[place:] = bytes(len(line) - place)
         path.write_bytes(line[:place] if how == "cut" else b"{}" if how == "text" else line)
-    with mock.patch("opticoll.analysis.store.warn") as warned:
+    with mock.patch("opticoll.analysis.store.tables.warn") as warned:
         after = {row["id"]: row for row in store.sql("SELECT id, objective, n FROM runs").to_dict("records")}
     named = [message for call in warned.call_args_list for message in call.args[0]]
     if str(after) == str(before):  # only the end of the line has changed
@@ -367,7 +367,7 @@ def _study_killed(draw: random.Random, folder: Path, writers: int, kills: int) -
         if process.returncode:
             missed(f"the last start ended with {process.returncode}: {err[-300:]}")
     cells = {cell.key for cell in study_file.load(study).cells}
-    with mock.patch("opticoll.analysis.store.warn") as warned:
+    with mock.patch("opticoll.analysis.store.tables.warn") as warned:
         rows = store.sql("SELECT key, count(*) AS runs, sum(answer::int) AS answers FROM runs GROUP BY key")
     if warned.call_args_list != [mock.call([])] or set(rows["key"]) != cells or (rows["answers"] != 1).any():
         missed(f"{len(cells)} cells, {rows.to_dict('records')}, damaged {warned.call_args_list}")

@@ -292,9 +292,10 @@ class Laboratory:
         from datetime import UTC, datetime
 
         from opticoll.solvers import solve as runner
+        from opticoll.solvers.plan import resume_key
 
         if self.store is not None:
-            for record in self.store.answered({runner.resume_key(task)}).values():
+            for record in self.store.answered({resume_key(task)}).values():
                 self.used.append(str(record["id"]))
                 return record
         started = datetime.now(UTC)

@@ -502,7 +502,7 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block of :func:`opticoll.formulations.topoopt.circuit_design.residuals`, and of the parameters.
+    """Worst violation of every block of :func:`.circuit_design.residuals`, and of the parameters.
 
     ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for any other than the default
     rings.

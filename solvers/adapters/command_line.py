@@ -394,7 +394,7 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     BadFile
         If a file cannot be read or a table is invalid; the message names the file and the table.
     """
-    from opticoll.solvers.methods.method import MODULES
+    from opticoll.solvers.methods.method import names
 
     files = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     result: dict[str, Adapter] = {}
@@ -403,7 +403,7 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     for entry in json.loads(os.environ.get(TABLES) or "[]"):
         result[entry["name"]] = CommandLine(_from_json(entry))
     for name in result:
-        if name in taken or name in MODULES or name == "auto":
+        if name in taken or name in names() or name == "auto":
             msg = f"solver {name!r} of a configuration file has the name of a built-in one; rename its table"
             raise BadFile(msg)
     return result

@@ -20,8 +20,8 @@ arcs, with shortest distances as the other multipliers.
 A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
 arc lengths are the same.
 
-Everything is checked on the whole problem (:func:`opticoll.solvers.exact.exact_form.fault`): no property of the symmetries, and no
-equality of optima, is taken on trust.
+Everything is checked on the whole problem (:func:`opticoll.solvers.exact.exact_form.fault`): no property of the
+symmetries, and no equality of optima, is taken on trust.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 r"""Write and read certificates in VIPR format: a problem, a claim, solutions, and derivations of the claim.
 
-The problem of a file is that of an :class:`~opticoll.solvers.exact.exact_form.ExactForm`: the same variables in the same
+The problem of a file is that of an :class:`~opticoll.solvers.exact.exact_form.ExactForm`: the same variables in the
+same
 order, and as constraints, in this order, the finite bounds of the columns, lower before upper, and the finite sides of
 the rows; a row with equal sides is one equation. The format has no constant in the objective, so objective values in
 the file do not include the form's offset, which a comment states.

@@ -1,12 +1,14 @@
 """Methods: ways to solve a formulation other than one solver on its matrix.
 
-A new method is an entry of ``METHODS`` in a module of this package, listed in :data:`MODULES`.
+A method is the ``METHOD`` of the file of this package that is named after it.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
@@ -23,55 +25,30 @@ if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 
-#: Name of each method -> module of this package whose ``METHODS`` contains it.
-MODULES = {
-    "alternating": "topoopt.alternating",
-    "certified-branching": "certified_branching",
-    "certified-pdhg": "flows.certified_pdhg",
-    "certified-pdlp": "flows.certified_pdlp",
-    "certified-rounds": "lumorph.certified_rounds",
-    "column-generation": "flows.column_generation",
-    "combined-rounds": "lumorph.round_algorithms",
-    "cycle-cover": "optree",
-    "degree-aware": "sipml.degree_aware",
-    "design-search": "topoopt.design_search",
-    "divide-and-conquer": "lumorph.round_algorithms",
-    "double-binary-tree": "lumorph.round_algorithms",
-    "exact-routing": "flows.exact_routing",
-    "flow-decomposition": "alltoall.decomposition",
-    "fptas": "flows.fptas",
-    "independent-sets": "lumorph.round_algorithms",
-    "koenig-bisection": "sipml",
-    "layer-assignment": "alltoall",
-    "layer-to-layer": "lumorph.round_algorithms",
-    "lp-rounding": "alltoall",
-    "master-child": "alltoall.decomposition",
-    "mcf-extp": "alltoall.decomposition",
-    "negotiated-rerouting": "lumorph.overlap_search",
-    "ocs-reconfig": "topoopt.topology_finder",
-    "orbit-lp": "flows.orbit_lp",
-    "placement-enumeration": "sipml.degree_aware",
-    "random-shortest": "lumorph.overlap_search",
-    "recursive": "lumorph.round_algorithms",
-    "ring": "lumorph.round_algorithms",
-    "ring-first-fit": "sipml",
-    "ring-sets": "sipml",
-    "round-program": "lumorph.certified_rounds",
-    "screened-lp": "flows.orbit_lp",
-    "source-flows": "alltoall.decomposition",
-    "squares": "lumorph.round_algorithms",
-    "sssp": "alltoall",
-    "strategy-front": "topoopt.alternating",
-    "symmetric-search": "topology.symmetric_search",
-    "time-form": "flows.certified_pdlp",
-    "topology-finder": "topoopt.topology_finder",
-    "tree": "lumorph.round_algorithms",
-    "tree-packing": "alltoall.decomposition",
-    "tree-search": "optree",
-    "uniform-tree": "optree",
-    "worst-cut": "alltoall.decomposition",
-    "xy-routes": "lumorph.overlap_search",
-}
+
+@cache
+def _files() -> dict[str, Path]:
+    """The files of this package by the name that a method in them would have."""
+    return {path.stem.replace("_", "-"): path for path in Path(__file__).parent.rglob("*.py")}
+
+
+def _states_a_method(path: Path) -> bool:
+    return "\nMETHOD = " in path.read_text(encoding="utf-8")
+
+
+def module_of(name: str) -> str | None:
+    """The module of the package's method called ``name``; None if there is none. Nothing is imported."""
+    path = _files().get(name)
+    if path is None or not _states_a_method(path):
+        return None
+    inside = path.relative_to(Path(__file__).parent).with_suffix("").parts
+    return ".".join((__package__ or "", *inside))
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Names of the package's methods, sorted. Nothing is imported."""
+    return tuple(sorted(name for name, path in _files().items() if _states_a_method(path)))
 
 
 @dataclass(frozen=True)

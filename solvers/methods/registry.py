@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from opticoll.instances import plugins
-from opticoll.instances.spec import contributed
 from opticoll.solvers.adapters.registry import own_adapters
-from opticoll.solvers.methods.method import MODULES, Method
+from opticoll.solvers.methods.method import Method, module_of, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +30,12 @@ ANY_PROGRAM = "matrix.program"
 
 @cache
 def _ours() -> dict[str, Method]:
-    modules = sorted({f"opticoll.solvers.methods.{module}" for module in MODULES.values()})
-    return {method.name: method for method in sorted(contributed(modules, "METHODS"), key=lambda method: method.name)}
+    return {name: _our_method(name) for name in names()}
 
 
 def own_names() -> frozenset[str]:
     """Names that the package itself gives to methods and solvers."""
-    return frozenset(("auto", *MODULES, *own_adapters()))
+    return frozenset(("auto", *names(), *own_adapters()))
 
 
 def methods() -> dict[str, Method]:
@@ -46,16 +45,15 @@ def methods() -> dict[str, Method]:
 
 @cache
 def _our_method(name: str) -> Method:
-    return next(
-        method
-        for method in contributed((f"opticoll.solvers.methods.{MODULES[name]}",), "METHODS")
-        if method.name == name
-    )
+    module = module_of(name)
+    assert module is not None
+    method: Method = import_module(module).METHOD
+    return method
 
 
 def method_named(name: str) -> Method | None:
     """The method called ``name``, None if there is none; imports only its module."""
-    if name in MODULES:
+    if module_of(name) is not None:
         return _our_method(name)
     return next((method for method in plugins.contributed("METHOD") if method.name == name), None)
 

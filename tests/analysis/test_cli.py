@@ -217,7 +217,7 @@ def test_list_solvers_probes_licences(capfd: pytest.CaptureFixture[str]) -> None
 
 
 def test_claims_have_the_keys_of_the_contract(capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
-    import opticoll.analysis.ledger as ledger
+    from opticoll.analysis.ledger import ledger
     from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict
 
     known = {

@@ -1,8 +1,8 @@
 """Claims of the all-to-all paper about its linear programs: equivalence, time steps, and running times.
 
 Times T are in shards over link bandwidth, T = 1 / F. Optima of small graphs are certified in this process
-(:func:`~opticoll.analysis.ledger.comparisons.certified_flow`); those of larger graphs come from stored runs, proven to the
-stated tolerance.
+(:func:`~opticoll.analysis.ledger.comparisons.certified_flow`); those of larger graphs come from stored runs, proven
+to the stated tolerance.
 """
 
 from __future__ import annotations

@@ -186,7 +186,8 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
                "nodes, 70 for 1024 and its four depths; the root is where its derivative vanishes, as in the proof. "
                "Ratio: S at the rounded root over the least S.",
         count=len(sizes), violations=len(worse), tightness=spread(ratios),
-        witness=f"n={n}: depth {formula} by the theorem, but S({best[n]}) = {step_counts.theorem_1(n, 1, best[n]):.4f}/w is "
+        witness=f"n={n}: depth {formula} by the theorem, but S({best[n]}) = "
+            f"{step_counts.theorem_1(n, 1, best[n]):.4f}/w is "
                 f"less than S({formula}) = {step_counts.theorem_1(n, 1, formula):.4f}/w: (S({best[n]}) / S({formula}))^"
                 f"{best[n] * formula} = {_ratio_power(n, best[n], formula)} exactly" if worse else None,
         choices=tuple(choices),
@@ -250,7 +251,8 @@ def _optimal(laboratory: Laboratory) -> Measurement:
         rounds = _built(n, w, trees["exact"][n].radices)
         witness = (
             f"wdm-ring:n={n},wavelengths={w}: radices {list(trees['lemma'][n].radices)} take {trees['lemma'][n].steps} "
-            f"steps by the paper's count, the theorem gives {step_counts.optree_steps(n, w):.2f}; a schedule of {rounds} "
+            f"steps by the paper's count, the theorem gives {step_counts.optree_steps(n, w):.2f}; a schedule of "
+            f"{rounds} "
             "rounds is built and checked circuit by circuit"
         )
     ratios = [trees["lemma"][n].steps / step_counts.optree_steps(n, w) for n in sizes]
@@ -289,7 +291,8 @@ def _leaves(laboratory: Laboratory) -> Measurement:
                 grown = np.full(level, m) if share is None else random.binomial(m, share, level)
                 leaves, level = leaves + int((grown == 0).sum()), int(grown.sum())
             leaves += level
-            sweep.add(leaves / step_counts.leaves_bound(m, k), holds=leaves <= step_counts.leaves_bound(m, k), size=m**k,
+            sweep.add(leaves / step_counts.leaves_bound(m, k), holds=leaves <= step_counts.leaves_bound(m, k),
+            size=m**k,
                       case=f"m={m}, k={k}: {leaves} leaves")  # fmt: skip
     return Measurement(
         f"{len(sweep.wrong)} of {len(sweep.ratios)} trees have more than m^k leaves", verdict_if(not sweep.wrong),
@@ -373,7 +376,8 @@ def _table_optree(laboratory: Laboratory) -> Measurement:
     )  # fmt: skip
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices), instances=specs([(n, w)]),
-        reason=f"S(6) = {step_counts.theorem_1(n, w, 6):.2f} and S(7) = {step_counts.theorem_1(n, w, 7):.2f} both round up to "
+        reason=f"S(6) = {step_counts.theorem_1(n, w, 6):.2f} and S(7) = {step_counts.theorem_1(n, w, 7):.2f} "
+            f"both round up to "
                "70. No tree of integer radices attains 70 by the paper's own count, see "
                "optree.optimal.", choices=choices,
     )  # fmt: skip
@@ -385,7 +389,8 @@ def _table_depth(laboratory: Laboratory) -> Measurement:
     least = min(math.ceil(value) for value in steps.values())
     tied = [k for k, value in steps.items() if math.ceil(value) == least]
     choices = (
-        *(reading("rule for the depth", name, rule(step_counts.theorem_2_root(n)) == printed, rule(step_counts.theorem_2_root(n)))
+        *(reading("rule for the depth", name, rule(step_counts.theorem_2_root(n)) == printed,
+        rule(step_counts.theorem_2_root(n)))
           for name, rule in DEPTHS.items()),
         reading("rule for the depth", "any depth with the fewest whole steps", printed in tied, tied),
     )  # fmt: skip

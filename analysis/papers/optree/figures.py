@@ -104,7 +104,8 @@ def _depth_finding(rows: pd.DataFrame) -> str:
             for count, steps, depth in zip(least.index, least["objective"], least["depth"], strict=True)
         )
         parts.append(
-            f"N = {nodes}: Theorem 2 {step_counts.optree_steps(nodes, 64):.4g} at depth {step_counts.theorem_2(nodes)}, {details}"
+            f"N = {nodes}: Theorem 2 {step_counts.optree_steps(nodes, 64):.4g} at depth "
+            f"{step_counts.theorem_2(nodes)}, {details}"
         )
     return "Fewest steps, w = 64. " + ". ".join(parts) + "."
 

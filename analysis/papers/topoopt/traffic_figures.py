@@ -208,7 +208,8 @@ def _links(rows: pd.DataFrame) -> Figure:
 
 def _ring_finding(rows: pd.DataFrame) -> str:
     single = sum(ring_permutations.is_single_ring(SERVERS, step) for step in STEPS)
-    return f"{single} of {rows['panel'].nunique()} are one ring; TotientPerms has {len(ring_permutations.totient_perms(SERVERS))}."
+    all_rings = len(ring_permutations.totient_perms(SERVERS))
+    return f"{single} of {rows['panel'].nunique()} are one ring; TotientPerms has {all_rings}."
 
 
 def _tree_finding(rows: pd.DataFrame) -> str:

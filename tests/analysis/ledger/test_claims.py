@@ -13,10 +13,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import opticoll.analysis.ledger as book
 from opticoll.analysis.cli import main
 from opticoll.analysis.ledger import claim as explain
 from opticoll.analysis.ledger import comparisons
+from opticoll.analysis.ledger import ledger as book
 from opticoll.analysis.ledger.claim import (
     Choice,
     Claim,
@@ -105,7 +105,7 @@ def test_a_dropped_qualifier_is_noticed(claim, monkeypatch):
         pytest.fail(f"{claim.id} solves before it has read its qualifiers")
 
     monkeypatch.setattr(Laboratory, "record", solved)
-    for module in (ledger, alltoall_claims):
+    for module in (comparisons, alltoall_claims):
         monkeypatch.setattr(module, "linear_optimum", solved)
     assert claim.scope, "what is measured has a scope"
     for qualifier in claim.scope:
@@ -146,7 +146,7 @@ def test_certified_optima_are_the_closed_forms(spec, time):
 
 def test_a_wrong_optimum_is_not_certified(monkeypatch):
     true = comparisons.linear_optimum
-    monkeypatch.setattr(ledger, "linear_optimum", lambda form: (true(form)[0] * 0.99, *true(form)[1:]))
+    monkeypatch.setattr(comparisons, "linear_optimum", lambda form: (true(form)[0] * 0.99, *true(form)[1:]))
     with pytest.raises(ArithmeticError, match="not certified"):
         comparisons.certified_flow(parse("ring:5"))
 

@@ -453,7 +453,7 @@ def test_several_queries_read_the_records_once(tmp_path: Path, monkeypatch: pyte
     store.save(make_run("a"))
     read: list[int] = []
     gather = tables._gather
-    monkeypatch.setattr(store_module, "_gather", lambda *where: read.append(1) or gather(*where))
+    monkeypatch.setattr(tables, "_gather", lambda *where: read.append(1) or gather(*where))
     counts, keys = store.tables("SELECT count(*) AS runs FROM runs", "SELECT key FROM latest")
     assert (counts["runs"].tolist(), keys["key"].tolist(), len(read)) == ([1], ["a"], 1)
     with pytest.raises(BadInput, match="read-only"):

@@ -52,8 +52,8 @@ import opticoll.solvers
 opticoll.solvers.solve = sys.modules["opticoll.solvers.solve"] = types.SimpleNamespace(solve=solve)
 if sys.argv[3] == "nolock":
     import contextlib
-    import opticoll.analysis.study
-    opticoll.analysis.study.claim = lambda path: contextlib.nullcontext(True)
+    import opticoll.analysis.study.running
+    opticoll.analysis.study.running.claim = lambda path: contextlib.nullcontext(True)
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import Cell, Study

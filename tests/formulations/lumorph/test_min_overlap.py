@@ -457,10 +457,10 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         with pytest.raises(BadFile, match=word):
             data_of("lightpath:2x3", circuits=f"file:{where}")
     path.write_text("0,1\n" * 3)
-    monkeypatch.setattr(lists, "MAX_CIRCUITS", 2)
+    monkeypatch.setattr(circuits, "MAX_CIRCUITS", 2)
     with pytest.raises(BadFile, match="3 circuits"):
         data_of("lightpath:2x3", circuits=f"file:{path}")
-    monkeypatch.setattr(lists, "MAX_BYTES", 5)
+    monkeypatch.setattr(circuits, "MAX_BYTES", 5)
     with pytest.raises(BadFile, match="bytes"):
         data_of("lightpath:2x3", circuits=f"file:{path}")
 

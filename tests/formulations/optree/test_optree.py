@@ -475,7 +475,8 @@ def test_bad_tasks_are_refused_in_one_line(name, spec, given_settings, word):
 
 
 @pytest.mark.parametrize("call", [
-    lambda: wavelengths.assign(1, ring=True), lambda: wavelengths.assign(10**6, ring=True), lambda: Fabric(1, 1), lambda: Fabric(4, 0),
+    lambda: wavelengths.assign(1, ring=True), lambda: wavelengths.assign(10**6, ring=True), lambda: Fabric(1, 1),
+    lambda: Fabric(4, 0),
     lambda: Fabric(4, 1, count="none"), lambda: step_counts.theorem_1(8, 1, 0), lambda: step_counts.theorem_1(1, 1, 1),
     lambda: step_counts.neighbour_exchange_steps(7), lambda: step_times.step_time(-1.0), lambda: ring_schedule(line(4)),
     lambda: neighbour_exchange_schedule(ring(7)), lambda: neighbour_exchange_schedule(ring(8, 1)),

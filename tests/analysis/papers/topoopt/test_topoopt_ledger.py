@@ -33,7 +33,7 @@ from opticoll.analysis.papers.topoopt import claims as topoopt_claims
 from opticoll.analysis.papers.topoopt import design_claims, network_claims, time_claims
 from opticoll.errors import BadInput
 from opticoll.instances.training_jobs import compute_time, dense_weights, operators
-from opticoll.solvers.methods.topoopt import ring_permutations
+from opticoll.solvers.methods.topoopt import alternating, binary_trees, coin_routing, ring_permutations
 
 PAPER = "topoopt"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
@@ -104,11 +104,11 @@ FALSIFIED = [
     ("shared-tail", {"printed": ["3"]}, DEPENDS),
     ("iteration-time", {"printed, by model": {"candle": "2.96"}}, DEPENDS),
     ("below-ideal", {"printed, by model": {"dlrm": "1.08"}}, DEPENDS),
-    ("theorem-1", {"servers": 12, "degree": 2}, NOT, (rings, "theorem_1", scaled(0.3))),
+    ("theorem-1", {"servers": 12, "degree": 2}, NOT, (ring_permutations, "theorem_1", scaled(0.3))),
     ("primes", {"servers": 40}, NOT, (topoopt_claims, "PRIMES", lambda _true: 0.1)),
     ("coin-change", {"servers": 8, "degrees": [2]}, NOT,
-     (rings, "coin_table", lambda true: lambda *args: (true(*args)[0] + 1, true(*args)[1]))),
-    ("algorithm-4", {"servers": 8, "degrees": [2]}, NOT, (rings, "as_printed", constant(None))),
+     (coin_routing, "coin_table", lambda true: lambda *args: (true(*args)[0] + 1, true(*args)[1]))),
+    ("algorithm-4", {"servers": 8, "degrees": [2]}, NOT, (ring_permutations, "as_printed", constant(None))),
     ("one-failure", {"servers": 6, "degrees": [1]}, NOT),
     ("direct-rings", {"models": ["candle"], "degrees": [4]}, NOT,
      (topoopt_claims, "topology_finder", constant(SimpleNamespace(max_load=1.0, bandwidth_tax=2.0)))),
@@ -121,7 +121,7 @@ FALSIFIED = [
      (network_claims, "mean_of_paths", constant(1.0))),
     ("imbalance-d4", {"printed [%]": "99"}, NOT, (network_claims, "_below", constant(0.0))),
     ("imbalance-d8", {"printed [%]": "99"}, NOT, (network_claims, "_below", constant(0.0))),
-    ("optimal-alpha", {"servers": [8], "degrees": [2]}, REPRODUCED, (rings, "mean_hops", scaled(10.0))),
+    ("optimal-alpha", {"servers": [8], "degrees": [2]}, REPRODUCED, (ring_permutations, "mean_hops", scaled(10.0))),
     ("parallel-links", {}, NOT, (network_claims, "ocs_reconfig", lambda _true: network_claims.topology_finder)),
     ("cost-expander", {}, NOT, (network_claims, "interface_cost", scaled(-1.0))),
     ("fat-tree-at-128", {"printed": "9.9"}, UNTESTABLE), ("over-fat-tree", {"printed": "9.9"}, UNTESTABLE),
@@ -131,9 +131,9 @@ FALSIFIED = [
      (time_claims, "alphas", lambda _true: lambda degree, _batch: {"a ring": 5.0**degree})),
     ("alternating", {"seeds": 1}, NOT, (alternating, "alternate", constant((SimpleNamespace(time=1e9), None)))),
     ("ring-recovery", {"jobs": ["servers:n=16,degree=1,traffic=dlrm,section=5.6"]}, UNTESTABLE),
-    ("kappa", {}, REPRODUCED, (rings, "geometric_coins", lambda _true: lambda x, d: x * d)),
+    ("kappa", {}, REPRODUCED, (coin_routing, "geometric_coins", lambda _true: lambda x, d: x * d)),
     ("double-trees", {"servers": 8}, NOT,
-     (rings, "double_binary_tree", lambda _true: lambda n: (np.arange(n) - 1, np.arange(n) - 1))),
+     (binary_trees, "double_binary_tree", lambda _true: lambda n: (np.arange(n) - 1, np.arange(n) - 1))),
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from opticoll.formulations import formulation
 from opticoll.solvers import solve as runner
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.methods.flows import certified_pdlp
-from opticoll.solvers.methods.flows.certified_pdlp import METHODS
+from opticoll.solvers.methods.flows.certified_pdlp import METHOD
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
@@ -67,7 +67,7 @@ def test_every_concurrent_flow_that_repairs_and_certifies(name: str, spec: str, 
 def test_supported_formulations() -> None:
     assert "certified-pdlp" in methods_for(formulation("alltoall.master"))
     assert "certified-pdlp" not in methods_for(formulation("alltoall.min-congestion"))
-    (method,) = (one for one in METHODS if one.name == "certified-pdlp")
+    method = METHOD
     for name in ("alltoall.master", "alltoall.link-mcf"):
         assert not method.applies(replace(formulation(name), certify=None))
         assert not method.applies(replace(formulation(name), repair=None))

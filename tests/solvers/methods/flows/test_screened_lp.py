@@ -82,7 +82,7 @@ def test_a_limit_leaves_what_is_proven(monkeypatch):
     def late(*_):
         raise TimeoutError
 
-    monkeypatch.setattr(orbit_lp, "solve_reduced", late)
+    monkeypatch.setattr(screened_lp, "solve_reduced", late)
     answer = run_screened_lp(context)
     assert answer.termination == Termination.TIME_LIMIT
     assert_proven(context.data, answer, 1e-4)

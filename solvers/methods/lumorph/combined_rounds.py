@@ -1,0 +1,68 @@
+"""Method ``combined-rounds``: an all-reduce in phases, then the program of sums with one round fewer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
+from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
+from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, sub_schedule
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.sum_rounds import SumModel
+    from opticoll.solvers.methods.method import Context
+
+
+def own_settings(context: Context, *names: str) -> dict[str, Any]:
+    """Settings of the context's task that the formulation has as parameters, without those in ``names``."""
+    known = {parameter.name for parameter in context.formulation.parameters} - set(names)
+    return {name: value for name, value in context.task.settings.items() if name in known}
+
+
+def _run_combined(context: Context) -> Answer:
+    """Sums by a reduce-scatter and an all-gather of ``certified-rounds``, or by one round of direct sends.
+
+    Where that misses the bound, HiGHS solves the program with one round fewer, if it is small.
+    """
+    data: SumModel = context.data
+    best, found_by, program = direct_exchange(data.phased), "direct exchange", "not tried"
+    if best is None:
+        found_by = "reduce-scatter, then all-gather"
+        settings = {"collective": "all-reduce", **own_settings(context, "rmax")}
+        best = sub_schedule(context, formulation="lumorph.rounds", method="certified-rounds", settings=settings)
+    if best is None:
+        return Answer(Termination.TIME_LIMIT, message="certified-rounds found no schedule in the remaining time")
+
+    phased = best.rounds
+    context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))
+    left, seconds = context.remaining(), float(context.parameters["program_s"])
+    size = context.formulation.estimate
+    if best.rounds > data.least and seconds > 0 and size is not None:
+        program = "too large"
+        if size(replace(data, rmax=best.rounds - 1))["variables"] <= MOST_VARIABLES:
+            better = sub_schedule(
+                context, method="highs", form="cvxpy", settings={**own_settings(context), "rmax": best.rounds - 1},
+                time_limit_s=seconds if left is None else min(seconds, left),
+            )  # fmt: skip
+            program = "no better schedule found"
+            if better is not None and better.rounds < best.rounds:
+                best, found_by, program = better, "program", "improved"
+    return Answer(
+        Termination.OPTIMAL if best.rounds <= data.least else Termination.TOLERANCE,
+        values=best.values(),
+        solver={"name": "combined-rounds", "version": None, "algorithm": found_by, "options": {}},
+        metrics={"found_by": found_by, "phased_rounds": phased, "program": program},
+    )
+
+
+METHOD = Method(
+    name="combined-rounds",
+    title="Phases, then the program of sums",
+    summary="reduce-scatter and all-gather, then the program of combined sums with one round fewer",
+    applies=lambda formulation: formulation.name == SUMS,
+    parameters=(PROGRAM_S,),
+    run=_run_combined,
+)

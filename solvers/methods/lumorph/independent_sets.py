@@ -1,0 +1,38 @@
+"""Method ``independent-sets``: batches of all-reduces as greedy maximal independent sets (appendix C)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.lumorph.co_scheduling import values_of
+from opticoll.solvers.methods.lumorph.collective_algorithms import independent_sets
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.co_scheduling import CallBatches
+    from opticoll.solvers.methods.method import Context
+
+
+def _run_sets(context: Context) -> Answer:
+    """Greedy maximal independent sets of the conflict graph, each a batch (appendix C)."""
+    data: CallBatches = context.data
+    batches = independent_sets([np.flatnonzero(row) for row in data.member], data.member.shape[1])
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, batches),
+        solver={"name": "independent-sets", "version": None, "algorithm": "fewest conflicts first", "options": {}},
+        metrics={"batches": len(batches)},
+        message="a heuristic without an optimality proof",
+    )
+
+
+METHOD = Method(
+    name="independent-sets",
+    title="Greedy maximal independent sets",
+    summary="greedy maximal independent sets of the conflict graph, calls of fewest conflicts first (appendix C)",
+    applies=lambda formulation: formulation.name == "lumorph.co-scheduling",
+    run=_run_sets,
+)

@@ -1,0 +1,119 @@
+"""Method ``squares``: divide and conquer over 2x2 squares of a mesh (section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.rounds.round_schedule import chained, together
+from opticoll.instances import parse
+from opticoll.instances.photonics import LightpathMesh
+from opticoll.solvers.methods.lumorph.collective_algorithms import square_order, square_radices
+from opticoll.solvers.methods.lumorph.patterns import whole_exchange
+from opticoll.solvers.methods.lumorph.realisation import realised
+from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, sub_schedule
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.sum_rounds import SumModel
+    from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
+    from opticoll.instances.topology import I64, Topology
+    from opticoll.solvers.methods.method import Context
+
+
+def _refuse_squares(data: SumModel) -> str | None:
+    mesh, wanted = data.topology, data.collective
+    if not isinstance(mesh, LightpathMesh) or not mesh.intact or mesh.shape[0] % 2 or mesh.shape[1] % 2:
+        return "needs an intact mesh of even sides, such as lightpath:4x4"
+    if wanted.name != "all-reduce":
+        return f"supports only collective=all-reduce of all tiles, not {wanted.name}"
+    return None
+
+
+def _run_squares(context: Context) -> Answer:
+    """Sums by divide and conquer (section 3.2).
+
+    Every 2x2 square sums the whole buffer by the program's schedule (or the fixed exchange, ``square=exchange``), then
+    squares exchange whole reduced buffers.
+    """
+    data: SumModel = context.data
+    mesh, limits, chunks = data.topology, data.limits, data.collective.chunks
+    assert isinstance(mesh, LightpathMesh)
+    rows, columns = (int(side) for side in mesh.shape)
+    spec = f"lightpath:2x2,lasers={limits.wavelengths},waveguides={limits.waveguides}"
+    fixed = _fixed_square(spec, limits, chunks)
+    square = fixed
+    if context.parameters["square"] == "program":
+        seconds = context.parameters["program_s"]
+        square = sub_schedule(
+            context, instance=spec, method="combined-rounds", settings={"pieces": chunks // 4, "program_s": seconds}
+        )
+    if square is None:
+        msg = "squares: the exchange in a 2x2 square does not fit into a round; use more lasers, or square=program"
+        raise NotApplicable(msg)
+    radices, order = square_radices(rows, columns), square_order(rows, columns)
+    parts = [_on_tiles(square, parse(spec), mesh, tiles) for tiles in order.reshape(-1, 4)]
+    schedule = together(parts)
+    inside = schedule.rounds
+    exchange = whole_exchange(radices, chunks).renamed(order, np.arange(chunks)).after(1)
+    if exchange.transfers:
+        between = realised(mesh, limits, exchange, seed=context.task.seed, tick=context.remaining)
+        schedule = chained([schedule, between])
+    return Answer(
+        Termination.TOLERANCE,
+        values=schedule.values(),
+        solver={"name": "squares", "version": None, "algorithm": context.parameters["square"], "options": {}},
+        metrics={
+            "square_rounds": inside,
+            "exchange_rounds": schedule.rounds - inside,
+            "fixed_square_rounds": None if fixed is None else fixed.rounds,
+        },
+        message="a construction without an optimality proof",
+    )
+
+
+def _fixed_square(spec: str, limits: Limits, chunks: int) -> RoundSchedule | None:
+    """The exchange of whole buffers among four tiles; None if a chunk's exchange does not fit into a round."""
+    square = parse(spec)
+    try:
+        return realised(square, limits, whole_exchange((4,), chunks))
+    except NotApplicable:
+        return None
+
+
+def _on_tiles(schedule: RoundSchedule, square: Topology, mesh: Topology, tiles: I64) -> RoundSchedule:
+    """A schedule of a 2x2 square on four tiles of a mesh."""
+    arc_of = {ends: a for a, ends in enumerate(zip(mesh.tail.tolist(), mesh.head.tolist(), strict=True))}
+    ends = zip(tiles[square.tail].tolist(), tiles[square.head].tolist(), strict=True)
+    arcs = np.array([arc_of[pair] for pair in ends])
+    return replace(
+        schedule,
+        circuit_source=tiles[schedule.circuit_source], circuit_target=tiles[schedule.circuit_target],
+        circuit_arcs=arcs[schedule.circuit_arcs],
+        transfer_source=tiles[schedule.transfer_source], transfer_target=tiles[schedule.transfer_target],
+    )  # fmt: skip
+
+
+METHOD = Method(
+    name="squares",
+    title="Divide and conquer with the program on 2x2 squares",
+    summary="2x2 squares by the program, then exchanges of whole buffers between squares (section 3.2)",
+    applies=lambda formulation: formulation.name == SUMS,
+    refuse=_refuse_squares,
+    parameters=(
+        Parameter(
+            "square",
+            str,
+            "program",
+            "all-reduce within a square: by the program, or the fixed exchange",
+            ("program", "exchange"),
+        ),
+        PROGRAM_S,
+    ),
+    run=_run_squares,
+)
