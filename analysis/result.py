@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.cli.output import meaning, number, repair_line
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.present import meaning, number, repair_line
 from opticoll.analysis.progress_line import ProgressLine
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Moves, Rounds, Schedule

@@ -94,7 +94,7 @@ def commands_page() -> str:
     """Usage, description and options of every command, from the command line itself."""
     import click
 
-    from opticoll.analysis.cli import cli
+    from opticoll.analysis.cli.main import cli
 
     parts = [COMMANDS]
     for name, command in sorted(cli.commands.items()):

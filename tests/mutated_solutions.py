@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.formulations import Formulation, formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.formulations.variables import Array, SolutionSize

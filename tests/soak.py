@@ -31,7 +31,7 @@ from unittest import mock
 import numpy as np
 from big_store import fill
 
-from opticoll.analysis.cli import main as command
+from opticoll.analysis.cli.main import main as command
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import study_file
 from opticoll.errors import OpticollError
@@ -126,7 +126,9 @@ def ran(*words: str) -> tuple[int, str, str]:
 
 def started(*words: str) -> subprocess.Popen[str]:
     """The command line in a process of its own."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from opticoll.analysis.cli import main; sys.exit(main())"
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from opticoll.analysis.cli.main import main; sys.exit(main())"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=_heed_signals,

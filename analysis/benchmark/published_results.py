@@ -314,18 +314,18 @@ def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
 
 
 def _show(rows: pd.DataFrame, accuracy: float, out: Path | None, title: str) -> None:
-    from opticoll.analysis import present
     from opticoll.analysis.benchmark.study_comparison import SHOWN
+    from opticoll.analysis.cli import output
 
     made = compared(rows, accuracy)
     for name, frame in made.summaries.items():
-        table = present.frame_rows(frame)
+        table = output.frame_rows(frame)
         shown = ["solver", *(c for c in SHOWN if c in frame and any(row[c] not in (None, 0) for row in table))]
-        present.show_table(table, shown, f"{name} programs")
+        output.show_table(table, shown, f"{name} programs")
     click.echo("Times are processor seconds, means shifted geometric means [s].")
     wrong = solver_metrics.wrong_answers(made.runs)
     if len(wrong):
-        present.show_table(present.frame_rows(wrong), list(wrong.columns), "wrong answers")
+        output.show_table(output.frame_rows(wrong), list(wrong.columns), "wrong answers")
     if out is not None:
         click.echo(f"wrote {write_page(made, out, title)}", err=True)
 

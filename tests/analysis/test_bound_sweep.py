@@ -19,7 +19,7 @@ from reference import labelled_digraphs
 
 import opticoll as oc
 from opticoll.analysis import sweep as bound_sweep
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import CellResult
@@ -264,7 +264,7 @@ def records(store: Path) -> dict[str, bytes]:
 #: The command line; from its fourth solve on it takes an hour for each.
 SLOWER = """
 import sys, time
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.solvers import runner
 
 inner, tasks = runner.solve, []

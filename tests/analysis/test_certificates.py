@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.solvers.exact import vipr_check, vipr_file
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from opticoll.analysis import present
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli import output
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.solvers import shared_files
 
@@ -55,7 +55,7 @@ def as_json(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0)
 @pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["results", "--help"], ["--version"], []])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (
-        "import sys; from opticoll.analysis.cli import main; status = main(sys.argv[1:]); "
+        "import sys; from opticoll.analysis.cli.main import main; status = main(sys.argv[1:]); "
         "print(sorted(m for m in sys.modules if '.' not in m), file=sys.stderr); sys.exit(status)"
     )
     done = subprocess.run(
@@ -411,5 +411,5 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
 def test_round_off_is_not_printed_as_a_distance_from_the_bound(
     over: float, message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    present.show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
+    output.show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
     assert f"this one is {message}" in " ".join(capfd.readouterr().out.split())

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 
 
 def output_of(capfd, *arguments, status=0):

@@ -37,7 +37,7 @@ def test_generated_pages_are_current():
 
 
 def test_reference_has_every_command_with_its_options():
-    from opticoll.analysis.cli import cli
+    from opticoll.analysis.cli.main import cli
 
     text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {f"## {name}" for name in cli.commands} <= set(text.splitlines())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import soak
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import study_file
 from opticoll.analysis.study.running import run_study

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.instances.task_graph import TaskGraphDraft
 

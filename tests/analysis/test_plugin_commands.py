@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.cli import main
-from opticoll.analysis.commands import KINDS, write_example
+from opticoll.analysis.cli.main import main
+from opticoll.analysis.cli.new import KINDS, write_example
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load

@@ -9,7 +9,7 @@ import pytest
 
 import opticoll as oc
 from opticoll.analysis import progress_line
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.progress_line import ProgressLine
 from opticoll.solvers import solve as runner
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from opticoll.analysis import catalog, json_outputs
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.describe import EXAMPLES, _text, describe
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations

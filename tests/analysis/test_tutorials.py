@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.instances import plugins
 
 ROOT = Path(__file__).resolve().parents[2]

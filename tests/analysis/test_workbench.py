@@ -13,7 +13,7 @@ import pytest
 from mutated_solutions import CASES, declared
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.plots.style import png
 from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations import formulation, formulations

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, OpticollError
 from opticoll.formulations.matrix.program import FORMULATION, NAME
 from opticoll.formulations.model import NotApplicable

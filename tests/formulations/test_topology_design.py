@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 import opticoll as oc
 from opticoll.analysis import design
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.topology.design import NAME, depth_sum, design_data, least_time

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.instances import outside_modules, plugins
 from opticoll.instances.outside_modules import modules_of

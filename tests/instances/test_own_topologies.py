@@ -15,7 +15,7 @@ from hypothesis import given
 from strategies import topologies
 
 import opticoll as oc
-from opticoll.analysis.cli import cli
+from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
 from opticoll.instances import as_instance, from_networkx, parse, to_networkx
 from opticoll.solvers import solve

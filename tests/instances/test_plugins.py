@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation, formulations
 from opticoll.instances import plugins

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulations
 from opticoll.solvers import solve, verify
 from opticoll.solvers.auto import LARGEST, PROOF_S, fastest_form

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load

@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import shortest_path
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters

@@ -522,7 +522,7 @@ def test_floating_point_misleads_and_the_exact_run_does_not(tmp_path):
 def test_the_command_line_prints_the_fraction(tmp_path):
     from click.testing import CliRunner
 
-    from opticoll.analysis.cli import cli
+    from opticoll.analysis.cli.main import cli
 
     arguments = ["solve", "optree.tree", "wdm-ring:n=8,wavelengths=2", "--exact", "--json", "--no-store"]
     done = CliRunner().invoke(cli, arguments)

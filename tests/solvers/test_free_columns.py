@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.formulations.matrix.program import NAME
 from opticoll.instances import MatrixProgram
 from opticoll.solvers import solve, verify

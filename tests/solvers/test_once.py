@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Bound, Formulation

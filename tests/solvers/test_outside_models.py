@@ -18,7 +18,7 @@ import pytest
 from outside_models import CVXPY, INFEASIBLE, PYOMO, REFUSED
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import ModelError
 from opticoll.formulations.model import PyomoModel
 from opticoll.instances import plugins

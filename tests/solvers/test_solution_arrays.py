@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from mutated_solutions import CASES, needed_arrays
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulations
 from opticoll.formulations.model import read_parameters
 from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.solvers import solve, solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import call_isolated

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from opticoll.analysis.benchmark import solver_metrics, study_comparison
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadInput, NoSolution

@@ -13,7 +13,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger import claim as explain
 from opticoll.analysis.ledger import comparisons
 from opticoll.analysis.ledger import ledger as book

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from msgspec import structs
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.papers.paper_figure import figures
 from opticoll.analysis.report import drawings
 from opticoll.analysis.store import Store

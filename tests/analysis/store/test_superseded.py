@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.report import page
 from opticoll.analysis.report.findings import best_runs, collect
 from opticoll.analysis.store import Store

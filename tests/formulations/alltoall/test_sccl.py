@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 from strategies import topologies
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.formulations.alltoall import sccl as model
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse

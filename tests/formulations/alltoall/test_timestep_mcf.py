@@ -13,7 +13,7 @@ from reference import assert_one_matrix, optimum
 from scipy.optimize import Bounds, LinearConstraint, milp
 from strategies import topologies
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
 from opticoll.formulations.alltoall.time_expansion import step_distances, unroll

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from reference import SMALL, optimum
 
-from opticoll.analysis.cli import cli
+from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model

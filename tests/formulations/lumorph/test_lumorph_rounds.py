@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyomo.core.expr.visitor import identify_variables
 from reference import assert_one_matrix, optimum
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import round_builds, round_programs, rounds
 from opticoll.formulations.lumorph.round_bounds import sum_bounds

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from reference import assert_one_matrix, optimum
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations.lumorph import rounds
 from opticoll.instances import parse

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from second_interpreter import verdict as second_verdict
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.instances import parse
 from opticoll.solvers.schedules.schedule_json import verify_file

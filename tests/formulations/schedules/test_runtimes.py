@@ -16,7 +16,7 @@ from reference import shortest_routes
 from second_interpreter import verdict as second_verdict
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse

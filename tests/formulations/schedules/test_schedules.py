@@ -15,7 +15,7 @@ from programs import all_pairs_allreduce, naive_outcome, ring, step
 from reference import optimum, shortest_routes
 from strategies import topologies
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulation
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers.schedules import interpreter

@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import opticoll as oc
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.describe import describe
 from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers import solve

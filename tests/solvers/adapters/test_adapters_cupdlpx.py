@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters import cupdlpx as module

@@ -9,7 +9,7 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 
-from opticoll.analysis.cli import main
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.papers.alltoall.schedule_choice import schedule_for, schedules, shortest_paths
 from opticoll.errors import BadInput
 from opticoll.instances import parse

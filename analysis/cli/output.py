@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.sweep import SweepResult
     from opticoll.instances.types import Json
 
+
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
     "solver_options", "violations", "metrics", "settings", "solver_claims", "requested_settings", "needed",

@@ -1,0 +1,41 @@
+"""The command ``bounds``."""
+
+from __future__ import annotations
+
+import click
+
+from opticoll.analysis.cli.completions import complete_formulations
+from opticoll.analysis.cli.options import DEMAND, INSTANCE, JSON, SET, demand_of, settings_of
+
+
+@click.command("bounds")
+@INSTANCE
+@click.option(
+    "--formulation",
+    metavar="NAME",
+    shell_complete=complete_formulations,
+    help="Formulation whose optimum is bounded (default: alltoall.master).",
+)
+@DEMAND
+@SET
+@JSON
+def bounds_command(
+    instance: str, formulation: str | None, demand: str | None, settings: tuple[str, ...], as_json: bool
+) -> int:
+    """Print the analytic bounds of INSTANCE.
+
+    Braces expand to several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
+    """
+    from opticoll.analysis.cli import output
+
+    with output.diverted_stdout():
+        from opticoll.analysis.describe import bounds
+
+        rows = bounds(instance, formulation, settings_of(settings), demand=demand_of(demand))
+    if as_json:
+        output.emit_json(rows)
+    elif rows:
+        output.show_bounds(rows)
+    else:
+        click.echo(f"{instance}: no analytic bounds; `opticoll solve` computes a bound")
+    return 0

@@ -1,0 +1,95 @@
+"""The command ``claims``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opticoll.analysis.cli.completions import complete_claims
+from opticoll.analysis.cli.options import JSON, STORE, notify, store_at, writable_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@click.command()
+@click.argument("identifiers", nargs=-1, metavar="[ID]...", shell_complete=complete_claims)
+@click.option("--cached", is_flag=True, help="Show the stored measurements; measure nothing.")
+@click.option("--resume", is_flag=True, help="Skip claims that this version has already measured and stored.")
+@click.option(
+    "--seed",
+    default=0,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Use the N-th sample of random graphs, orders and tie-breaks; only sample 0 (the default) is stored.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of claims to measure at a time, in local processes.")
+@click.option("--no-store", is_flag=True, help="Measure everything and store nothing.")
+@click.option("--explain", is_flag=True, help="Print each claim in full: scope, procedure, open choices, witness.")
+@STORE
+@JSON
+def claims(
+    identifiers: tuple[str, ...], cached: bool, resume: bool, seed: int, jobs: int | None, no_store: bool,
+    explain: bool, store_dir: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Compare the papers' numbers with measurements.
+
+    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without an ID, all claims are measured.
+    Runs that have an answer in the store are not repeated. Every claim is stored as soon as it is measured.
+
+    Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
+    Ctrl-C.
+    """
+    from opticoll.analysis.cli import output
+
+    given = {
+        "--no-store": no_store, "--store": store_dir, "--cached": cached, "--resume": resume, "--explain": explain,
+        "--json": as_json, "--seed": seed, "--jobs": jobs,
+    }  # fmt: skip
+    for first, second in (("--no-store", "--cached"), ("--no-store", "--store"), ("--no-store", "--resume"),
+                          ("--cached", "--resume"), ("--cached", "--seed"), ("--cached", "--jobs"),
+                          ("--resume", "--seed"), ("--explain", "--json")):  # fmt: skip
+        if given[first] and given[second]:
+            msg = f"{first} and {second} are mutually exclusive"
+            raise click.UsageError(msg)
+    rest = 0
+    with output.diverted_stdout():
+        from opticoll.analysis.ledger.claim import explanation
+        from opticoll.analysis.ledger.ledger import ledger
+
+        position = {claim.id: index for index, claim in enumerate(ledger.chosen(identifiers))}
+        wanted = len(position)
+        if cached:
+            rows: list[Any] = ledger.kept(identifiers, store_at(store_dir))
+        else:
+            store = None if no_store else writable_store(store_dir)
+            rows = output.gathered(
+                _until_interrupted(ledger.ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
+            )
+            rows.sort(key=lambda row: position[row["id"]])
+        rest = wanted - len(rows)
+    if as_json:
+        output.emit_json(rows)
+    elif explain:
+        click.echo("\n".join(explanation(row) for row in rows), nl=False)
+    elif rows:
+        output.show_claims(rows)
+    elif not wanted:
+        click.echo("no claims registered yet")
+    if rest and cached:
+        notify(f"{rest} of {wanted} claims have no measurement in this store; `opticoll claims` measures them")
+    elif rest:
+        notify(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
+        return 130
+    failed = [row["id"] for row in rows if row.get("failed")]
+    if failed:
+        notify(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
+    """Rows until Ctrl-C."""
+    with suppress(KeyboardInterrupt):
+        yield from rows

@@ -1,0 +1,45 @@
+"""The command ``compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opticoll.analysis.cli.completions import complete_studies
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE
+
+
+@click.command()
+@click.argument("study", shell_complete=complete_studies)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a page with figures and tables.")
+@click.option("--time", "clock", type=click.Choice(["solver", "solve", "total"]), help="Which time to compare.")
+@click.option("--accuracy", type=float, metavar="X", help="KKT residual (or gap) at which an LP counts as solved.")
+@SOLVERS
+@STORE
+@JSON
+def compare(
+    study: str, out: Path | None, clock: Any, accuracy: float | None, store_dir: str | None, as_json: bool
+) -> int:
+    """Compare the contestants of a study that has been run.
+
+    STUDY is a name or TOML file. A contestant is a method with its options. Nothing is run: `opticoll study STUDY` does
+    that. With --out, the page has performance profiles, times with their spread, gaps over time and wrong answers.
+    """
+    from opticoll.analysis.cli import output
+
+    with output.diverted_stdout():
+        from opticoll.analysis.benchmark import study_comparison
+        from opticoll.analysis.store import Store
+        from opticoll.analysis.study.study_file import find, load
+
+        made = study_comparison.compare(load(find(study)), Store(store_dir), clock=clock, accuracy=accuracy)
+        page = None if out is None else study_comparison.write_page(made, out)
+    if as_json:
+        output.emit_json({**made.document(), "page": None if page is None else str(page)})
+    else:
+        output.show_comparison(made)
+        if page is not None:
+            click.echo(f"wrote {page}", err=True)
+    return 0

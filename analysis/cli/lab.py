@@ -1,0 +1,30 @@
+"""The command ``lab``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: tuple[str, ...]) -> int:
+    """Open JupyterLab on the notebooks.
+
+    ARGUMENTS after -- are passed on to JupyterLab.
+    """
+    import subprocess
+    from importlib.util import find_spec
+
+    from opticoll.analysis import CHECKOUT
+
+    folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
+    if folder is None:
+        msg = f"lab: no folder notebooks in {CHECKOUT} or here; run the command from a checkout of opticoll"
+        raise click.UsageError(msg)
+    if find_spec("jupyterlab") is None:
+        msg = "lab: the package jupyterlab is not installed; pip install jupyterlab"
+        raise click.UsageError(msg)
+    return subprocess.run([sys.executable, "-m", "jupyterlab", str(folder), *arguments], check=False).returncode

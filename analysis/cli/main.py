@@ -1,0 +1,140 @@
+"""The command ``opticoll``: its group of commands, and its errors in one line each."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from opticoll.analysis.cli.bounds import bounds_command
+from opticoll.analysis.cli.check import check
+from opticoll.analysis.cli.claims import claims
+from opticoll.analysis.cli.compare import compare
+from opticoll.analysis.cli.completion import completion
+from opticoll.analysis.cli.describe import describe
+from opticoll.analysis.cli.design import design
+from opticoll.analysis.cli.export import export
+from opticoll.analysis.cli.group import PLUGIN, Commands
+from opticoll.analysis.cli.iteration import iteration
+from opticoll.analysis.cli.lab import lab
+from opticoll.analysis.cli.list import list_command
+from opticoll.analysis.cli.new import new
+from opticoll.analysis.cli.options import notify
+from opticoll.analysis.cli.report import report
+from opticoll.analysis.cli.results import results
+from opticoll.analysis.cli.schema import schema
+from opticoll.analysis.cli.solve import solve
+from opticoll.analysis.cli.study import study
+from opticoll.analysis.cli.sweep import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@PLUGIN
+@click.option("--version", "show_version", is_flag=True, help="Print the version and exit.")
+@click.pass_context
+def cli(context: click.Context, show_version: bool) -> None:
+    """Optimization models of optical interconnects: solve them with any solver and certify the result."""
+    if show_version:
+        from opticoll.analysis import opticoll_version
+
+        click.echo(f"opticoll {opticoll_version() or 'unknown'}")
+    elif context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for _command in (
+    bounds_command,
+    check,
+    claims,
+    compare,
+    completion,
+    describe,
+    design,
+    export,
+    iteration,
+    lab,
+    list_command,
+    new,
+    report,
+    results,
+    schema,
+    solve,
+    study,
+    sweep,
+):
+    cli.add_command(_command)
+
+
+# errors -------------------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; every error is one line on stderr and an exit status, never a traceback."""
+    try:
+        status = cli.main(args=arguments, prog_name="opticoll", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        if os.environ.get("OPTICOLL_DEBUG"):
+            raise
+        command = error.ctx.command_path if error.ctx is not None else "opticoll"
+        notify(f"{error.format_message().rstrip('.')}; see `{command} --help`")
+        return 2
+    except click.ClickException as error:
+        notify(error.format_message())
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        notify("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
+        return 141
+    except BaseException as error:  # that nothing else has handled
+        if os.environ.get("OPTICOLL_DEBUG"):
+            raise
+        return _report_error(error)
+    return status if isinstance(status, int) else 0
+
+
+#: Errors of the file system that a user can fix.
+_FILE_ERRORS = {
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS,
+    errno.ENOSPC, errno.EDQUOT,
+}  # fmt: skip
+
+
+def _report_error(error: BaseException) -> int:
+    from opticoll.errors import OpticollError
+    from opticoll.solvers.task import one_line
+
+    if isinstance(error, OpticollError):
+        notify(str(error))
+        return error.exit_status
+    if isinstance(error, MemoryError):
+        notify(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
+        return 2
+    if isinstance(error, OSError) and error.errno in _FILE_ERRORS:
+        notify(f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder")
+        return 2
+    if isinstance(error, ValueError) and "null byte" in str(error):
+        notify("a path holds a NUL character; name another file or folder")
+        return 2
+    from opticoll.instances.plugins import fault
+
+    message = fault(error)
+    if message is not None:
+        notify(message)
+        return 2
+    if not isinstance(error, Exception):
+        raise error
+    notify(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

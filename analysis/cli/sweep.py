@@ -1,0 +1,113 @@
+"""The command ``sweep``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from opticoll.analysis.cli.completions import complete_instances
+from opticoll.analysis.cli.options import (
+    FORMULATION,
+    JSON,
+    METHOD,
+    SET,
+    STORE,
+    notify,
+    refuse_unwritable,
+    settings_of,
+    writable_store,
+)
+
+
+@click.command()
+@FORMULATION
+@click.option(
+    "--bound", required=True, metavar="NAME|FILE.py:FUNCTION", help="Bound of the formulation, or a Python function."
+)
+@click.option(
+    "--over",
+    multiple=True,
+    required=True,
+    metavar="SPEC",
+    shell_complete=complete_instances,
+    help="Instances with {braces}, or a population.",
+)
+@click.option("--on", default="objective", show_default=True, metavar="objective|T|METRIC", help="What is bounded.")
+@click.option(
+    "--sense", type=click.Choice(["lower", "upper"]), help="Sense of the bound (default: that of a relaxation)."
+)
+@METHOD
+@SET
+@click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of each case [s].")
+@click.option(
+    "--tol", type=float, default=1e-6, show_default=True, help="Relative tolerance of optima and of the comparison."
+)
+@click.option("--exact", is_flag=True, help="Also solve every case in rational arithmetic.")
+@click.option("--keep-copies", is_flag=True, help="Also solve isomorphic copies.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of cases to run at a time, in local processes.")
+@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cases.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a table, JSON and plots of the cases."
+)
+@STORE
+@JSON
+def sweep(
+    formulation: str,
+    bound: str,
+    over: tuple[str, ...],
+    on: str,
+    sense: Literal["lower", "upper"] | None,
+    method: str,
+    settings: tuple[str, ...],
+    time_limit: float | None,
+    tol: float,
+    exact: bool,
+    keep_copies: bool,
+    jobs: int | None,
+    dask: str | None,
+    out: Path | None,
+    store_dir: str | None,
+    as_json: bool,
+) -> int:
+    """Test a bound on the optimum of FORMULATION over many instances.
+
+    The bound is one of the formulation (`opticoll describe FORMULATION` lists them) or a Python function of the
+    instance. Violations, tightness and the smallest counterexample are printed. Isomorphic topologies are one case.
+    Run the command again to resume after an interruption.
+
+    \b
+    opticoll sweep alltoall.master --bound moore --over "all-digraphs:n=5,d=2"
+    opticoll sweep alltoall.master --bound my.py:cut --on T --over "ring:{3..9}" --over "genkautz:n={8..64},d=4"
+    """  # noqa: D301  click's mark for a paragraph that keeps its lines
+    from opticoll.analysis.cli import output
+
+    if jobs is not None and dask is not None:
+        msg = "--jobs and --dask are mutually exclusive"
+        raise click.UsageError(msg)
+    if out is not None:
+        refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
+    store = writable_store(store_dir)
+    with output.diverted_stdout():
+        from opticoll.analysis import sweep as bound_sweep
+
+        result = bound_sweep.sweep(
+            formulation, bound, list(over), on=on, sense=sense, settings=settings_of(settings), method=method,
+            time_limit=time_limit, tol=tol, exact=exact, keep_copies=keep_copies, store=store, jobs=jobs, dask=dask,
+        )  # fmt: skip
+        files = [] if out is None else result.save(out)
+    if as_json:
+        output.emit_json(result)
+    else:
+        output.show_sweep(result)
+    for file in files:
+        click.echo(f"wrote {file}", err=True)
+    for case in result.cases:
+        if case.status == bound_sweep.Status.ERROR:
+            notify(f"sweep: {result.bound} on {case.case}: {case.message}")
+    if result.interrupted:
+        rest = result.classes - len(result.cases)
+        notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
+        return 130
+    return 1 if result.errors else 0
