@@ -1,21 +1,16 @@
 """Types of formulations: models, their parameters and their bounds.
 
-A formulation is a module in a paper's sub-package of :mod:`opticoll.formulations`, or a plug-in
-(:mod:`opticoll.instances.plugins`), that ends with ``FORMULATION = Formulation(...)``; the name of ours is
-``paper.module-name``. It builds declarative models, checks solutions with numpy alone,
-and computes bounds. It neither calls nor chooses a solver.
-
-Values (of variables) and duals (of named constraints) are passed as ``dict[str, ndarray]`` under the names of the
-module's docstring. Scalars are 0-d arrays.
+A formulation is a subclass of :class:`Formulation` in a module of :mod:`opticoll.formulations`, or in a plug-in
+(:mod:`opticoll.instances.plugins`), that the module names ``FORMULATION``. Ours are named ``room.module-name``.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_args
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
 from opticoll.instances.spec import nearest
@@ -196,204 +191,302 @@ class Bound:
     detail: Mapping[str, Json] = field(default_factory=dict)
 
 
-Data = TypeVar("Data")
+#: The forms in which a model can be stated; methods of these names state it.
+FORMS: tuple[Form, ...] = ("cvxpy", "pyomo", "matrix")
 
 
-#: Hooks of a formulation that may be None.
-_OPTIONAL_HOOKS = (
-    "arrays", "closed_forms", "certify", "dual_arrays", "repair", "metrics", "describe", "estimate", "early_estimate",
-    "unfold", "refute", "derived", "replay",
-)  # fmt: skip
+class Formulation:
+    """A problem: a model with its data, how it is built, checked and bounded.
 
+    A formulation is a subclass; an object of it is the formulation on one instance. The docstring of its module (or of
+    the class, for one outside the package) states the mathematics. Required are ``name``, ``title``, ``sense``, a
+    method that states the model (``pyomo`` or ``cvxpy``), :meth:`residuals` and :meth:`objective`; everything else has
+    a default. The checker and the bounds use numpy alone, and nothing here calls a solver.
 
-def _instance_itself(instance: Any, parameters: Settings) -> Any:
-    """Default data of a formulation: the instance itself."""
-    return instance
+    ``values`` (of variables) and ``duals`` (of named constraints) are ``dict[str, ndarray]`` under the names of the
+    docstring. Scalars are 0-d arrays.
 
-
-def _no_bounds(data: object) -> list[Bound]:
-    """Default bounds of a formulation: none."""
-    return []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Formulation(Generic[Data]):
-    """A model over its own type of data: how it is built, checked and bounded.
-
-    Required are ``name``, ``title``, ``sense``, ``build``, ``residuals`` and ``objective``.
-
-    Parameters
+    Attributes
     ----------
     name, title
         Name, e.g. ``alltoall.master``; one-line title.
     paper, where
         Short name of the paper; equation numbers.
     sense, problem
-        Objective sense (``"min"`` or ``"max"``) and problem class (``"LP"`` or ``"MILP"``).
+        Objective sense (``"min"`` or ``"max"``) and problem class (``"LP"`` or ``"MILP"``). An object may set its own
+        if they depend on the instance; ``problem`` of the class is then the more general one.
     parameters
-        Parameters that ``--set`` may change.
-    prepare
-        ``(instance, parameters) -> data``. Returns the typed data of the docstring; raises :class:`NotApplicable`
-        where the formulation does not make sense. All other functions take these data; by default the instance.
-    build
-        ``data -> CvxpyModel | PyomoModel | MatrixModel`` by form (``"cvxpy"``, ``"pyomo"``, ``"matrix"``); the first
-        form is the default. Also ``data -> cp.Problem`` or ``data -> pyo.ConcreteModel``: the variables then have the
-        full names of the model, and an array has an axis per index set (:mod:`opticoll.solvers.pyomo_models`).
-    residuals
-        ``(data, values) -> {constraint block: worst violation}``, computed with numpy alone. Violations are relative
-        to the natural size of the block; a block with 0 or less is satisfied.
-    objective
-        ``(data, values) -> float``, computed with numpy alone.
-    bounds
-        ``data -> [Bound, ...]``, analytic bounds; none by default.
-    closed_forms
-        ``data -> [Bound, ...]``, those among ``bounds`` that are exact and cheap. Every run is checked against them.
-    arrays
-        ``(data, names) -> {name: Array}``, shapes and ranges of the arrays of a solution that consists of ``names``.
-        Checked before any other function reads the values. By default the variables of the model that was built.
-    dual_arrays
-        ``data -> {name: Array}``, the duals that ``certify`` reads; required with ``certify``.
-    certify
-        ``(data, duals) -> Bound | None``, a rigorous bound from any dual values, however inexact.
-    repair
-        ``(data, values) -> values | None``, an exactly feasible solution near an approximate one.
-    metrics
-        ``(data, objective) -> {name: number}``. ``objective`` is the verified value. Without a value, a formulation of
-        the package gets None, to give metrics that need no value; one from outside the package is not called.
-    describe
-        ``(data, values) -> {name: number or list}``, properties of a verified solution, added to the metrics.
-    restriction
-        ``data -> str | None``, the restriction of the optimum by a parameter, as words that follow "optimal": "over the
-        given paths (4 shortest paths)". None if the optimum is unconditional. A solution whose metrics have
-        ``unrestricted_proven`` is optimal without the restriction. Reported as ``metrics.conditional_on``.
-    estimate
-        ``data -> {"variables", "constraints", "nonzeros", "integers"}``, the size of the matrix.
-    early_estimate
-        ``(instance, parameters) -> size``, at most what ``estimate`` returns, before ``prepare``; for formulations
-        whose data alone may exceed the memory. None if unknown.
-    unfold
-        ``(data, values) -> values``, adds the named arrays of the docstring to a solver's values; for models whose
-        variables are a flat list.
-    refute
-        ``data -> Bound | None``, a bound that excludes every solution that the parameters allow. Nothing is solved
-        then, and the bound is reported.
-    derived
-        ``data -> Fractions``, the numbers of the matrix that are computed from the data rather than given there as
-        decimals, such as shares of a total: the exact values of the model's floats, for exact solving. Signs do not
-        matter.
+        What ``--set`` may change; by default the keyword arguments of ``__init__`` that have defaults.
+    forms
+        Forms in which the model is stated, the default first; by default those whose methods are defined.
     needs
-        Formulation whose solution is part of the data. ``prepare`` takes its values as third argument.
+        Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
+    given_by
+        Parameter that names the method whose ``construct`` gives data that the instance lacks: :meth:`prepare` takes
+        that function as third argument.
     concurrent
         Name of the variable F if the model is a concurrent flow: F is maximised, and scaling F and all flows by the
         same factor keeps every row except the capacities satisfied. The model can then be solved for T = 1/F.
-    given_by
-        Parameter that names the method whose ``construct`` gives data that the instance lacks. ``prepare`` then takes
-        that function as third argument.
     size
         Number of variables as a formula.
     meaning
-        Meaning of the objective, with its unit in brackets; a function of the data if it depends on parameters.
+        Meaning of the objective, with its unit in brackets.
     shards
         Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
-    index_sets
-        ``(data, values) -> {axis: names}``, names of the indices along the axes that ``arrays`` declares
-        (:mod:`opticoll.formulations.variables`). Indices of other axes are numbered.
-    links
-        ``(data, values) -> Links``, the load of every link under a verified solution.
-    rounds
-        ``(data, values) -> RoundSchedule``, for formulations whose solutions are schedules of rounds.
-    label_invariant
-        ``parameters -> bool``, whether isomorphic topologies have the same optimum: nothing depends on the numbers of
-        vertices and arcs, neither a root nor ties between paths. By default this is not assumed, and ``opticoll sweep``
-        solves isomorphic copies too.
-    replay
-        ``(data, RoundSchedule) -> {block: violation}``, the check of an external schedule of rounds.
-    of_instance
-        ``instance -> Formulation``, the formulation with the sense and problem class of an instance, if these
-        depend on it; ``problem`` is then the more general class.
     """
 
-    name: str
-    title: str
-    sense: Literal["min", "max"]
-    build: Mapping[Form, Callable[[Data], CvxpyModel | PyomoModel | MatrixModel | Any]]
-    residuals: Callable[[Data, Values], dict[str, float]]
-    objective: Callable[[Data, Values], float]
+    name: str = ""
+    title: str = ""
     paper: str = "own"
     where: str = ""
+    sense: Literal["min", "max"] = "min"
     problem: Literal["LP", "MILP"] = "LP"
-    prepare: Callable[..., Data] = _instance_itself
-    bounds: Callable[[Data], list[Bound]] = _no_bounds
-    arrays: Callable[[Data, Collection[str]], dict[str, Array]] | None = None
-    closed_forms: Callable[[Data], list[Bound]] | None = None
-    parameters: tuple[Parameter, ...] = ()
-    certify: Callable[[Data, Values], Bound | None] | None = None
-    dual_arrays: Callable[[Data], dict[str, Array]] | None = None
-    repair: Callable[[Data, Values], dict[str, NDArray[np.float64]] | None] | None = None
-    metrics: Callable[[Data, float | None], Mapping[str, Json]] | None = None
-    describe: Callable[[Data, Values], Mapping[str, Json]] | None = None
-    restriction: Callable[[Data], str | None] | None = None
-    estimate: Callable[[Data], dict[str, int]] | None = None
-    early_estimate: Callable[[object, Settings], dict[str, int] | None] | None = None
-    unfold: Callable[[Data, Values], dict[str, NDArray[np.float64]]] | None = None
-    refute: Callable[[Data], Bound | None] | None = None
-    derived: Callable[[Data], Iterable[Fraction]] | None = None
-    needs: str | None = None
-    concurrent: str | None = None
-    given_by: str | None = None
-    size: str = ""
-    meaning: str | Callable[[Data], str] = ""
-    shards: bool = False
-    index_sets: Callable[[Data, Values], IndexSets] | None = None
-    links: Callable[[Data, Values], Links] | None = None
-    rounds: Callable[[Data, Values], RoundSchedule] | None = None
-    label_invariant: Callable[[Settings], bool] | None = None
-    replay: Callable[[Data, RoundSchedule], dict[str, float]] | None = None
-    of_instance: Callable[[object], Formulation[Any]] | None = None
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    forms: ClassVar[tuple[Form, ...]] = ()
+    needs: ClassVar[str | None] = None
+    given_by: ClassVar[str | None] = None
+    concurrent: ClassVar[str | None] = None
+    size: ClassVar[str] = ""
+    meaning: str = ""
+    shards: ClassVar[bool] = False
+    #: Whether it is defined outside the package: in a plug-in, a script or a notebook.
+    own: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        where = f"formulation {self.name!r}"
-        if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
-            msg = f"{where}: the name must consist of letters, digits, '.', '-' and '_'"
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.own = not cls.__module__.startswith("opticoll.")
+        if "forms" not in vars(cls):
+            stated = [name for name in vars(cls) if name in FORMS]
+            cls.forms = tuple(dict.fromkeys((*stated, *cls.forms)))
+        if "parameters" not in vars(cls) and "__init__" in vars(cls) and cls.own:
+            cls.parameters = _parameters_of(cls)
+        if cls.own:
+            check_stated(cls)
+
+    def __init__(self, instance: Any, **parameters: Any) -> None:
+        if parameters:
+            msg = f"{self.name}: no parameter {next(iter(parameters))!r}; it has no parameters"
             raise BadInput(msg)
-        for word in ("title", "paper", "where", "size"):
-            if not isinstance(getattr(self, word), str) or (word == "title" and not self.title.strip()):
-                kind = "a string that is not empty" if word == "title" else "a string"
-                msg = f"{where}: {word} must be {kind}, not {getattr(self, word)!r}"
-                raise BadInput(msg)
-        for hook, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
-            if getattr(self, hook) not in choices:
-                msg = f"{where}: {hook} must be {' or '.join(map(repr, choices))}, not {getattr(self, hook)!r}"
-                raise BadInput(msg)
-        if not isinstance(self.build, Mapping) or not self.build or set(self.build) - set(get_args(Form)):
-            msg = f"{where}: build must map forms ({', '.join(map(repr, get_args(Form)))}) to functions of the data"
-            raise BadInput(msg)
-        hooks = {f"build[{form!r}]": function for form, function in self.build.items()}
-        hooks |= {hook: getattr(self, hook) for hook in ("prepare", "residuals", "objective", "bounds")}
-        hooks |= {hook: getattr(self, hook) for hook in _OPTIONAL_HOOKS if getattr(self, hook) is not None}
-        for hook, function in hooks.items():
-            if not callable(function):
-                msg = f"{where}: {hook} must be a function, not {function!r}"
-                raise BadInput(msg)
-        if not isinstance(self.parameters, tuple) or not all(isinstance(one, Parameter) for one in self.parameters):
-            msg = f"{where}: parameters must be a tuple of Parameter objects; end a one-element tuple with a comma"
-            raise BadInput(msg)
+        self.instance = instance
 
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def own(self) -> bool:
-        """Whether its build is defined outside the package: in a plug-in, a script or a notebook."""
-        return not str(getattr(next(iter(self.build.values())), "__module__", "")).startswith("opticoll.")
+    # the data
+
+    @classmethod
+    def prepare(cls, instance: Any, parameters: Settings | None = None, *more: Any) -> Self:
+        """The problem on an instance, all parameters given.
+
+        Raises
+        ------
+        NotApplicable
+            Where the formulation does not make sense.
+        """
+        return cls(instance, *more, **(parameters or {}))
 
     @property
-    def forms(self) -> tuple[Form, ...]:
-        """Forms in which the model can be built, the default first."""
-        return tuple(self.build)
+    def data(self) -> Any:
+        """The data of the model: attributes of the problem itself."""
+        return self
 
-    def metrics_at(self, data: Data, objective: float | None) -> Mapping[str, Json]:
-        """Metrics at a verified value, or at None without one; empty if ``metrics`` is not called."""
-        if self.metrics is None or (objective is None and self.own):
-            return {}
-        return self.metrics(data, objective)
+    # the model
+
+    def cvxpy(self) -> CvxpyModel | cp.Problem:
+        """The model in CVXPY's matrix form."""
+        raise self._not_stated()
+
+    def pyomo(self) -> PyomoModel | pyo.ConcreteModel:
+        """The model in Pyomo; the variables are named as in the model, and their indices are its own."""
+        raise self._not_stated()
+
+    def matrix(self) -> MatrixModel:
+        """The model as sparse rows and columns, for methods that solve many models."""
+        raise self._not_stated()
+
+    def _not_stated(self) -> BadInput:
+        msg = f"{self.name} is not stated in this form; it is in {', '.join(self.forms)}"
+        return BadInput(msg)
+
+    def build(self, form: str | None = None) -> CvxpyModel | PyomoModel | MatrixModel | Any:
+        """The model in one of its forms, the default one if None."""
+        return getattr(self, form or self.forms[0])()
+
+    def estimate(self) -> dict[str, int] | None:
+        """``variables``, ``constraints``, ``nonzeros`` and ``integers`` of the matrix; None if unknown."""
+        return None
+
+    @classmethod
+    def early_estimate(cls, instance: object, parameters: Settings) -> dict[str, int] | None:
+        """At most what :meth:`estimate` returns, before :meth:`prepare`; for data that may exceed the memory."""
+        return None
+
+    def unfold(self, values: Values) -> dict[str, NDArray[np.float64]]:
+        """Add the named arrays of the docstring to a solver's values; for models with a flat list of variables."""
+        return dict(values)
+
+    def derived(self) -> Iterable[Fraction]:
+        """Numbers of the matrix that are computed from the data rather than given there as decimals.
+
+        Such as shares of a total: the exact values of the model's floats, for exact solving. Signs do not matter.
+        """
+        return ()
+
+    # the checker
+
+    def residuals(self, values: Values) -> dict[str, float]:
+        """The worst violation of every block of constraints, computed with numpy alone.
+
+        Violations are relative to the natural size of the block; a block with 0 or less is satisfied.
+        """
+        raise NotImplementedError
+
+    def objective(self, values: Values) -> float:
+        """The objective of a solution, computed with numpy alone."""
+        raise NotImplementedError
+
+    def repair(self, values: Values) -> dict[str, NDArray[np.float64]] | None:
+        """An exactly feasible solution near an approximate one; None if there is none."""
+        return None
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """The violations of an external schedule of rounds, by block."""
+        raise NotImplementedError
+
+    # bounds
+
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds on the optimum."""
+        return []
+
+    def closed_forms(self) -> list[Bound]:
+        """Those among :meth:`bounds` that are exact and cheap; every run is checked against them."""
+        return []
+
+    def certify(self, duals: Values) -> Bound | None:
+        """A rigorous bound from any dual values, however inexact."""
+        return None
+
+    def refute(self) -> Bound | None:
+        """A bound that excludes every solution that the parameters allow. Nothing is solved then."""
+        return None
+
+    def restriction(self) -> str | None:
+        """The restriction of the optimum by a parameter, as words that follow "optimal"; None if there is none.
+
+        For example "over the given paths (4 shortest paths)". A solution whose metrics have ``unrestricted_proven`` is
+        optimal without the restriction. Reported as ``metrics.conditional_on``.
+        """
+        return None
+
+    # what a solution says
+
+    def metrics(self, value: float | None) -> Mapping[str, Json]:
+        """Figures at a verified value, by name; at None, those of a formulation of the package that need no value."""
+        return {}
+
+    def describe(self, values: Values) -> Mapping[str, Json]:
+        """Properties of a verified solution, added to the metrics."""
+        return {}
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array] | None:
+        """Shapes and ranges of the arrays of a solution that consists of ``names``.
+
+        Checked before any other method reads the values. None: the variables of the model that was built.
+        """
+        return None
+
+    def dual_arrays(self) -> dict[str, Array]:
+        """The duals that :meth:`certify` reads."""
+        return {}
+
+    def index_sets(self, values: Values) -> IndexSets:
+        """Names of the indices along the axes that :meth:`arrays` declares; indices of other axes are numbered."""
+        return {}
+
+    def links(self, values: Values) -> Links:
+        """The load of every link under a verified solution."""
+        raise NotImplementedError
+
+    def rounds(self, values: Values) -> RoundSchedule:
+        """The schedule of rounds that a solution is."""
+        raise NotImplementedError
+
+    @classmethod
+    def label_invariant(cls, parameters: Settings) -> bool:
+        """Whether isomorphic topologies have the same optimum: nothing depends on numbers of vertices and arcs.
+
+        Neither a root nor ties between paths. By default this is not assumed, and ``opticoll sweep`` solves isomorphic
+        copies too.
+        """
+        return False
+
+
+_Problem = TypeVar("_Problem", bound=Formulation)
+
+
+def of_data(kind: type[_Problem], data: Any) -> _Problem:
+    """The problem whose fields are those of its data, an object of a dataclass from which ``kind`` is derived."""
+    return kind(**{one.name: getattr(data, one.name) for one in fields(data)})
+
+
+def states(formulation: Formulation | type[Formulation], method: str) -> bool:
+    """Whether a formulation defines a method that has a default, such as ``certify`` or ``links``."""
+    kind = formulation if isinstance(formulation, type) else type(formulation)
+    return getattr(kind, method) is not getattr(Formulation, method) and (
+        getattr(getattr(kind, method), "__func__", None) is not getattr(getattr(Formulation, method), "__func__", 0)
+    )
+
+
+def _parameters_of(cls: type[Formulation]) -> tuple[Parameter, ...]:
+    """Parameters from the keyword arguments of ``__init__``: kind and default from the signature."""
+    import inspect
+
+    stated = []
+    for name, one in list(inspect.signature(cls.__init__).parameters.items())[1:]:
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and one.default is not inspect.Parameter.empty:
+            stated.append(Parameter(name, type(one.default), one.default, name.replace("_", " ")))
+    return tuple(stated)
+
+
+def check_stated(cls: type[Formulation]) -> None:
+    """Check the class attributes and methods of a formulation from outside.
+
+    Raises
+    ------
+    BadInput
+        With the name of the first that is missing or wrong.
+    """
+    where = f"formulation {cls.name!r}"
+    if not isinstance(cls.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cls.name):
+        msg = f"{where}: the name must consist of letters, digits, '.', '-' and '_'"
+        raise BadInput(msg)
+    for word in ("title", "paper", "where", "size"):
+        value = getattr(cls, word)
+        if not isinstance(value, str) or (word == "title" and not value.strip()):
+            kind = "a string that is not empty" if word == "title" else "a string"
+            msg = f"{where}: {word} must be {kind}, not {value!r}"
+            raise BadInput(msg)
+    for word, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
+        if getattr(cls, word) not in choices:
+            msg = f"{where}: {word} must be {' or '.join(map(repr, choices))}, not {getattr(cls, word)!r}"
+            raise BadInput(msg)
+    if not cls.forms or set(cls.forms) - set(FORMS):
+        msg = f"{where}: state the model in a method pyomo(self) or cvxpy(self)"
+        raise BadInput(msg)
+    for method in ("residuals", "objective"):
+        if not states(cls, method):
+            msg = f"{where}: define the method {method}(self, values)"
+            raise BadInput(msg)
+    for name, default in vars(Formulation).items():
+        if not name.startswith("_") and inspect_callable(default) and not inspect_callable(getattr(cls, name)):
+            msg = f"{where}: {name} must be a method, not {getattr(cls, name)!r}"
+            raise BadInput(msg)
+    if not isinstance(cls.parameters, tuple) or not all(isinstance(one, Parameter) for one in cls.parameters):
+        msg = f"{where}: parameters must be a tuple of Parameter objects; end a one-element tuple with a comma"
+        raise BadInput(msg)
+
+
+def inspect_callable(value: object) -> bool:
+    """Whether an attribute of a class is a method."""
+    return callable(value) or isinstance(value, (classmethod, staticmethod))

@@ -36,14 +36,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel, of_data
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -58,10 +58,9 @@ from opticoll.formulations.variables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
     from opticoll.formulations.alltoall.all_reduce import AllReduction
-    from opticoll.formulations.model import Parameter
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.instances.types import Json, Settings
 
@@ -71,13 +70,28 @@ NAME = "alltoall.all-gather"
 # Flows that share arcs ------------------------------------------------------------------------------------------------
 
 
+def stated_time(_data: object, values: Mapping[str, F64]) -> float:
+    """The stated T."""
+    return float(np.asarray(values["T"]))
+
+
+def metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
+    """T, its inverse, ranks and diameter, for formulations that minimise T."""
+    return {
+        "T": value,
+        "F": 1.0 / value if value is not None and value > 0 else None,
+        "ranks": data.topology.ranks,
+        "diameter": int(data.topology.diameter),
+    }
+
+
 @dataclass(frozen=True, eq=False)
-class SharedFlows:
+class SharedFlows(Formulation):
     """Data of a model with a flow h_v for every end v, where the flows of different ends share an arc.
 
     Parameters
     ----------
-    name
+    collective
         The collective.
     topology, ends
         The network, and the vertices v, ``(K,)``.
@@ -89,7 +103,18 @@ class SharedFlows:
         Whether flows lead away from their ends: the same model on reversed arcs.
     """
 
-    name: str
+    paper = PAPER
+    where = "beyond the paper"
+    sense = "min"
+    problem = "LP"
+    size = "N m + 1 variables"
+    meaning = "time T [shards / link bandwidth]"
+    shards = True
+    forms = ("cvxpy", "pyomo")
+    objective = stated_time
+    metrics = metrics
+
+    collective: str
     topology: Topology
     ends: I64
     supply: F64
@@ -112,91 +137,110 @@ class SharedFlows:
         """Shape of h, ``(m, K)``."""
         return self.topology.arcs, self.ends.size
 
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
+        import pyomo.environ as pyo
 
-def build_pyomo(data: SharedFlows) -> PyomoModel:
-    """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
-    import pyomo.environ as pyo
+        topology = self.topology
+        V, A = vertex_names(topology), arc_names(topology)
+        R = [V[v] for v in self.ends.tolist()]
+        supply = dict(zip(V, self.supply.tolist(), strict=True))
+        c = dict(zip(A, topology.capacity.tolist(), strict=True))
+        arcs = (topology.head, topology.tail) if self.away else (topology.tail, topology.head)
+        leaves, enters = ({a: V[u] for a, u in zip(A, side.tolist(), strict=True)} for side in arcs)
+        out_of: dict[int | str, list[str]] = {u: [] for u in V}
+        into: dict[int | str, list[str]] = {u: [] for u in V}
+        for a in A:
+            out_of[leaves[a]].append(a)
+            into[enters[a]].append(a)
+        model = pyo.ConcreteModel(name=f"{self.collective} at optimal throughput")
+        model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if leaves[a] == v else self.most))
+        model.T = pyo.Var(bounds=(0, self.most / min(c.values())))
+        model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
+        model.balance = pyo.Constraint(
+            [(u, v) for u in V for v in R if u != v],
+            rule=lambda m, u, v: (
+                pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u]) == supply[u]
+            ),
+        )
+        model.capacity = pyo.Constraint(A, R, rule=lambda m, a, v: m.h[a, v] - c[a] * m.T <= 0)
+        return PyomoModel(model, {"h": (A, R), "T": ()}, {"balance": (V, R), "capacity": (A, R)})
 
-    topology = data.topology
-    V, A = vertex_names(topology), arc_names(topology)
-    R = [V[v] for v in data.ends.tolist()]
-    supply = dict(zip(V, data.supply.tolist(), strict=True))
-    c = dict(zip(A, topology.capacity.tolist(), strict=True))
-    arcs = (topology.head, topology.tail) if data.away else (topology.tail, topology.head)
-    leaves, enters = ({a: V[u] for a, u in zip(A, side.tolist(), strict=True)} for side in arcs)
-    out_of: dict[int | str, list[str]] = {u: [] for u in V}
-    into: dict[int | str, list[str]] = {u: [] for u in V}
-    for a in A:
-        out_of[leaves[a]].append(a)
-        into[enters[a]].append(a)
-    model = pyo.ConcreteModel(name=f"{data.name} at optimal throughput")
-    model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if leaves[a] == v else data.most))
-    model.T = pyo.Var(bounds=(0, data.most / min(c.values())))
-    model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
-    model.balance = pyo.Constraint(
-        [(u, v) for u in V for v in R if u != v],
-        rule=lambda m, u, v: (
-            pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u]) == supply[u]
-        ),
-    )
-    model.capacity = pyo.Constraint(A, R, rule=lambda m, a, v: m.h[a, v] - c[a] * m.T <= 0)
-    return PyomoModel(model, {"h": (A, R), "T": ()}, {"balance": (V, R), "capacity": (A, R)})
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form: ``-M h_v = supply`` (``M h_v`` away) without the row of v, ``h_v <= c T``."""
+        import cvxpy as cp
+        import scipy.sparse as sp
 
+        topology, (m, K) = self.topology, self.shape
+        blocked = (topology.head if self.away else topology.tail)[:, None] == self.ends[None, :]
+        h = cp.Variable(m * K, name="h", bounds=[0, np.where(blocked, 0.0, float(self.most)).ravel()])
+        T = cp.Variable(name="T", bounds=[0, self.most / topology.capacity.min()])
+        rows = np.flatnonzero((np.arange(topology.n)[:, None] != self.ends[None, :]).ravel())
+        sent = topology.incidence() if self.away else -topology.incidence()
+        net = sp.csr_array(sp.kron(sent, sp.eye_array(K), format="csr")[rows])
+        balance = net @ h == np.repeat(self.supply, K)[rows]
+        capacity = h - np.repeat(topology.capacity, K) * T <= 0
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(T), [balance, capacity]),
+            variables={"h": Named(h, (m, K), np.arange(m * K)), "T": Named(T, ())},
+            constraints={
+                "balance": Named(balance, (topology.n, K), rows),
+                "capacity": Named(capacity, (m, K), np.arange(m * K)),
+            },
+        )
 
-def build_cvxpy(data: SharedFlows) -> CvxpyModel:
-    """The model in matrix form: ``-M h_v = supply`` (``M h_v`` away) without the row of v, ``h_v <= c T``."""
-    import cvxpy as cp
-    import scipy.sparse as sp
+    def estimate(self) -> dict[str, int]:
+        """Size of the model before it is built."""
+        flows, rows = self.topology.arcs * self.ends.size, (self.topology.n - 1) * self.ends.size
+        return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows, "integers": 0}
 
-    topology, (m, K) = data.topology, data.shape
-    blocked = (topology.head if data.away else topology.tail)[:, None] == data.ends[None, :]
-    h = cp.Variable(m * K, name="h", bounds=[0, np.where(blocked, 0.0, float(data.most)).ravel()])
-    T = cp.Variable(name="T", bounds=[0, data.most / topology.capacity.min()])
-    rows = np.flatnonzero((np.arange(topology.n)[:, None] != data.ends[None, :]).ravel())
-    sent = topology.incidence() if data.away else -topology.incidence()
-    net = sp.csr_array(sp.kron(sent, sp.eye_array(K), format="csr")[rows])
-    balance = net @ h == np.repeat(data.supply, K)[rows]
-    capacity = h - np.repeat(topology.capacity, K) * T <= 0
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(T), [balance, capacity]),
-        variables={"h": Named(h, (m, K), np.arange(m * K)), "T": Named(T, ())},
-        constraints={
-            "balance": Named(balance, (topology.n, K), rows),
-            "capacity": Named(capacity, (m, K), np.arange(m * K)),
-        },
-    )
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """The flows h and the time T."""
+        return {"h": Array(self.shape, axes=("arc", self.role), unit=SHARDS), "T": Array(unit=TIME)}
 
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of arcs and ends."""
+        return {"arc": arc_labels(self.topology), self.role: vertex_labels(self.topology, self.ends)}
 
-def estimate(data: SharedFlows) -> dict[str, int]:
-    """Size of the model before it is built."""
-    flows, rows = data.topology.arcs * data.ends.size, (data.topology.n - 1) * data.ends.size
-    return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows, "integers": 0}
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Shards over every arc: the largest flow of any end, because copies and sums are free."""
+        load = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0)
+        return Links(self.topology, load, self.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
+    def dual_arrays(self) -> dict[str, Array]:
+        """The duals of ``capacity``."""
+        return {"capacity": Array(self.shape)}
 
-def arrays(data: SharedFlows, _names: Collection[str]) -> dict[str, Array]:
-    """The flows h and the time T."""
-    return {"h": Array(data.shape, axes=("arc", data.role), unit=SHARDS), "T": Array(unit=TIME)}
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
+        topology, ends = self.topology, self.ends
+        h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
+        if h.shape != self.shape or not np.isfinite(h).all() or not np.isfinite(T):
+            return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+        net = (-1.0 if self.away else 1.0) * outflow(topology, h) - self.supply[:, None]
+        net[ends, np.arange(ends.size)] = 0.0
+        leaves = topology.head if self.away else topology.tail
+        over = (h / topology.capacity[:, None] - T).max(initial=0.0)
+        return {
+            "shape": 0.0,
+            "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
+            "blocked": float(np.abs(h[leaves[:, None] == ends[None, :]]).max(initial=0.0)),
+            "balance": float(np.abs(net).max(initial=0.0)),
+            "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
+        }
 
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """Bound proven by the duals of ``capacity``, read as lengths towards or away from every end."""
+        values = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
+        if values.shape != self.shape:
+            return None
+        return Bound(
+            f"{self.role}-lengths", length_bound(self, -values), "lengths from the duals, shortest paths recomputed"
+        )
 
-def index_sets(data: SharedFlows, _values: object = None) -> dict[str, Names]:
-    """Names of arcs and ends."""
-    return {"arc": arc_labels(data.topology), data.role: vertex_labels(data.topology, data.ends)}
-
-
-def links(data: SharedFlows, values: Mapping[str, F64]) -> Links:
-    """Shards over every arc: the largest flow of any end, because copies and sums are free."""
-    load = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0)
-    return Links(data.topology, load, data.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
-
-
-def dual_arrays(data: SharedFlows) -> dict[str, Array]:
-    """The duals of ``capacity``."""
-    return {"capacity": Array(data.shape)}
-
-
-def stated_time(_data: object, values: Mapping[str, F64]) -> float:
-    """The stated T."""
-    return float(np.asarray(values["T"]))
+    def derived(self) -> list[Fraction]:
+        """Upper bound on T."""
+        return [Fraction(self.most) / rounding.entered(float(self.topology.capacity.min()))]
 
 
 def outflow(topology: Topology, flow: F64) -> F64:
@@ -205,25 +249,6 @@ def outflow(topology: Topology, flow: F64) -> F64:
     np.add.at(net, topology.tail, flow)
     np.subtract.at(net, topology.head, flow)
     return net
-
-
-def residuals(data: SharedFlows, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
-    topology, ends = data.topology, data.ends
-    h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-    if h.shape != data.shape or not np.isfinite(h).all() or not np.isfinite(T):
-        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    net = (-1.0 if data.away else 1.0) * outflow(topology, h) - data.supply[:, None]
-    net[ends, np.arange(ends.size)] = 0.0
-    leaves = topology.head if data.away else topology.tail
-    over = (h / topology.capacity[:, None] - T).max(initial=0.0)
-    return {
-        "shape": 0.0,
-        "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
-        "blocked": float(np.abs(h[leaves[:, None] == ends[None, :]]).max(initial=0.0)),
-        "balance": float(np.abs(net).max(initial=0.0)),
-        "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
-    }
 
 
 def length_bound(data: SharedFlows, lengths: F64) -> float:
@@ -247,71 +272,6 @@ def length_bound(data: SharedFlows, lengths: F64) -> float:
     return max(float(rounding.scaled_down(best, -scale)), 0.0)
 
 
-def certify(data: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
-    """Bound proven by the duals of ``capacity``, read as lengths towards or away from every end."""
-    values = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
-    if values.shape != data.shape:
-        return None
-    return Bound(
-        f"{data.role}-lengths", length_bound(data, -values), "lengths from the duals, shortest paths recomputed"
-    )
-
-
-def metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
-    """T, its inverse, ranks and diameter, for formulations that minimise T."""
-    return {
-        "T": value,
-        "F": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": data.topology.ranks,
-        "diameter": int(data.topology.diameter),
-    }
-
-
-def derived(data: SharedFlows) -> list[Fraction]:
-    """Upper bound on T."""
-    return [Fraction(data.most) / rounding.entered(float(data.topology.capacity.min()))]
-
-
-def shared_formulation(
-    name: str,
-    title: str,
-    prepare: Callable[[object, Settings], SharedFlows],
-    bounds: Callable[[SharedFlows], list[Bound]],
-    *,
-    size: str = "N m + 1 variables",
-    parameters: tuple[Parameter, ...] = (),
-    metrics: Callable[[SharedFlows, float | None], dict[str, Json]] = metrics,
-    label_invariant: Callable[[Settings], bool] | None = None,
-) -> Formulation[SharedFlows]:
-    """Define the formulation of a collective as flows that share arcs."""
-    return Formulation(
-        name=name,
-        paper=PAPER,
-        where="beyond the paper",
-        title=title,
-        sense="min",
-        problem="LP",
-        parameters=parameters,
-        label_invariant=label_invariant,
-        prepare=prepare,
-        build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-        residuals=residuals,
-        objective=stated_time,
-        bounds=bounds,
-        arrays=arrays,
-        certify=certify,
-        dual_arrays=dual_arrays,
-        metrics=metrics,
-        estimate=estimate,
-        derived=derived,
-        size=size,
-        meaning="time T [shards / link bandwidth]",
-        shards=True,
-        index_sets=index_sets,
-        links=links,
-    )
-
-
 # All-gather -----------------------------------------------------------------------------------------------------------
 
 
@@ -327,11 +287,6 @@ def between_all(instance: object, name: str, *, away: bool = False) -> SharedFlo
     supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
     short = name.rpartition(".")[-1]
     return SharedFlows(short, topology, topology.terminals, supply, topology.ranks - 1, away)
-
-
-def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows:
-    """The data of the model; errors as :func:`between_all`."""
-    return between_all(instance, NAME)
 
 
 def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
@@ -386,12 +341,25 @@ def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
     ]  # fmt: skip
 
 
-def bounds(data: SharedFlows) -> list[Bound]:
-    """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""
-    return cut_bounds(data, "what enters the rank that gets least", "")
+class AllGather(SharedFlows):
+    """The problem."""
+
+    name = NAME
+    title = "All-gather at optimal throughput: a flow to every rank, copies free"
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model; errors as :func:`between_all`."""
+        return of_data(cls, between_all(instance, NAME))
+
+    def bounds(self) -> list[Bound]:
+        """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""
+        return cut_bounds(self, "what enters the rank that gets least", "")
+
+    @classmethod
+    def label_invariant(cls, parameters: Settings) -> bool:
+        """Isomorphic topologies have the same optimum."""
+        return True
 
 
-FORMULATION = shared_formulation(
-    NAME, "All-gather at optimal throughput: a flow to every rank, copies free", prepare, bounds,
-    label_invariant=lambda _parameters: True,
-)  # fmt: skip
+FORMULATION = AllGather

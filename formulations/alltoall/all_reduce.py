@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -75,8 +75,21 @@ _BLOCKS = (
 
 
 @dataclass(frozen=True, eq=False)
-class AllReduction:
+class AllReduction(Formulation):
     """Data of the model."""
+
+    name = NAME
+    paper = PAPER
+    where = "beyond the paper"
+    title = "All-reduce at optimal throughput: sums to the ranks, copies from there"
+    sense = "min"
+    problem = "LP"
+    size = "2 N m + 2 m + N + 1 variables"
+    meaning = "time T [shards / link bandwidth]"
+    shards = True
+    forms = ("cvxpy", "pyomo")
+    objective = stated_time
+    metrics = metrics
 
     topology: Topology
 
@@ -90,177 +103,196 @@ class AllReduction:
         """Vertices that are not ranks."""
         return np.setdiff1d(np.arange(self.topology.n), self.topology.terminals)
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> AllReduction:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a connected topology of at least two ranks.
+        """
+        return cls(all_to_all_topology(instance, NAME))
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a connected topology of at least two ranks.
-    """
-    return AllReduction(all_to_all_topology(instance, NAME))
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, variables and constraints as in the module docstring."""
+        import pyomo.environ as pyo
 
+        topology = self.topology
+        V, A = vertex_names(topology), arc_names(topology)
+        R = [V[v] for v in topology.terminals.tolist()]
+        relays = [w for w in V if w not in R]
+        tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
+        head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
+        c = dict(zip(A, topology.capacity.tolist(), strict=True))
+        N = len(R)
 
-def build_pyomo(data: AllReduction) -> PyomoModel:
-    """The model in Pyomo, variables and constraints as in the module docstring."""
-    import pyomo.environ as pyo
+        def out_of(flow: Any, w: Any, *v: Any) -> Any:
+            return pyo.quicksum(flow[(a, *v)] for a in A if tail[a] == w)
 
-    topology = data.topology
-    V, A = vertex_names(topology), arc_names(topology)
-    R = [V[v] for v in topology.terminals.tolist()]
-    relays = [w for w in V if w not in R]
-    tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
-    head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
-    c = dict(zip(A, topology.capacity.tolist(), strict=True))
-    N = len(R)
+        def into(flow: Any, w: Any, *v: Any) -> Any:
+            return pyo.quicksum(flow[(a, *v)] for a in A if head[a] == w)
 
-    def out_of(flow: Any, w: Any, *v: Any) -> Any:
-        return pyo.quicksum(flow[(a, *v)] for a in A if tail[a] == w)
+        model = pyo.ConcreteModel(name="all-reduce at optimal throughput")
+        model.x = pyo.Var(R, bounds=(0, N))
+        model.y = pyo.Var(A, domain=pyo.NonNegativeReals)
+        model.z = pyo.Var(A, domain=pyo.NonNegativeReals)
+        model.f = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if tail[a] == v else N))
+        model.g = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if head[a] == v else N))
+        model.T = pyo.Var(bounds=(0, 2 * N * (N - 1) / min(c.values())))
+        model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
+        model.total = pyo.Constraint(expr=pyo.quicksum(model.x[v] for v in R) == N)
+        pairs = [(w, v) for w in V for v in R if w != v]
+        model.copies = pyo.Constraint(
+            pairs, rule=lambda m, w, v: out_of(m.f, w, v) - into(m.f, w, v) - (m.x[w] if w in R else 0) == 0
+        )
+        model.sums = pyo.Constraint(
+            pairs, rule=lambda m, w, v: into(m.g, w, v) - out_of(m.g, w, v) - (m.x[w] if w in R else 0) == 0
+        )
+        model.copied = pyo.Constraint(A, R, rule=lambda m, a, v: m.f[a, v] - m.y[a] <= 0)
+        model.summed = pyo.Constraint(A, R, rule=lambda m, a, v: m.g[a, v] - m.z[a] <= 0)
+        model.capacity = pyo.Constraint(A, rule=lambda m, a: m.y[a] + m.z[a] - c[a] * m.T <= 0)
+        model.forwards = pyo.Constraint(relays, rule=lambda m, w: out_of(m.y, w) - into(m.y, w) <= 0)
+        model.gathers = pyo.Constraint(relays, rule=lambda m, w: into(m.z, w) - out_of(m.z, w) <= 0)
+        return PyomoModel(
+            model,
+            {"x": (R,), "y": (A,), "z": (A,), "f": (A, R), "g": (A, R), "T": ()},
+            {
+                "total": (), "copies": (V, R), "sums": (V, R), "copied": (A, R), "summed": (A, R), "capacity": (A,),
+                "forwards": (V,), "gathers": (V,),
+            },
+        )  # fmt: skip
 
-    def into(flow: Any, w: Any, *v: Any) -> Any:
-        return pyo.quicksum(flow[(a, *v)] for a in A if head[a] == w)
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form, with the incidence M: ``-M f_v = x``, ``M g_v = x``, ``f <= y``, ``g <= z``."""
+        import cvxpy as cp
+        import scipy.sparse as sp
 
-    model = pyo.ConcreteModel(name="all-reduce at optimal throughput")
-    model.x = pyo.Var(R, bounds=(0, N))
-    model.y = pyo.Var(A, domain=pyo.NonNegativeReals)
-    model.z = pyo.Var(A, domain=pyo.NonNegativeReals)
-    model.f = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if tail[a] == v else N))
-    model.g = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if head[a] == v else N))
-    model.T = pyo.Var(bounds=(0, 2 * N * (N - 1) / min(c.values())))
-    model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
-    model.total = pyo.Constraint(expr=pyo.quicksum(model.x[v] for v in R) == N)
-    pairs = [(w, v) for w in V for v in R if w != v]
-    model.copies = pyo.Constraint(
-        pairs, rule=lambda m, w, v: out_of(m.f, w, v) - into(m.f, w, v) - (m.x[w] if w in R else 0) == 0
-    )
-    model.sums = pyo.Constraint(
-        pairs, rule=lambda m, w, v: into(m.g, w, v) - out_of(m.g, w, v) - (m.x[w] if w in R else 0) == 0
-    )
-    model.copied = pyo.Constraint(A, R, rule=lambda m, a, v: m.f[a, v] - m.y[a] <= 0)
-    model.summed = pyo.Constraint(A, R, rule=lambda m, a, v: m.g[a, v] - m.z[a] <= 0)
-    model.capacity = pyo.Constraint(A, rule=lambda m, a: m.y[a] + m.z[a] - c[a] * m.T <= 0)
-    model.forwards = pyo.Constraint(relays, rule=lambda m, w: out_of(m.y, w) - into(m.y, w) <= 0)
-    model.gathers = pyo.Constraint(relays, rule=lambda m, w: into(m.z, w) - out_of(m.z, w) <= 0)
-    return PyomoModel(
-        model,
-        {"x": (R,), "y": (A,), "z": (A,), "f": (A, R), "g": (A, R), "T": ()},
-        {
-            "total": (), "copies": (V, R), "sums": (V, R), "copied": (A, R), "summed": (A, R), "capacity": (A,),
-            "forwards": (V,), "gathers": (V,),
-        },
-    )  # fmt: skip
+        topology, ranks, switches = self.topology, self.ranks, self.switches
+        n, m, N = topology.n, topology.arcs, topology.ranks
+        x = cp.Variable(N, name="x", bounds=[0, float(N)])
+        y = cp.Variable(m, name="y", bounds=[0, None])
+        z = cp.Variable(m, name="z", bounds=[0, None])
+        leaves, enters = (ends[:, None] == ranks[None, :] for ends in (topology.tail, topology.head))
+        f = cp.Variable(m * N, name="f", bounds=[0, np.where(leaves, 0.0, N).ravel()])
+        g = cp.Variable(m * N, name="g", bounds=[0, np.where(enters, 0.0, N).ravel()])
+        T = cp.Variable(name="T", bounds=[0, 2.0 * N * (N - 1) / topology.capacity.min()])
+        incidence = topology.incidence()
+        rows = np.flatnonzero((np.arange(n)[:, None] != ranks[None, :]).ravel())
+        net = sp.csr_array(sp.kron(incidence, sp.eye_array(N), format="csr")[rows])
+        held = sp.csr_array((np.ones(N), (ranks, np.arange(N))), shape=(n, N))
+        share = sp.csr_array(sp.csr_array(sp.kron(held, np.ones((N, 1)), format="csr"))[rows])
+        each = sp.csr_array(sp.kron(sp.eye_array(m), np.ones((N, 1)), format="csr"))
+        total = cp.sum(x) == N
+        copies = -net @ f - share @ x == 0
+        sums = net @ g - share @ x == 0
+        copied, summed = f - each @ y <= 0, g - each @ z <= 0
+        capacity = y + z - topology.capacity * T <= 0
+        constraints = {
+            "total": Named(total, ()),
+            "copies": Named(copies, (n, N), rows),
+            "sums": Named(sums, (n, N), rows),
+            "copied": Named(copied, (m, N), np.arange(m * N)),
+            "summed": Named(summed, (m, N), np.arange(m * N)),
+            "capacity": Named(capacity, (m,)),
+        }
+        if switches.size:
+            relay = sp.csr_array(incidence[switches])
+            constraints["forwards"] = Named(-relay @ y <= 0, (n,), switches)
+            constraints["gathers"] = Named(relay @ z <= 0, (n,), switches)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(T), [named.item for named in constraints.values()]),
+            variables={
+                "x": Named(x, (N,)), "y": Named(y, (m,)), "z": Named(z, (m,)), "f": Named(f, (m, N), np.arange(m * N)),
+                "g": Named(g, (m, N), np.arange(m * N)), "T": Named(T, ()),
+            },
+            constraints=constraints,
+        )  # fmt: skip
 
+    def estimate(self) -> dict[str, int]:
+        """Size of the model before it is built."""
+        m, N, n = self.topology.arcs, self.topology.ranks, self.topology.n
+        return {
+            "variables": 2 * m * N + 2 * m + N + 1,
+            "constraints": 2 * (n - 1) * N + 2 * m * N + m + 1 + 2 * (n - N),
+            "nonzeros": 8 * m * N + 2 * N * N + 3 * m,
+            "integers": 0,
+        }
 
-def build_cvxpy(data: AllReduction) -> CvxpyModel:
-    """The model in matrix form, with the incidence M: ``-M f_v = x``, ``M g_v = x``, ``f <= y``, ``g <= z``."""
-    import cvxpy as cp
-    import scipy.sparse as sp
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """The shares x, the amounts y and z, the flows f and g, and the time T."""
+        m, N = self.topology.arcs, self.topology.ranks
+        return {
+            "x": Array((N,), axes=("rank",), unit=SHARDS),
+            "y": Array((m,), axes=("arc",), unit=SHARDS),
+            "z": Array((m,), axes=("arc",), unit=SHARDS),
+            "f": Array((m, N), axes=("arc", "rank"), unit=SHARDS),
+            "g": Array((m, N), axes=("arc", "rank"), unit=SHARDS),
+            "T": Array(unit=TIME),
+        }
 
-    topology, ranks, switches = data.topology, data.ranks, data.switches
-    n, m, N = topology.n, topology.arcs, topology.ranks
-    x = cp.Variable(N, name="x", bounds=[0, float(N)])
-    y = cp.Variable(m, name="y", bounds=[0, None])
-    z = cp.Variable(m, name="z", bounds=[0, None])
-    leaves, enters = (ends[:, None] == ranks[None, :] for ends in (topology.tail, topology.head))
-    f = cp.Variable(m * N, name="f", bounds=[0, np.where(leaves, 0.0, N).ravel()])
-    g = cp.Variable(m * N, name="g", bounds=[0, np.where(enters, 0.0, N).ravel()])
-    T = cp.Variable(name="T", bounds=[0, 2.0 * N * (N - 1) / topology.capacity.min()])
-    incidence = topology.incidence()
-    rows = np.flatnonzero((np.arange(n)[:, None] != ranks[None, :]).ravel())
-    net = sp.csr_array(sp.kron(incidence, sp.eye_array(N), format="csr")[rows])
-    held = sp.csr_array((np.ones(N), (ranks, np.arange(N))), shape=(n, N))
-    share = sp.csr_array(sp.csr_array(sp.kron(held, np.ones((N, 1)), format="csr"))[rows])
-    each = sp.csr_array(sp.kron(sp.eye_array(m), np.ones((N, 1)), format="csr"))
-    total = cp.sum(x) == N
-    copies = -net @ f - share @ x == 0
-    sums = net @ g - share @ x == 0
-    copied, summed = f - each @ y <= 0, g - each @ z <= 0
-    capacity = y + z - topology.capacity * T <= 0
-    constraints = {
-        "total": Named(total, ()),
-        "copies": Named(copies, (n, N), rows),
-        "sums": Named(sums, (n, N), rows),
-        "copied": Named(copied, (m, N), np.arange(m * N)),
-        "summed": Named(summed, (m, N), np.arange(m * N)),
-        "capacity": Named(capacity, (m,)),
-    }
-    if switches.size:
-        relay = sp.csr_array(incidence[switches])
-        constraints["forwards"] = Named(-relay @ y <= 0, (n,), switches)
-        constraints["gathers"] = Named(relay @ z <= 0, (n,), switches)
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(T), [named.item for named in constraints.values()]),
-        variables={
-            "x": Named(x, (N,)), "y": Named(y, (m,)), "z": Named(z, (m,)), "f": Named(f, (m, N), np.arange(m * N)),
-            "g": Named(g, (m, N), np.arange(m * N)), "T": Named(T, ()),
-        },
-        constraints=constraints,
-    )  # fmt: skip
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of arcs and ranks."""
+        return {"arc": arc_labels(self.topology), "rank": vertex_labels(self.topology, self.ranks)}
 
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Shards over every arc, copies and partial sums."""
+        load = np.asarray(values["y"], dtype=float) + np.asarray(values["z"], dtype=float)
+        return Links(self.topology, load, self.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
-def estimate(data: AllReduction) -> dict[str, int]:
-    """Size of the model before it is built."""
-    m, N, n = data.topology.arcs, data.topology.ranks, data.topology.n
-    return {
-        "variables": 2 * m * N + 2 * m + N + 1,
-        "constraints": 2 * (n - 1) * N + 2 * m * N + m + 1 + 2 * (n - N),
-        "nonzeros": 8 * m * N + 2 * N * N + 3 * m,
-        "integers": 0,
-    }
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
+        x, y, z, f, g = (np.asarray(values[name], dtype=float) for name in "xyzfg")
+        topology, ranks, T = self.topology, self.ranks, float(np.asarray(values["T"]))
+        m, N = topology.arcs, ranks.size
+        shapes = [x.shape == (N,), y.shape == z.shape == (m,), f.shape == g.shape == (m, N)]
+        if not all(shapes) or not all(np.isfinite(array).all() for array in (x, y, z, f, g, T)):
+            return dict.fromkeys(_BLOCKS, np.inf)
+        copies, sums = outflow(topology, f), -outflow(topology, g)
+        for net in (copies, sums):
+            net[ranks] -= x[:, None]
+            net[ranks, np.arange(N)] = 0.0
+        blocked = (f[topology.tail[:, None] == ranks[None, :]], g[topology.head[:, None] == ranks[None, :]])
+        over = ((y + z) / topology.capacity - T).max(initial=0.0)
+        return {
+            "shape": 0.0,
+            "nonnegative": float(max(0.0, -T, *(-array.min(initial=0.0) for array in (x, y, z, f, g)))),
+            "blocked": float(max(np.abs(part).max(initial=0.0) for part in blocked)),
+            "total": float(abs(x.sum() - N)),
+            "copies": float(np.abs(copies).max(initial=0.0)),
+            "sums": float(np.abs(sums).max(initial=0.0)),
+            "copied": float((f - y[:, None]).max(initial=0.0)),
+            "summed": float((g - z[:, None]).max(initial=0.0)),
+            "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
+            "forwards": float(outflow(topology, y)[self.switches].max(initial=0.0)),
+            "gathers": float((-outflow(topology, z)[self.switches]).max(initial=0.0)),
+        }
 
+    def bounds(self) -> list[Bound]:
+        """Bounds of single ranks, of the worst cuts of both phases, and of the minimum cut."""
+        from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
 
-def arrays(data: AllReduction, _names: Collection[str]) -> dict[str, Array]:
-    """The shares x, the amounts y and z, the flows f and g, and the time T."""
-    m, N = data.topology.arcs, data.topology.ranks
-    return {
-        "x": Array((N,), axes=("rank",), unit=SHARDS),
-        "y": Array((m,), axes=("arc",), unit=SHARDS),
-        "z": Array((m,), axes=("arc",), unit=SHARDS),
-        "f": Array((m, N), axes=("arc", "rank"), unit=SHARDS),
-        "g": Array((m, N), axes=("arc", "rank"), unit=SHARDS),
-        "T": Array(unit=TIME),
-    }
+        topology, N = self.topology, self.topology.ranks
+        both = (topology, reversed_arcs(topology))
+        first = [1] + [0] * (N - 1)
+        time, inside = max((least_time(one, first) for one in both), key=lambda result: result[0])
+        result = [
+            Bound("receptions", partition_bound(topology, [{v} for v in self.ranks.tolist()]),
+                  "every rank sends N - x_v as sums and receives N - x_v as copies"),
+            Bound("least-cut", rounding.fraction_down(time * N), f"{N} shards over a capacity of {float(1 / time):g}",
+                  detail={"inside": sorted(inside)}),
+        ]  # fmt: skip
+        partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
+        if partitions:
+            sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
+            reason = f"{len(sets)} sets of ranks exchange sums and copies"
+            result.append(Bound("partition", partition_bound(topology, sets), reason))
+        return result
 
-
-def index_sets(data: AllReduction, _values: object = None) -> dict[str, Names]:
-    """Names of arcs and ranks."""
-    return {"arc": arc_labels(data.topology), "rank": vertex_labels(data.topology, data.ranks)}
-
-
-def links(data: AllReduction, values: Mapping[str, F64]) -> Links:
-    """Shards over every arc, copies and partial sums."""
-    load = np.asarray(values["y"], dtype=float) + np.asarray(values["z"], dtype=float)
-    return Links(data.topology, load, data.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
-
-
-def residuals(data: AllReduction, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
-    x, y, z, f, g = (np.asarray(values[name], dtype=float) for name in "xyzfg")
-    topology, ranks, T = data.topology, data.ranks, float(np.asarray(values["T"]))
-    m, N = topology.arcs, ranks.size
-    shapes = [x.shape == (N,), y.shape == z.shape == (m,), f.shape == g.shape == (m, N)]
-    if not all(shapes) or not all(np.isfinite(array).all() for array in (x, y, z, f, g, T)):
-        return dict.fromkeys(_BLOCKS, np.inf)
-    copies, sums = outflow(topology, f), -outflow(topology, g)
-    for net in (copies, sums):
-        net[ranks] -= x[:, None]
-        net[ranks, np.arange(N)] = 0.0
-    blocked = (f[topology.tail[:, None] == ranks[None, :]], g[topology.head[:, None] == ranks[None, :]])
-    over = ((y + z) / topology.capacity - T).max(initial=0.0)
-    return {
-        "shape": 0.0,
-        "nonnegative": float(max(0.0, -T, *(-array.min(initial=0.0) for array in (x, y, z, f, g)))),
-        "blocked": float(max(np.abs(part).max(initial=0.0) for part in blocked)),
-        "total": float(abs(x.sum() - N)),
-        "copies": float(np.abs(copies).max(initial=0.0)),
-        "sums": float(np.abs(sums).max(initial=0.0)),
-        "copied": float((f - y[:, None]).max(initial=0.0)),
-        "summed": float((g - z[:, None]).max(initial=0.0)),
-        "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
-        "forwards": float(outflow(topology, y)[data.switches].max(initial=0.0)),
-        "gathers": float((-outflow(topology, z)[data.switches]).max(initial=0.0)),
-    }
+    def derived(self) -> list[Fraction]:
+        """Upper bound on T."""
+        N = self.topology.ranks
+        return [Fraction(2 * N * (N - 1)) / rounding.entered(float(self.topology.capacity.min()))]
 
 
 def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> float:
@@ -290,53 +322,4 @@ def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> floa
     return rounding.quotient_down(2 * N * (parts - 1), least) if least > 0 else 0.0
 
 
-def bounds(data: AllReduction) -> list[Bound]:
-    """Bounds of single ranks, of the worst cuts of both phases, and of the minimum cut."""
-    from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
-
-    topology, N = data.topology, data.topology.ranks
-    both = (topology, reversed_arcs(topology))
-    first = [1] + [0] * (N - 1)
-    time, inside = max((least_time(one, first) for one in both), key=lambda result: result[0])
-    result = [
-        Bound("receptions", partition_bound(topology, [{v} for v in data.ranks.tolist()]),
-              "every rank sends N - x_v as sums and receives N - x_v as copies"),
-        Bound("least-cut", rounding.fraction_down(time * N), f"{N} shards over a capacity of {float(1 / time):g}",
-              detail={"inside": sorted(inside)}),
-    ]  # fmt: skip
-    partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
-    if partitions:
-        sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
-        reason = f"{len(sets)} sets of ranks exchange sums and copies"
-        result.append(Bound("partition", partition_bound(topology, sets), reason))
-    return result
-
-
-def derived(data: AllReduction) -> list[Fraction]:
-    """Upper bound on T."""
-    N = data.topology.ranks
-    return [Fraction(2 * N * (N - 1)) / rounding.entered(float(data.topology.capacity.min()))]
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="beyond the paper",
-    title="All-reduce at optimal throughput: sums to the ranks, copies from there",
-    sense="min",
-    problem="LP",
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=stated_time,
-    bounds=bounds,
-    arrays=arrays,
-    metrics=metrics,
-    estimate=estimate,
-    derived=derived,
-    size="2 N m + 2 m + N + 1 variables",
-    meaning="time T [shards / link bandwidth]",
-    shards=True,
-    index_sets=index_sets,
-    links=links,
-)
+FORMULATION = AllReduction

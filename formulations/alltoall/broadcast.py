@@ -29,15 +29,15 @@ no more capacity leaves a vertex that is not a rank than enters it (Edmonds; Ban
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.all_gather import SharedFlows, shared_formulation
+from opticoll.formulations.alltoall.all_gather import SharedFlows
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, Parameter
+from opticoll.formulations.model import Bound, Parameter, of_data
 
 if TYPE_CHECKING:
     from opticoll.instances.types import Json, Settings
@@ -46,54 +46,58 @@ NAME = "alltoall.broadcast"
 PARAMETERS = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
 
 
-def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows:
-    """The data of the model.
+class Broadcast(SharedFlows):
+    """The problem."""
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a connected topology of at least two ranks.
-    BadInput
-        If the root is not one of its ranks.
-    """
-    topology = all_to_all_topology(instance, NAME)
-    root = int((parameters or {}).get("root", 0))
-    if not 0 <= root < topology.ranks:
-        msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.ranks - 1}"
-        raise BadInput(msg)
-    at_root = np.eye(topology.n)[topology.terminals[root]]
-    return SharedFlows("broadcast", topology, np.delete(topology.terminals, root), at_root, 1)
+    name = NAME
+    title = "Broadcast at optimal throughput: a flow from the root to every rank, copies free"
+    size = "(N-1) m + 1 variables"
+    parameters = PARAMETERS
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a connected topology of at least two ranks.
+        BadInput
+            If the root is not one of its ranks.
+        """
+        topology = all_to_all_topology(instance, NAME)
+        root = int((parameters or {}).get("root", 0))
+        if not 0 <= root < topology.ranks:
+            msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.ranks - 1}"
+            raise BadInput(msg)
+        at_root = np.eye(topology.n)[topology.terminals[root]]
+        return of_data(cls, SharedFlows("broadcast", topology, np.delete(topology.terminals, root), at_root, 1))
+
+    def bounds(self) -> list[Bound]:
+        """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
+        from opticoll.formulations.flows.worst_cuts import least_time
+
+        topology, root = self.topology, self.root
+        leaving = float(topology.capacity[topology.tail == root].sum())
+        room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
+        time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
+        return [
+            Bound("node-cut", rounding.quotient_down(1, room), "what leaves the root"),
+            Bound(
+                "least-cut", rounding.fraction_down(time),
+                f"a cut of capacity {float(1 / time):g} around the root, by max-flows", exact=True,
+                detail={"inside": sorted(inside)},
+            ),
+        ]  # fmt: skip
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """T, its inverse, the root and the number of ranks."""
+        return {
+            "T": value,
+            "F": 1.0 / value if value is not None and value > 0 else None,
+            "root": self.topology.labels[self.root or 0],
+            "ranks": self.topology.ranks,
+        }
 
 
-def bounds(data: SharedFlows) -> list[Bound]:
-    """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
-    from opticoll.formulations.flows.worst_cuts import least_time
-
-    topology, root = data.topology, data.root
-    leaving = float(topology.capacity[topology.tail == root].sum())
-    room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
-    time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
-    return [
-        Bound("node-cut", rounding.quotient_down(1, room), "what leaves the root"),
-        Bound(
-            "least-cut", rounding.fraction_down(time),
-            f"a cut of capacity {float(1 / time):g} around the root, by max-flows", exact=True,
-            detail={"inside": sorted(inside)},
-        ),
-    ]  # fmt: skip
-
-
-def metrics(data: SharedFlows, value: float | None) -> dict[str, Json]:
-    """T, its inverse, the root and the number of ranks."""
-    return {
-        "T": value,
-        "F": 1.0 / value if value is not None and value > 0 else None,
-        "root": data.topology.labels[data.root or 0],
-        "ranks": data.topology.ranks,
-    }
-
-
-FORMULATION = shared_formulation(
-    NAME, "Broadcast at optimal throughput: a flow from the root to every rank, copies free", prepare, bounds,
-    size="(N-1) m + 1 variables", parameters=PARAMETERS, metrics=metrics,
-)  # fmt: skip
+FORMULATION = Broadcast

@@ -23,18 +23,19 @@ because the paper solves it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.variables import Names, arc_labels, vertex_labels
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, of_data
+from opticoll.formulations.variables import Array, Names, arc_labels, vertex_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
 
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, Topology
@@ -43,30 +44,99 @@ if TYPE_CHECKING:
 NAME = "alltoall.child"
 
 
-def prepare(
-    instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
-) -> model.ConcurrentFlow:
-    """The data of the model; ``needed`` are the values of a solution of ``alltoall.master``.
+class Child(model.ConcurrentFlow, Formulation):
+    """The problem: the flow of one source, split by destination."""
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a topology of at least two ranks with a path for every demand, or ``source`` is not one
-        of its ranks or sends nothing.
-    """
-    topology, traffic = model.demanded_traffic(instance, parameters, NAME)
-    number = int((parameters or {}).get("source", 0))
-    if not 0 <= number < topology.ranks:
-        msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.ranks - 1}"
-        raise NotApplicable(msg)
-    # Without a master solution (for sizes and refusals) the arcs keep their own capacities.
-    column = number if traffic is None else int(traffic[:number].any(axis=1).sum())
-    if traffic is not None and not traffic[number].any():
-        senders = np.flatnonzero(traffic.any(axis=1)).tolist()
-        msg = f"{NAME}: source={number} sends nothing under this demand; choose one of {str(senders[:20])[1:-1]}"
-        raise NotApplicable(msg)
-    capacity = topology.capacity if needed is None else np.asarray(needed["g"], dtype=float)[:, column]
-    return child_of(topology, number, np.maximum(capacity, 0.0), None if traffic is None else traffic[number])
+    name = NAME
+    paper = PAPER
+    where = "(10)-(14)"
+    title = "Child LP: one source's flow split by destination"
+    sense = "max"
+    problem = "LP"
+    parameters = (
+        Parameter("source", int, default=0, help="number of the rank whose flow is split"),
+        model.demand_parameter(),
+    )
+    needs = "alltoall.master"
+    concurrent = "F"
+    size = "(N-1) m + 1 variables"
+    meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"
+    shards = True
+    forms = ("cvxpy", "pyomo", "matrix")
+
+    cvxpy = model.build_cvxpy
+    pyomo = model.build_pyomo
+    matrix = model.build_matrix
+    estimate = model.estimate
+    residuals = model.residuals
+    objective = model.objective
+    repair = model.repair
+    certify = model.certify
+    dual_arrays = model.dual_arrays
+
+    @classmethod
+    def prepare(
+        cls, instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
+    ) -> Self:
+        """The data of the model; ``needed`` are the values of a solution of ``alltoall.master``.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology of at least two ranks with a path for every demand, or ``source`` is
+            not one of its ranks or sends nothing.
+        """
+        topology, traffic = model.demanded_traffic(instance, parameters, NAME)
+        number = int((parameters or {}).get("source", 0))
+        if not 0 <= number < topology.ranks:
+            msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.ranks - 1}"
+            raise NotApplicable(msg)
+        # Without a master solution (for sizes and refusals) the arcs keep their own capacities.
+        column = number if traffic is None else int(traffic[:number].any(axis=1).sum())
+        if traffic is not None and not traffic[number].any():
+            senders = np.flatnonzero(traffic.any(axis=1)).tolist()
+            msg = f"{NAME}: source={number} sends nothing under this demand; choose one of {str(senders[:20])[1:-1]}"
+            raise NotApplicable(msg)
+        capacity = topology.capacity if needed is None else np.asarray(needed["g"], dtype=float)[:, column]
+        amounts = None if traffic is None else traffic[number]
+        return of_data(cls, child_of(topology, number, np.maximum(capacity, 0.0), amounts))
+
+    def bounds(self) -> list[Bound]:
+        """Bounds of hop distances under g, and of the inflow of g into each destination."""
+        targets = np.argmax(self.demand, axis=0)
+        inflow = np.bincount(self.topology.head, self.capacity, self.topology.n)[targets] / self.demand.max(axis=0)
+        hop = model.length_bound(self, np.ones(self.topology.arcs))
+        return [
+            Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
+            Bound(
+                "inflow",
+                float(rounding.up(inflow.min(), int(self.topology.in_degree.max()) + 1)),
+                "what g brings to the destination that gets least",
+                "alltoall",
+            ),
+        ]
+
+    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+        """F_s, the number of ranks and their largest distance; no T, which only all sources together have."""
+        known = model.metrics(self, value)
+        return {"F_s": value, "ranks": known["ranks"], "diameter": known["diameter"]}
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
+        return replace(model.links(self, values), capacity=self.topology.capacity)
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes and ranges of the arrays."""
+        return model.arrays(self, names, "destination")
+
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of arcs and destinations."""
+        targets = np.argmax(self.demand, axis=0)
+        return {"arc": arc_labels(self.topology), "destination": vertex_labels(self.topology, targets)}
+
+    def derived(self) -> Iterable[Fraction]:
+        """The demands."""
+        return rounding.decimals(self.demand)
 
 
 def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None = None) -> model.ConcurrentFlow:
@@ -81,67 +151,4 @@ def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None 
     return model.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity)
 
 
-def bounds(data: model.ConcurrentFlow) -> list[Bound]:
-    """Bounds of hop distances under g, and of the inflow of g into each destination."""
-    targets = np.argmax(data.demand, axis=0)
-    inflow = np.bincount(data.topology.head, data.capacity, data.topology.n)[targets] / data.demand.max(axis=0)
-    hop = model.length_bound(data, np.ones(data.topology.arcs))
-    return [
-        Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
-        Bound(
-            "inflow",
-            float(rounding.up(inflow.min(), int(data.topology.in_degree.max()) + 1)),
-            "what g brings to the destination that gets least",
-            "alltoall",
-        ),
-    ]
-
-
-def metrics(data: model.ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
-    """F_s, the number of ranks and their largest distance; no T, which only all sources together have."""
-    known = model.metrics(data, value)
-    return {"F_s": value, "ranks": known["ranks"], "diameter": known["diameter"]}
-
-
-def links(data: model.ConcurrentFlow, values: Mapping[str, F64]) -> Links:
-    """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
-    return replace(model.links(data, values), capacity=data.topology.capacity)
-
-
-def index_sets(data: model.ConcurrentFlow, _values: object = None) -> dict[str, Names]:
-    """Names of arcs and destinations."""
-    targets = np.argmax(data.demand, axis=0)
-    return {"arc": arc_labels(data.topology), "destination": vertex_labels(data.topology, targets)}
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="(10)-(14)",
-    title="Child LP: one source's flow split by destination",
-    sense="max",
-    problem="LP",
-    parameters=(
-        Parameter("source", int, default=0, help="number of the rank whose flow is split"),
-        model.demand_parameter(),
-    ),
-    prepare=prepare,
-    build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
-    residuals=model.residuals,
-    objective=model.objective,
-    bounds=bounds,
-    arrays=lambda data, names: model.arrays(data, names, "destination"),
-    certify=model.certify,
-    dual_arrays=model.dual_arrays,
-    repair=model.repair,
-    metrics=metrics,
-    meaning="concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]",
-    shards=True,
-    index_sets=index_sets,
-    links=links,
-    estimate=model.estimate,
-    needs="alltoall.master",
-    derived=lambda data: rounding.decimals(data.demand),
-    concurrent="F",
-    size="(N-1) m + 1 variables",
-)
+FORMULATION = Child

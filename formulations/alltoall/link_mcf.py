@@ -25,7 +25,7 @@ certificate needs min(dist_l(s,t), shortest cycle of l through t) in place of di
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -40,8 +40,10 @@ from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
 
+    from opticoll.formulations.variables import Array, Links
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Settings
 
@@ -49,8 +51,24 @@ NAME = "alltoall.link-mcf"
 
 
 @dataclass(frozen=True, eq=False)
-class LinkFlow:
+class LinkFlow(Formulation):
     """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are built as printed."""
+
+    name = NAME
+    paper = PAPER
+    where = "(1)-(5), (25)-(28)"
+    title = "All-to-all as link-based concurrent multicommodity flow"
+    sense = "max"
+    problem = "LP"
+    parameters = (
+        Parameter("printed", bool, default=False, help="the paper's (1)-(5) as printed, a relaxation"),
+        model.demand_parameter(),
+    )
+    concurrent = "F"
+    size = "N(N-1) m + 1 variables"
+    shards = True
+    forms = ("cvxpy", "pyomo")
+    label_invariant = staticmethod(model.equal_demands)
 
     flow: model.ConcurrentFlow
     targets: I64
@@ -68,126 +86,187 @@ class LinkFlow:
         mask[self.targets, np.arange(self.targets.size)] = False
         return mask
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> LinkFlow:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology of at least two ranks with a path for every demand.
+        BadInput
+            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
+        """
+        topology, traffic = model.demanded_traffic(instance, parameters, NAME)
+        printed = bool((parameters or {}).get("printed", False))
+        sources, targets, amount = model.pairs_of(topology, traffic)
+        return cls(model.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a topology of at least two ranks with a path for every demand.
-    BadInput
-        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
-    """
-    topology, traffic = model.demanded_traffic(instance, parameters, NAME)
-    printed = bool((parameters or {}).get("printed", False))
-    sources, targets, amount = model.pairs_of(topology, traffic)
-    return LinkFlow(model.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
+    @staticmethod
+    def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
+        """Size of the model before its data are computed."""
+        if not isinstance(instance, Topology) or parameters.get("demand", UNIFORM) != UNIFORM:
+            return None
+        return model.size(instance, instance.ranks * (instance.ranks - 1))
 
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring."""
+        if not self.printed:
+            return model.build_pyomo(self.flow)
+        import pyomo.environ as pyo
 
-def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
-    """Size of the model before its data are computed."""
-    if not isinstance(instance, Topology) or parameters.get("demand", UNIFORM) != UNIFORM:
-        return None
-    return model.size(instance, instance.ranks * (instance.ranks - 1))
+        topology = self.flow.topology
+        V, A = vertex_names(topology), arc_names(topology)
+        into: dict[int | str, list[str]] = {u: [] for u in V}
+        out_of: dict[int | str, list[str]] = {u: [] for u in V}
+        for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True):
+            out_of[V[u]].append(a)
+            into[V[v]].append(a)
+        c = dict(zip(A, self.flow.capacity.tolist(), strict=True))
+        K = [(V[s], V[t]) for s, t in zip(self.flow.sources.tolist(), self.targets.tolist(), strict=True)]
+        D = dict(zip(K, self.amount.tolist(), strict=True))
+        built = pyo.ConcreteModel(name="link MCF as printed")
+        built.f = pyo.Var(A, K, domain=pyo.NonNegativeReals)
+        built.F = pyo.Var(domain=pyo.NonNegativeReals)
+        built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
+        built.conservation = pyo.Constraint(
+            [(u, *k) for u in V for k in K if u not in k],
+            rule=lambda b, u, s, t: (
+                pyo.quicksum(b.f[a, s, t] for a in out_of[u]) - pyo.quicksum(b.f[a, s, t] for a in into[u]) <= 0
+            ),
+        )
+        built.delivery = pyo.Constraint(
+            K, rule=lambda b, s, t: pyo.quicksum(b.f[a, s, t] for a in into[t]) - D[s, t] * b.F >= 0
+        )
+        built.capacity = pyo.Constraint(A, rule=lambda b, a: pyo.quicksum(b.f[a, k] for k in K) <= c[a])
+        return PyomoModel(built, {"f": (A, K), "F": ()}, {"conservation": (V, K), "delivery": (K,), "capacity": (A,)})
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        if not self.printed:
+            return model.build_cvxpy(self.flow)
+        import cvxpy as cp
+        import scipy.sparse as sp
 
-def build_pyomo(data: LinkFlow) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
-    if not data.printed:
-        return model.build_pyomo(data.flow)
-    import pyomo.environ as pyo
+        topology, groups = self.flow.topology, self.flow.groups
+        m, n = topology.arcs, topology.n
+        f = cp.Variable((m, groups), name="f", nonneg=True)
+        F = cp.Variable(name="F", nonneg=True)
+        flat = cp.vec(f, order="F")
+        incidence = topology.incidence()
+        keep = self.inner.T.ravel()
+        k, u = np.divmod(np.flatnonzero(keep), n)
+        forward = sp.csr_array(sp.kron(sp.eye_array(groups), incidence, format="csr")[keep])
+        conservation = forward @ flat >= 0
+        entering = sp.csr_array((np.ones(m), (topology.head, np.arange(m))), shape=(n, m))
+        arrive = sp.kron(sp.eye_array(groups), entering, format="csr")
+        delivery = sp.csr_array(arrive[np.arange(groups) * n + self.targets]) @ flat >= F * self.amount
+        capacity = cp.sum(f, axis=1) <= self.flow.capacity
+        return CvxpyModel(
+            cp.Problem(cp.Maximize(F), [conservation, delivery, capacity]),
+            variables={"f": Named(f, (m, groups)), "F": Named(F, ())},
+            constraints={
+                "conservation": Named(conservation, (n, groups), u * groups + k),
+                "delivery": Named(delivery, (groups,)),
+                "capacity": Named(capacity, (m,)),
+            },
+        )
 
-    topology = data.flow.topology
-    V, A = vertex_names(topology), arc_names(topology)
-    into: dict[int | str, list[str]] = {u: [] for u in V}
-    out_of: dict[int | str, list[str]] = {u: [] for u in V}
-    for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True):
-        out_of[V[u]].append(a)
-        into[V[v]].append(a)
-    c = dict(zip(A, data.flow.capacity.tolist(), strict=True))
-    K = [(V[s], V[t]) for s, t in zip(data.flow.sources.tolist(), data.targets.tolist(), strict=True)]
-    D = dict(zip(K, data.amount.tolist(), strict=True))
-    built = pyo.ConcreteModel(name="link MCF as printed")
-    built.f = pyo.Var(A, K, domain=pyo.NonNegativeReals)
-    built.F = pyo.Var(domain=pyo.NonNegativeReals)
-    built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
-    built.conservation = pyo.Constraint(
-        [(u, *k) for u in V for k in K if u not in k],
-        rule=lambda b, u, s, t: (
-            pyo.quicksum(b.f[a, s, t] for a in out_of[u]) - pyo.quicksum(b.f[a, s, t] for a in into[u]) <= 0
-        ),
-    )
-    built.delivery = pyo.Constraint(
-        K, rule=lambda b, s, t: pyo.quicksum(b.f[a, s, t] for a in into[t]) - D[s, t] * b.F >= 0
-    )
-    built.capacity = pyo.Constraint(A, rule=lambda b, a: pyo.quicksum(b.f[a, k] for k in K) <= c[a])
-    return PyomoModel(built, {"f": (A, K), "F": ()}, {"conservation": (V, K), "delivery": (K,), "capacity": (A,)})
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block; the printed version has its own, weaker blocks."""
+        if not self.printed:
+            return model.residuals(self.flow, values)
+        f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
+        topology, groups = self.flow.topology, self.flow.groups
+        names = ("nonnegative", "conservation", "delivery", "capacity")
+        if f.shape != (topology.arcs, groups) or not np.isfinite(f).all() or not np.isfinite(F):
+            return dict.fromkeys(names, np.inf)
+        inflow, outflow = np.zeros((topology.n, groups)), np.zeros((topology.n, groups))
+        np.add.at(inflow, topology.head, f)
+        np.add.at(outflow, topology.tail, f)
+        capacity = self.flow.capacity
+        size = max(abs(F), 1e-12 * float(capacity.min()))
+        arrived = inflow[self.targets, np.arange(groups)]
+        return {
+            "nonnegative": float(max(0.0, (-f.min(axis=1, initial=0.0) / capacity).max(), -F / capacity.min())),
+            "conservation": float(np.where(self.inner, outflow - inflow, 0.0).max(initial=0.0)) / size,
+            "delivery": float(np.maximum(F - arrived / self.amount, 0.0).max(initial=0.0)) / size,
+            "capacity": float(np.maximum(f.sum(axis=1) / capacity - 1.0, 0.0).max(initial=0.0)),
+        }
 
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """A rigorous bound from any duals of ``capacity``; the printed version may also use cycles through t."""
+        if not self.printed:
+            return model.certify(self.flow, duals)
+        value = printed_length_bound(self, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
+        if not np.isfinite(value):
+            return None
+        return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
 
-def build_cvxpy(data: LinkFlow) -> CvxpyModel:
-    """The model in matrix form."""
-    if not data.printed:
-        return model.build_cvxpy(data.flow)
-    import cvxpy as cp
-    import scipy.sparse as sp
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds of the exact model, or the one that also holds for the printed relaxation."""
+        if not self.printed:
+            return flow_bounds(self.flow)
+        ones = np.ones(self.flow.topology.arcs)
+        return [
+            Bound(
+                "distance",
+                printed_length_bound(self, ones),
+                "paths from s or cycles through t, in hops",
+                "alltoall",
+            )
+        ]
 
-    topology, groups = data.flow.topology, data.flow.groups
-    m, n = topology.arcs, topology.n
-    f = cp.Variable((m, groups), name="f", nonneg=True)
-    F = cp.Variable(name="F", nonneg=True)
-    flat = cp.vec(f, order="F")
-    incidence = topology.incidence()
-    keep = data.inner.T.ravel()
-    k, u = np.divmod(np.flatnonzero(keep), n)
-    forward = sp.csr_array(sp.kron(sp.eye_array(groups), incidence, format="csr")[keep])
-    conservation = forward @ flat >= 0
-    entering = sp.csr_array((np.ones(m), (topology.head, np.arange(m))), shape=(n, m))
-    arrive = sp.kron(sp.eye_array(groups), entering, format="csr")
-    delivery = sp.csr_array(arrive[np.arange(groups) * n + data.targets]) @ flat >= F * data.amount
-    capacity = cp.sum(f, axis=1) <= data.flow.capacity
-    return CvxpyModel(
-        cp.Problem(cp.Maximize(F), [conservation, delivery, capacity]),
-        variables={"f": Named(f, (m, groups)), "F": Named(F, ())},
-        constraints={
-            "conservation": Named(conservation, (n, groups), u * groups + k),
-            "delivery": Named(delivery, (groups,)),
-            "capacity": Named(capacity, (m,)),
-        },
-    )
+    def closed_forms(self) -> list[Bound]:
+        """Optimum if the family declares one; empty for the printed relaxation, for which it does not hold."""
+        return [] if self.printed else flow_closed_forms(self.flow)
 
+    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+        """F, ranks, diameter and totals of a demand; and T = 1/F, except for the printed relaxation."""
+        known = model.traffic_metrics(self.flow, value)
+        if self.printed:
+            del known["T"]
+        return known
 
-def residuals(data: LinkFlow, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block; the printed version has its own, weaker blocks."""
-    if not data.printed:
-        return model.residuals(data.flow, values)
-    f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
-    topology, groups = data.flow.topology, data.flow.groups
-    names = ("nonnegative", "conservation", "delivery", "capacity")
-    if f.shape != (topology.arcs, groups) or not np.isfinite(f).all() or not np.isfinite(F):
-        return dict.fromkeys(names, np.inf)
-    inflow, outflow = np.zeros((topology.n, groups)), np.zeros((topology.n, groups))
-    np.add.at(inflow, topology.head, f)
-    np.add.at(outflow, topology.tail, f)
-    capacity = data.flow.capacity
-    size = max(abs(F), 1e-12 * float(capacity.min()))
-    arrived = inflow[data.targets, np.arange(groups)]
-    return {
-        "nonnegative": float(max(0.0, (-f.min(axis=1, initial=0.0) / capacity).max(), -F / capacity.min())),
-        "conservation": float(np.where(data.inner, outflow - inflow, 0.0).max(initial=0.0)) / size,
-        "delivery": float(np.maximum(F - arrived / data.amount, 0.0).max(initial=0.0)) / size,
-        "capacity": float(np.maximum(f.sum(axis=1) / capacity - 1.0, 0.0).max(initial=0.0)),
-    }
+    @property
+    def meaning(self) -> str:  # type: ignore[override]
+        """What F is."""
+        if self.printed:
+            return "F of the printed relaxation, at least the concurrent flow [link bandwidths / shard]"
+        return "concurrent flow F [link bandwidths / shard]; T = 1/F"
 
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Repair an approximate flow to an exactly feasible one; values of the printed version are not changed."""
+        return None if self.printed else model.repair(self.flow, values)
 
-def certify(data: LinkFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """A rigorous bound from any duals of ``capacity``; the printed version may also use cycles through t."""
-    if not data.printed:
-        return model.certify(data.flow, duals)
-    value = printed_length_bound(data, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
-    if not np.isfinite(value):
-        return None
-    return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of arcs and commodities."""
+        topology = self.flow.topology
+        return {"arc": arc_labels(topology), "commodity": pair_labels(topology, self.flow.sources, self.targets)}
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """The value, from the arrays."""
+        return model.objective(self.flow, values)
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes and ranges of the arrays."""
+        return model.arrays(self.flow, names, "commodity")
+
+    def dual_arrays(self) -> dict[str, Array]:
+        """The duals that bound the optimum."""
+        return model.dual_arrays(self.flow)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        return model.estimate(self.flow)
+
+    def derived(self) -> Iterable[Fraction]:
+        """Numbers of the matrix that are computed from the data."""
+        return rounding.decimals(self.flow.demand)
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        return model.links(self.flow, values)
 
 
 def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
@@ -209,82 +288,4 @@ def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
     return rounding.weighted_capacity(data.flow.capacity, lengths, cost)
 
 
-def bounds(data: LinkFlow) -> list[Bound]:
-    """Analytic bounds of the exact model, or the one that also holds for the printed relaxation."""
-    if not data.printed:
-        return flow_bounds(data.flow)
-    ones = np.ones(data.flow.topology.arcs)
-    return [
-        Bound(
-            "distance",
-            printed_length_bound(data, ones),
-            "paths from s or cycles through t, in hops",
-            "alltoall",
-        )
-    ]
-
-
-def closed_forms(data: LinkFlow) -> list[Bound]:
-    """Optimum if the family declares one; empty for the printed relaxation, for which it does not hold."""
-    return [] if data.printed else flow_closed_forms(data.flow)
-
-
-def metrics(data: LinkFlow, value: float | None) -> dict[str, float | int | None]:
-    """F, ranks, diameter and totals of a demand; and T = 1/F, except for the printed relaxation, whose 1/F is no time."""
-    known = model.traffic_metrics(data.flow, value)
-    if data.printed:
-        del known["T"]
-    return known
-
-
-def meaning(data: LinkFlow) -> str:
-    """What F is."""
-    if data.printed:
-        return "F of the printed relaxation, at least the concurrent flow [link bandwidths / shard]"
-    return "concurrent flow F [link bandwidths / shard]; T = 1/F"
-
-
-def repair(data: LinkFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Repair an approximate flow to an exactly feasible one; values of the printed version are not changed."""
-    return None if data.printed else model.repair(data.flow, values)
-
-
-def index_sets(data: LinkFlow, _values: object = None) -> dict[str, Names]:
-    """Names of arcs and commodities."""
-    topology = data.flow.topology
-    return {"arc": arc_labels(topology), "commodity": pair_labels(topology, data.flow.sources, data.targets)}
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="(1)-(5), (25)-(28)",
-    title="All-to-all as link-based concurrent multicommodity flow",
-    sense="max",
-    problem="LP",
-    parameters=(
-        Parameter("printed", bool, default=False, help="the paper's (1)-(5) as printed, a relaxation"),
-        model.demand_parameter(),
-    ),
-    label_invariant=model.equal_demands,
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=lambda data, values: model.objective(data.flow, values),
-    bounds=bounds,
-    closed_forms=closed_forms,
-    arrays=lambda data, names: model.arrays(data.flow, names, "commodity"),
-    certify=certify,
-    dual_arrays=lambda data: model.dual_arrays(data.flow),
-    repair=repair,
-    metrics=metrics,
-    estimate=lambda data: model.estimate(data.flow),
-    early_estimate=early_estimate,
-    derived=lambda data: rounding.decimals(data.flow.demand),
-    concurrent="F",
-    size="N(N-1) m + 1 variables",
-    meaning=meaning,
-    shards=True,
-    index_sets=index_sets,
-    links=lambda data, values: model.links(data.flow, values),
-)
+FORMULATION = LinkFlow

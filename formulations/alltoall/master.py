@@ -18,72 +18,82 @@ the demand. The paper reports solving it at N=1000, d=4 in 40 minutes with MOSEK
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
-from opticoll.formulations.model import Formulation
+from opticoll.formulations.model import Formulation, of_data
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.readers.reading import PREFIX
 from opticoll.instances.topology import Topology
 from opticoll.instances.types import Settings
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Iterable
+    from fractions import Fraction
 
 NAME = "alltoall.master"
 
 
-def prepare(instance: object, parameters: Settings | None = None) -> model.ConcurrentFlow:
-    """The data of the model.
+class Master(model.ConcurrentFlow, Formulation):
+    """The problem: flows by source."""
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a topology of at least two ranks with a path for every demand.
-    BadInput
-        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
-    """
-    return model.by_source(*model.demanded_traffic(instance, parameters, NAME))
+    name = NAME
+    paper = PAPER
+    where = "(6)-(9)"
+    title = "All-to-all as concurrent flow grouped by source"
+    sense = "max"
+    problem = "LP"
+    parameters = (model.demand_parameter(),)
+    concurrent = "F"
+    size = "|S| m + 1 variables"
+    meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
+    shards = True
+    label_invariant = staticmethod(model.equal_demands)
+    forms = ("cvxpy", "pyomo", "matrix")
+
+    cvxpy = model.build_cvxpy
+    pyomo = model.build_pyomo
+    matrix = model.build_matrix
+    estimate = model.estimate
+    residuals = model.residuals
+    objective = model.objective
+    repair = model.repair
+    bounds = bounds
+    closed_forms = closed_forms
+    certify = model.certify
+    arrays = model.arrays
+    dual_arrays = model.dual_arrays
+    index_sets = model.index_sets
+    links = model.links
+    metrics = model.traffic_metrics
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The problem on a topology.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology of at least two ranks with a path for every demand.
+        BadInput
+            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
+        """
+        return of_data(cls, model.by_source(*model.demanded_traffic(instance, parameters, NAME)))
+
+    @staticmethod
+    def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
+        """Size of the model for all ranks; None for a demand from a file or data, whose sources are not yet known."""
+        demand = parameters.get("demand", UNIFORM)
+        if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
+            return None
+        return None if str(demand).startswith(PREFIX) else model.size(instance, instance.ranks)
+
+    def derived(self) -> Iterable[Fraction]:
+        """The demands."""
+        return rounding.decimals(self.demand)
 
 
-def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
-    """Size of the model for all ranks; None for a demand from a file or data, whose sources are not yet known."""
-    demand = parameters.get("demand", UNIFORM)
-    if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
-        return None
-    return None if str(demand).startswith(PREFIX) else model.size(instance, instance.ranks)
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="(6)-(9)",
-    title="All-to-all as concurrent flow grouped by source",
-    sense="max",
-    problem="LP",
-    parameters=(model.demand_parameter(),),
-    label_invariant=model.equal_demands,
-    prepare=prepare,
-    build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
-    residuals=model.residuals,
-    objective=model.objective,
-    bounds=bounds,
-    closed_forms=closed_forms,
-    arrays=model.arrays,
-    certify=model.certify,
-    dual_arrays=model.dual_arrays,
-    repair=model.repair,
-    metrics=model.traffic_metrics,
-    estimate=model.estimate,
-    early_estimate=early_estimate,
-    derived=lambda data: rounding.decimals(data.demand),
-    concurrent="F",
-    size="|S| m + 1 variables",
-    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
-    shards=True,
-    index_sets=model.index_sets,
-    links=model.links,
-)
+FORMULATION = Master

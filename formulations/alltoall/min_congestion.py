@@ -34,7 +34,7 @@ Routes over sets that are too large to list (``paths=all``) contain their own pa
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -56,7 +56,7 @@ from opticoll.formulations.flows.path_flow import (
     unsplit_bounds,
 )
 from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, of_data
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 
 if TYPE_CHECKING:
@@ -66,26 +66,6 @@ if TYPE_CHECKING:
     from opticoll.instances.types import Settings
 
 NAME = "alltoall.min-congestion"
-
-
-def prepare(instance: object, parameters: Settings | None = None) -> PathFlow:
-    """The data of the model.
-
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path
-        or with fewer than kappa paths.
-    """
-    chosen = parameters or {}
-    kappa = int(chosen.get("kappa", 1))
-    if kappa < 1:
-        msg = f"{NAME}: kappa={kappa} selects no path; give at least 1"
-        raise NotApplicable(msg)
-    data = replace(prepare_paths(instance, chosen, NAME), kappa=kappa)
-    if kappa > 1:
-        check_enough(data)
-    return data
 
 
 def check_enough(data: PathFlow) -> None:
@@ -179,35 +159,61 @@ def links(data: PathFlow, values: Mapping[str, F64]) -> Links:
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
 
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="(29)-(33)",
-    title="All-to-all on one or kappa paths per pair: minimum congestion",
-    sense="min",
-    problem="MILP",
-    parameters=(
+class ChosenPaths(PathFlow, Formulation):
+    """The problem: one or kappa paths for every pair."""
+
+    name = NAME
+    paper = PAPER
+    where = "(29)-(33)"
+    title = "All-to-all on one or kappa paths per pair: minimum congestion"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
         *rule_parameters("disjoint"),
         Parameter("kappa", int, default=1, help="different paths of each pair, which share its demand equally"),
         demand_parameter(),
-    ),
-    label_invariant=label_invariant,
-    prepare=prepare,
-    build={"cvxpy": path_flow.build_cvxpy, "pyomo": path_flow.build_pyomo},
-    residuals=path_flow.residuals,
-    objective=path_flow.objective,
-    bounds=bounds,
-    arrays=path_flow.arrays,
-    certify=certify,
-    dual_arrays=path_flow.dual_arrays,
-    repair=path_flow.repair,
-    metrics=metrics,
-    restriction=restriction,
-    estimate=path_flow.estimate,
-    derived=path_flow.derived,
-    size="|P| + 1 variables",
-    meaning="largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]",
-    shards=True,
-    index_sets=path_sets,
-    links=links,
-)
+    )
+    size = "|P| + 1 variables"
+    meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
+    shards = True
+    forms = ("cvxpy", "pyomo")
+    label_invariant = staticmethod(label_invariant)
+
+    cvxpy = path_flow.build_cvxpy
+    pyomo = path_flow.build_pyomo
+    residuals = path_flow.residuals
+    objective = path_flow.objective
+    bounds = bounds
+    arrays = path_flow.arrays
+    certify = certify
+    dual_arrays = path_flow.dual_arrays
+    repair = path_flow.repair
+    metrics = metrics
+    restriction = restriction
+    estimate = path_flow.estimate
+    derived = path_flow.derived
+    index_sets = path_sets
+    links = links
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a
+            path or with fewer than kappa paths.
+        """
+        chosen = parameters or {}
+        kappa = int(chosen.get("kappa", 1))
+        if kappa < 1:
+            msg = f"{NAME}: kappa={kappa} selects no path; give at least 1"
+            raise NotApplicable(msg)
+        data = of_data(cls, replace(prepare_paths(instance, chosen, NAME), kappa=kappa))
+        if kappa > 1:
+            check_enough(data)
+        return data
+
+
+FORMULATION = ChosenPaths

@@ -26,7 +26,7 @@ Solutions over sets that are too large to list (method ``column-generation``) co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -48,28 +48,26 @@ from opticoll.formulations.flows.path_flow import (
 )
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.flows.single_source import WeightedPath
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
+from opticoll.formulations.model import (
+    Bound,
+    CvxpyModel,
+    Formulation,
+    MatrixModel,
+    Named,
+    NotApplicable,
+    PyomoModel,
+    of_data,
+)
 from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
 
     from opticoll.instances.topology import F64
     from opticoll.instances.types import Settings
 
 NAME = "alltoall.path-mcf"
-
-
-def prepare(instance: object, parameters: Settings | None = None) -> PathFlow:
-    """The data of the model.
-
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a topology of at least two ranks with a path for every demand, or the rule leaves some
-        pair without a path.
-    """
-    return prepare_paths(instance, parameters or {}, NAME)
 
 
 def build_pyomo(data: PathFlow) -> PyomoModel:
@@ -294,32 +292,54 @@ def links(data: PathFlow, values: Mapping[str, F64]) -> Links:
     return Links(data.topology, load, data.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
 
 
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="(21)-(24)",
-    title="All-to-all as concurrent flow over path sets",
-    sense="max",
-    problem="LP",
-    parameters=(*rule_parameters("disjoint"), concurrent_flow.demand_parameter()),
-    label_invariant=label_invariant,
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo, "matrix": build_matrix},
-    residuals=residuals,
-    objective=concurrent_flow.objective,
-    bounds=bounds,
-    arrays=arrays,
-    certify=certify,
-    dual_arrays=dual_arrays,
-    repair=repair,
-    metrics=metrics,
-    restriction=restriction,
-    estimate=estimate,
-    derived=lambda data: rounding.decimals(data.amount),
-    concurrent="F",
-    size="|P| + 1 variables",
-    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
-    shards=True,
-    index_sets=path_sets,
-    links=links,
-)
+class PathConcurrentFlow(PathFlow, Formulation):
+    """The problem: flows over the paths of a set."""
+
+    name = NAME
+    paper = PAPER
+    where = "(21)-(24)"
+    title = "All-to-all as concurrent flow over path sets"
+    sense = "max"
+    problem = "LP"
+    parameters = (*rule_parameters("disjoint"), concurrent_flow.demand_parameter())
+    concurrent = "F"
+    size = "|P| + 1 variables"
+    meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
+    shards = True
+    forms = ("cvxpy", "pyomo", "matrix")
+    label_invariant = staticmethod(label_invariant)
+
+    cvxpy = build_cvxpy
+    pyomo = build_pyomo
+    matrix = build_matrix
+    residuals = residuals
+    objective = concurrent_flow.objective
+    bounds = bounds
+    arrays = arrays
+    certify = certify
+    dual_arrays = dual_arrays
+    repair = repair
+    metrics = metrics
+    restriction = restriction
+    estimate = estimate
+    index_sets = path_sets
+    links = links
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology of at least two ranks with a path for every demand, or the rule leaves
+            some pair without a path.
+        """
+        return of_data(cls, prepare_paths(instance, parameters or {}, NAME))
+
+    def derived(self) -> Iterable[Fraction]:
+        """Numbers of the matrix that are computed from the data."""
+        return rounding.decimals(self.amount)
+
+
+FORMULATION = PathConcurrentFlow

@@ -28,9 +28,10 @@ forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from opticoll.formulations.alltoall.all_gather import SharedFlows, between_all, cut_bounds, shared_formulation
+from opticoll.formulations.alltoall.all_gather import SharedFlows, between_all, cut_bounds
+from opticoll.formulations.model import of_data
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
@@ -39,16 +40,20 @@ if TYPE_CHECKING:
 NAME = "alltoall.reduce-scatter"
 
 
-def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows:
-    """The data of the model; errors as :func:`opticoll.formulations.alltoall.all_gather.between_all`."""
-    return between_all(instance, NAME, away=True)
+class ReduceScatter(SharedFlows):
+    """The problem."""
+
+    name = NAME
+    title = "Reduce-scatter at optimal throughput: a flow from every rank, sums free"
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model; errors as :func:`opticoll.formulations.alltoall.all_gather.between_all`."""
+        return of_data(cls, between_all(instance, NAME, away=True))
+
+    def bounds(self) -> list[Bound]:
+        """Bounds of the worst cut, which is the optimum, and of the arcs out of one rank."""
+        return cut_bounds(self, "what leaves the rank that can send least", "sums of ")
 
 
-def bounds(data: SharedFlows) -> list[Bound]:
-    """Bounds of the worst cut, which is the optimum, and of the arcs out of one rank."""
-    return cut_bounds(data, "what leaves the rank that can send least", "sums of ")
-
-
-FORMULATION = shared_formulation(
-    NAME, "Reduce-scatter at optimal throughput: a flow from every rank, sums free", prepare, bounds
-)
+FORMULATION = ReduceScatter

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -64,8 +64,30 @@ MOST_CHUNKS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkSteps:
+class ChunkSteps(Formulation):
     """Data of the model: a flow in steps, with a group for every chunk or for every source."""
+
+    name = NAME
+    paper = PAPER
+    where = "sections 2.3, 6.3; SCCL, section 3"
+    title = "All-to-all of whole chunks in steps and rounds, as in SCCL"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("chunks", int, default=1, help="number of equal chunks C per shard"),
+        Parameter("steps", int, default=0, help="number of steps S, at least (0: equal to) the diameter"),
+        Parameter(
+            "model",
+            str,
+            default="chunks",
+            choices=("chunks", "sources"),
+            help="a 0/1 variable per chunk (SCCL's), or an integer variable per source (same optimum)",
+        ),
+    )
+    size = "C N(N-1) m S + S variables; N m S + S by source"
+    meaning = "rounds in all steps; R / C is the time [shards / link bandwidth]"
+    forms = ("cvxpy", "pyomo")
+    label_invariant = staticmethod(lambda parameters: True)
 
     flow: StepFlow
     chunks: int
@@ -76,213 +98,235 @@ class ChunkSteps:
         """How vertices that are not ranks pass data on; there are none."""
         return self.flow.relays
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> ChunkSteps:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a strongly connected topology of at least two ranks without switches, there are
+            fewer steps than its diameter, or the number of chunks is not in 1..64.
+        """
+        given = parameters or {}
+        topology = static.all_to_all_topology(instance, NAME)
+        if topology.ranks < topology.n:
+            msg = (
+                f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which "
+                "supports them"
+            )
+            raise NotApplicable(msg)
+        chunks, model, least = int(given.get("chunks", 1)), str(given.get("model", "chunks")), int(topology.diameter)
+        if not 1 <= chunks <= MOST_CHUNKS:
+            msg = f"{NAME}: chunks={chunks} is not a valid number of chunks per shard; use 1 to {MOST_CHUNKS}"
+            raise NotApplicable(msg)
+        steps = int(given.get("steps", 0)) or least
+        if steps < least:
+            msg = (
+                f"{NAME}: steps={steps} is too small for {topology.spec} of diameter {least}; set steps={least} or more"
+            )
+            raise NotApplicable(msg)
+        if model == "sources":
+            groups = static.by_source(topology, flow="f")
+            groups = replace(groups, demand=groups.demand * chunks)
+        else:
+            groups = static.by_commodity(topology, *static.pairs_of(topology, None))
+            groups = replace(
+                groups,
+                sources=np.repeat(groups.sources, chunks),
+                demand=np.repeat(groups.demand, chunks, axis=1),
+                blocked=np.repeat(groups.blocked, chunks, axis=1),
+            )
+        return cls(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a strongly connected topology of at least two ranks without switches, there are
-        fewer steps than its diameter, or the number of chunks is not in 1..64.
-    """
-    given = parameters or {}
-    topology = static.all_to_all_topology(instance, NAME)
-    if topology.ranks < topology.n:
-        msg = f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which supports them"
-        raise NotApplicable(msg)
-    chunks, model, least = int(given.get("chunks", 1)), str(given.get("model", "chunks")), int(topology.diameter)
-    if not 1 <= chunks <= MOST_CHUNKS:
-        msg = f"{NAME}: chunks={chunks} is not a valid number of chunks per shard; use 1 to {MOST_CHUNKS}"
-        raise NotApplicable(msg)
-    steps = int(given.get("steps", 0)) or least
-    if steps < least:
-        msg = f"{NAME}: steps={steps} is too small for {topology.spec} of diameter {least}; set steps={least} or more"
-        raise NotApplicable(msg)
-    if model == "sources":
-        groups = static.by_source(topology, flow="f")
-        groups = replace(groups, demand=groups.demand * chunks)
-    else:
-        groups = static.by_commodity(topology, *static.pairs_of(topology, None))
-        groups = replace(
-            groups,
-            sources=np.repeat(groups.sources, chunks),
-            demand=np.repeat(groups.demand, chunks, axis=1),
-            blocked=np.repeat(groups.blocked, chunks, axis=1),
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``f[a,s,d,i,t]`` for chunk i of the pair (s,d), or ``f[a,s,t]`` by source; ``U[t]``."""
+        if self.model == "sources":
+            return self.flow.pyomo(whole=True)
+        import pyomo.environ as pyo
+
+        topology, S = self.flow.topology, self.flow.steps
+        V, A = vertex_names(topology), arc_names(topology)
+        tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
+        head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
+        c = dict(zip(A, topology.capacity.tolist(), strict=True))
+        hops = {
+            (s, u): h for s, row in zip(V, topology.hops.tolist(), strict=True) for u, h in zip(V, row, strict=True)
+        }
+        K = [(s, d, i) for s in V for d in V if s != d for i in range(self.chunks)]
+        T = range(1, S + 1)
+
+        def possible(a: str, s: Any, d: Any, t: int) -> bool:
+            """Whether a chunk from s can be at the tail before step t, and reach d from the head after it."""
+            return head[a] != s and tail[a] != d and hops[s, tail[a]] < t and hops[head[a], d] <= S - t
+
+        model = pyo.ConcreteModel(name="chunks in steps and rounds")
+        model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in T], domain=pyo.Binary)
+        free = {(a, *k, t) for a in A for k in K for t in T if possible(a, k[0], k[1], t)}
+        for index in f:
+            if index not in free:
+                f[index].setub(0)
+        model.U = pyo.Var(T, domain=pyo.NonNegativeIntegers, bounds=(0, math.ceil(len(K) / min(c.values()))))
+        model.rounds = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in T), sense=pyo.minimize)
+
+        def arrived(u: Any, k: tuple[Any, ...], until: int) -> Any:
+            return pyo.quicksum(f[(a, *k, t)] for a in A if head[a] == u for t in range(1, until + 1))
+
+        model.capacity = pyo.Constraint(
+            A, T, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
         )
-    return ChunkSteps(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
+        model.once = pyo.Constraint(
+            [(u, *k) for u in V for k in K if u not in k[:2]], rule=lambda _, u, *k: arrived(u, k, S) <= 1
+        )
+        model.before = pyo.Constraint(
+            sorted((index for index in free if tail[index[0]] != index[1]), key=str),
+            rule=lambda m, *index: m.f[index] - arrived(tail[index[0]], index[1:-1], index[-1] - 1) <= 0,
+        )
+        model.balance = pyo.Constraint([(k[1], *k) for k in K], rule=lambda _, u, *k: arrived(u, k, S) == 1)
+        return PyomoModel(
+            model,
+            variables={"f": (A, K, list(T)), "U": (list(T),)},
+            constraints={
+                "capacity": (A, list(T)), "once": (V, K), "before": (A, K, list(T)), "balance": (V, K),
+            },
+        )  # fmt: skip
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form over vec(f) in C order (arc, chunk or source, step), as Kronecker products."""
+        if self.model == "sources":
+            return self.flow.cvxpy(whole=True)
+        import cvxpy as cp
+        import scipy.sparse as sp
 
-def build_pyomo(data: ChunkSteps) -> PyomoModel:
-    """The model in Pyomo: ``f[a,s,d,i,t]`` for chunk i of the pair (s,d), or ``f[a,s,t]`` by source; ``U[t]``."""
-    if data.model == "sources":
-        return timestep_mcf.build_pyomo(data.flow, whole=True)
-    import pyomo.environ as pyo
-
-    topology, S = data.flow.topology, data.flow.steps
-    V, A = vertex_names(topology), arc_names(topology)
-    tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
-    head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
-    c = dict(zip(A, topology.capacity.tolist(), strict=True))
-    hops = {(s, u): h for s, row in zip(V, topology.hops.tolist(), strict=True) for u, h in zip(V, row, strict=True)}
-    K = [(s, d, i) for s in V for d in V if s != d for i in range(data.chunks)]
-    T = range(1, S + 1)
-
-    def possible(a: str, s: Any, d: Any, t: int) -> bool:
-        """Whether a chunk from s can be at the tail before step t, and reach d from the head after it."""
-        return head[a] != s and tail[a] != d and hops[s, tail[a]] < t and hops[head[a], d] <= S - t
-
-    model = pyo.ConcreteModel(name="chunks in steps and rounds")
-    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in T], domain=pyo.Binary)
-    free = {(a, *k, t) for a in A for k in K for t in T if possible(a, k[0], k[1], t)}
-    for index in f:
-        if index not in free:
-            f[index].setub(0)
-    model.U = pyo.Var(T, domain=pyo.NonNegativeIntegers, bounds=(0, math.ceil(len(K) / min(c.values()))))
-    model.rounds = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in T), sense=pyo.minimize)
-
-    def arrived(u: Any, k: tuple[Any, ...], until: int) -> Any:
-        return pyo.quicksum(f[(a, *k, t)] for a in A if head[a] == u for t in range(1, until + 1))
-
-    model.capacity = pyo.Constraint(
-        A, T, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
-    )
-    model.once = pyo.Constraint(
-        [(u, *k) for u in V for k in K if u not in k[:2]], rule=lambda _, u, *k: arrived(u, k, S) <= 1
-    )
-    model.before = pyo.Constraint(
-        sorted((index for index in free if tail[index[0]] != index[1]), key=str),
-        rule=lambda m, *index: m.f[index] - arrived(tail[index[0]], index[1:-1], index[-1] - 1) <= 0,
-    )
-    model.balance = pyo.Constraint([(k[1], *k) for k in K], rule=lambda _, u, *k: arrived(u, k, S) == 1)
-    return PyomoModel(
-        model,
-        variables={"f": (A, K, list(T)), "U": (list(T),)},
-        constraints={
-            "capacity": (A, list(T)), "once": (V, K), "before": (A, K, list(T)), "balance": (V, K),
-        },
-    )  # fmt: skip
-
-
-def build_cvxpy(data: ChunkSteps) -> CvxpyModel:
-    """The model in matrix form over vec(f) in C order (arc, chunk or source, step), as Kronecker products."""
-    if data.model == "sources":
-        return timestep_mcf.build_cvxpy(data.flow, whole=True)
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    flow, topology = data.flow, data.flow.topology
-    (m, groups, steps), n = flow.shape, topology.n
-    f = cp.Variable(m * groups * steps, name="f", bounds=[0, flow.upper.ravel()], integer=True)
-    U = cp.Variable(steps, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
-    enter, _ = arc_ends(topology)
-    per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
-    load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
-    width = sp.kron(topology.capacity[:, None], per_step, format="csr")
-    arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, steps))), format="csr")
-    wanted = flow.groups.demand > 0
-    ends, passed = np.flatnonzero(wanted.ravel()), np.flatnonzero((flow.groups.served & ~wanted).ravel())
-    constraints = {
-        "capacity": Named(load @ f - width @ U <= 0, (m, steps), np.arange(m * steps)),
-        "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, groups), ends),
-    }
-    if passed.size:
-        constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, groups), passed)
-    later = np.flatnonzero(((flow.upper > 0) & (topology.tail[:, None] != flow.groups.sources)[:, :, None]).ravel())
-    if later.size:
-        earlier = sp.kron(enter[topology.tail], sp.kron(per_group, np.tri(steps, k=-1)), format="csr")
-        before = sp.csr_array((sp.eye_array(m * groups * steps, format="csr") - earlier)[later])
-        constraints["before"] = Named(before @ f <= 0, (m, groups, steps), later)
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(cp.sum(U)), [named.item for named in constraints.values()]),
-        variables={"f": Named(f, (m, groups, steps), np.arange(m * groups * steps)), "U": Named(U, (steps,))},
-        constraints=constraints,
-    )
-
-
-def estimate(data: ChunkSteps) -> dict[str, int]:
-    """Size of the model before it is built; variables fixed at 0 are not counted."""
-    size = timestep_mcf.estimate(data.flow)
-    if data.model == "chunks":
-        flow, topology = data.flow, data.flow.topology
+        flow, topology = self.flow, self.flow.topology
         (m, groups, steps), n = flow.shape, topology.n
-        _, chunk, _ = np.nonzero(flow.upper)
-        size["constraints"] = m * steps + (n - 1) * groups + int(chunk.size)
-        entering = np.bincount(topology.head, minlength=n)[topology.tail]
-        sends = np.count_nonzero(flow.upper, axis=1)  # (m, S)
-        size["nonzeros"] = 2 * m * groups * steps + int((sends * (1 + np.outer(entering, np.arange(steps)))).sum())
-    return {**size, "integers": size["variables"]}
+        f = cp.Variable(m * groups * steps, name="f", bounds=[0, flow.upper.ravel()], integer=True)
+        U = cp.Variable(steps, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
+        enter, _ = arc_ends(topology)
+        per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
+        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
+        width = sp.kron(topology.capacity[:, None], per_step, format="csr")
+        arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, steps))), format="csr")
+        wanted = flow.groups.demand > 0
+        ends, passed = np.flatnonzero(wanted.ravel()), np.flatnonzero((flow.groups.served & ~wanted).ravel())
+        constraints = {
+            "capacity": Named(load @ f - width @ U <= 0, (m, steps), np.arange(m * steps)),
+            "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, groups), ends),
+        }
+        if passed.size:
+            constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, groups), passed)
+        later = np.flatnonzero(((flow.upper > 0) & (topology.tail[:, None] != flow.groups.sources)[:, :, None]).ravel())
+        if later.size:
+            earlier = sp.kron(enter[topology.tail], sp.kron(per_group, np.tri(steps, k=-1)), format="csr")
+            before = sp.csr_array((sp.eye_array(m * groups * steps, format="csr") - earlier)[later])
+            constraints["before"] = Named(before @ f <= 0, (m, groups, steps), later)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(U)), [named.item for named in constraints.values()]),
+            variables={"f": Named(f, (m, groups, steps), np.arange(m * groups * steps)), "U": Named(U, (steps,))},
+            constraints=constraints,
+        )
 
+    def estimate(self) -> dict[str, int]:
+        """Size of the model before it is built; variables fixed at 0 are not counted."""
+        size = self.flow.estimate()
+        if self.model == "chunks":
+            flow, topology = self.flow, self.flow.topology
+            (m, groups, steps), n = flow.shape, topology.n
+            _, chunk, _ = np.nonzero(flow.upper)
+            size["constraints"] = m * steps + (n - 1) * groups + int(chunk.size)
+            entering = np.bincount(topology.head, minlength=n)[topology.tail]
+            sends = np.count_nonzero(flow.upper, axis=1)  # (m, S)
+            size["nonzeros"] = 2 * m * groups * steps + int((sends * (1 + np.outer(entering, np.arange(steps)))).sum())
+        return {**size, "integers": size["variables"]}
 
-def arrays(data: ChunkSteps, names: Collection[str]) -> dict[str, Array]:
-    """Sends f, and rounds U."""
-    return {
-        "f": Array(data.flow.shape, axes=("arc", data.model[:-1], "step"), unit="chunks"),
-        "U": Array((data.flow.steps,), axes=("step",), unit="rounds"),
-    }
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Sends f, and rounds U."""
+        return {
+            "f": Array(self.flow.shape, axes=("arc", self.model[:-1], "step"), unit="chunks"),
+            "U": Array((self.flow.steps,), axes=("step",), unit="rounds"),
+        }
 
+    def index_sets(self, values: Values | None = None) -> dict[str, Names]:
+        """Names of arcs, of chunks ``s -> t #1`` or sources, and of steps from 1."""
+        if self.model == "sources":
+            return self.flow.index_sets()
+        topology, groups = self.flow.topology, self.flow.groups
+        pairs = pair_labels(topology, groups.sources, np.argmax(groups.demand, axis=0))
+        chunks = [f"{pair} #{k % self.chunks + 1}" for k, pair in enumerate(pairs)]
+        return {"arc": arc_labels(topology), "chunk": chunks, "step": range(1, self.flow.steps + 1)}
 
-def index_sets(data: ChunkSteps, values: Values | None = None) -> dict[str, Names]:
-    """Names of arcs, of chunks ``s -> t #1`` or sources, and of steps from 1."""
-    if data.model == "sources":
-        return timestep_mcf.index_sets(data.flow)
-    topology, groups = data.flow.topology, data.flow.groups
-    pairs = pair_labels(topology, groups.sources, np.argmax(groups.demand, axis=0))
-    chunks = [f"{pair} #{k % data.chunks + 1}" for k, pair in enumerate(pairs)]
-    return {"arc": arc_labels(topology), "chunk": chunks, "step": range(1, data.flow.steps + 1)}
+    def objective(self, values: Values) -> float:
+        """Rounds of all steps, as given by U."""
+        return self.flow.objective(values)
 
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone, step by step, in chunks."""
+        flow, (_, groups, steps) = self.flow, self.flow.shape
+        f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
+        if self.model == "sources":
+            result = flow.residuals(values)
+            if np.isfinite(result["shape"]):
+                result["whole"] = _fraction(f, U)
+            return result
+        names = ("shape", "whole", "blocked", "capacity", "once", "before", "balance")
+        if f.shape != flow.shape or U.shape != (steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
+            return dict.fromkeys(names, np.inf)
+        topology, sources, chunk = flow.topology, flow.groups.sources, np.arange(groups)
+        held = np.zeros((topology.n, groups))
+        held[sources, chunk] = 1.0
+        early = 0.0
+        for t in range(steps):  # a held chunk may be sent as a copy
+            early = max(early, float((f[:, :, t] - held[topology.tail]).max(initial=0.0)))
+            np.add.at(held, topology.head, f[:, :, t])
+        held[sources, chunk] -= 1.0
+        targets = np.argmax(flow.groups.demand, axis=0)
+        load = f.sum(axis=1)
+        return {
+            "shape": 0.0,
+            "whole": max(
+                _fraction(f, U), float(max(-f.min(initial=0.0), f.max(initial=0.0) - 1.0, -U.min(initial=0.0)))
+            ),
+            "blocked": float(np.where(flow.upper == 0, np.abs(f), 0.0).max(initial=0.0)),
+            "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)),
+            "once": float((held - 1.0).max(initial=0.0)),
+            "before": early,
+            "balance": float(np.abs(held[targets, chunk] - 1.0).max(initial=0.0)),
+        }
 
-def objective(data: ChunkSteps, values: Values) -> float:
-    """Rounds of all steps, as given by U."""
-    return timestep_mcf.objective(data.flow, values)
-
-
-def residuals(data: ChunkSteps, values: Values) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone, step by step, in chunks."""
-    flow, (_, groups, steps) = data.flow, data.flow.shape
-    f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
-    if data.model == "sources":
-        result = timestep_mcf.residuals(flow, values)
-        if np.isfinite(result["shape"]):
-            result["whole"] = _fraction(f, U)
+    def bounds(self) -> list[Bound]:
+        """Bounds on the fluid time, times the chunks per shard and rounded up; and the diameter."""
+        diameter = int(self.flow.topology.diameter)
+        result = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
+        for bound in self.flow.bounds():
+            value = float(math.ceil(bound.value))
+            result.append(Bound(bound.name, value, f"rounds are whole: {bound.reason}", bound.paper))
         return result
-    names = ("shape", "whole", "blocked", "capacity", "once", "before", "balance")
-    if f.shape != flow.shape or U.shape != (steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
-        return dict.fromkeys(names, np.inf)
-    topology, sources, chunk = flow.topology, flow.groups.sources, np.arange(groups)
-    held = np.zeros((topology.n, groups))
-    held[sources, chunk] = 1.0
-    early = 0.0
-    for t in range(steps):  # a held chunk may be sent as a copy
-        early = max(early, float((f[:, :, t] - held[topology.tail]).max(initial=0.0)))
-        np.add.at(held, topology.head, f[:, :, t])
-    held[sources, chunk] -= 1.0
-    targets = np.argmax(flow.groups.demand, axis=0)
-    load = f.sum(axis=1)
-    return {
-        "shape": 0.0,
-        "whole": max(_fraction(f, U), float(max(-f.min(initial=0.0), f.max(initial=0.0) - 1.0, -U.min(initial=0.0)))),
-        "blocked": float(np.where(flow.upper == 0, np.abs(f), 0.0).max(initial=0.0)),
-        "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)),
-        "once": float((held - 1.0).max(initial=0.0)),
-        "before": early,
-        "balance": float(np.abs(held[targets, chunk] - 1.0).max(initial=0.0)),
-    }
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Chunks, steps, rounds, and the resulting time."""
+        return {
+            "chunks": self.chunks,
+            "steps": self.flow.steps,
+            "rounds": value,
+            "T": None if value is None else value / self.chunks,
+            "diameter": int(self.flow.topology.diameter),
+            "ranks": self.flow.topology.ranks,
+        }
+
+    def links(self, values: Values) -> Links:
+        """Chunks over every arc in all steps, within the rounds of all steps."""
+        topology = self.flow.topology
+        load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
+        return Links(topology, load, topology.capacity, self.objective(values), "chunks", "chunks per round")
+
+    def restriction(self) -> str | None:
+        """Restriction of the optimum by a parameter."""
+        return f"in {self.flow.steps} steps, {self.chunks} {'chunk' if self.chunks == 1 else 'chunks'}"
 
 
 def _fraction(*arrays: F64) -> float:
     """Largest distance to a whole number."""
     return max(float(np.abs(array - np.rint(array)).max(initial=0.0)) for array in arrays)
-
-
-def bounds(data: ChunkSteps) -> list[Bound]:
-    """Bounds on the fluid time, times the chunks per shard and rounded up; and the diameter."""
-    diameter = int(data.flow.topology.diameter)
-    result = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
-    for bound in timestep_mcf.bounds(data.flow):
-        value = float(math.ceil(bound.value))
-        result.append(Bound(bound.name, value, f"rounds are whole: {bound.reason}", bound.paper))
-    return result
 
 
 def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
@@ -351,52 +395,4 @@ def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dic
     return {"f": f, "U": np.asarray(values["U"], dtype=float)}
 
 
-def metrics(data: ChunkSteps, value: float | None) -> dict[str, Json]:
-    """Chunks, steps, rounds, and the resulting time."""
-    return {
-        "chunks": data.chunks,
-        "steps": data.flow.steps,
-        "rounds": value,
-        "T": None if value is None else value / data.chunks,
-        "diameter": int(data.flow.topology.diameter),
-        "ranks": data.flow.topology.ranks,
-    }
-
-
-def links(data: ChunkSteps, values: Values) -> Links:
-    """Chunks over every arc in all steps, within the rounds of all steps."""
-    topology = data.flow.topology
-    load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
-    return Links(topology, load, topology.capacity, objective(data, values), "chunks", "chunks per round")
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="sections 2.3, 6.3; SCCL, section 3",
-    title="All-to-all of whole chunks in steps and rounds, as in SCCL",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("chunks", int, default=1, help="number of equal chunks C per shard"),
-        Parameter("steps", int, default=0, help="number of steps S, at least (0: equal to) the diameter"),
-        Parameter(
-            "model", str, default="chunks", choices=("chunks", "sources"),
-            help="a 0/1 variable per chunk (SCCL's), or an integer variable per source (same optimum)",
-        ),
-    ),
-    label_invariant=lambda parameters: True,
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    metrics=metrics,
-    restriction=lambda data: f"in {data.flow.steps} steps, {data.chunks} {'chunk' if data.chunks == 1 else 'chunks'}",
-    estimate=estimate,
-    size="C N(N-1) m S + S variables; N m S + S by source",
-    meaning="rounds in all steps; R / C is the time [shards / link bandwidth]",
-    index_sets=index_sets,
-    links=links,
-)  # fmt: skip
+FORMULATION = ChunkSteps

@@ -50,7 +50,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -94,8 +94,40 @@ NAME = "alltoall.timestep-mcf"
 
 
 @dataclass(frozen=True, eq=False)
-class StepFlow:
+class StepFlow(Formulation):
     """Data of the model: ``groups`` hold topology, sources, demand and blocked arcs."""
+
+    name = NAME
+    paper = PAPER
+    where = "(15)-(20)"
+    title = "All-to-all in time steps, data received before it is forwarded"
+    sense = "min"
+    problem = "LP"
+    parameters = (
+        Parameter("steps", int, default=0, help="number of steps L, at least (0: equal to) the largest distance"),
+        Parameter(
+            "aggregate",
+            str,
+            default="commodity",
+            choices=("commodity", "source"),
+            help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller)",
+        ),
+        Parameter(
+            "relays",
+            str,
+            default="pass",
+            choices=("pass", "step"),
+            help="NICs and switches pass data on within a step, or every arc takes its own step",
+        ),
+        static.demand_parameter(),
+        Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time"),
+        Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
+    )
+    size = "N(N-1) m L + L variables; N m L + L by source"
+    meaning = "time of all steps, sum of U_t [shards / link bandwidth]"
+    shards = True
+    forms = ("cvxpy", "pyomo")
+    label_invariant = staticmethod(static.equal_demands)
 
     groups: static.ConcurrentFlow
     steps: int
@@ -158,163 +190,319 @@ class StepFlow:
             np.logical_or.at(touched, ends, self.upper > 0)
         return touched & ~self.holds[:, None, None]
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> StepFlow:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology of at least two ranks with a path for every demand, or some demand has a
+            distance above the number of steps.
+        BadInput
+            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
+        """
+        given = parameters or {}
+        topology, traffic = static.demanded_traffic(instance, given, NAME)
+        relays = str(given.get("relays", "pass"))
+        between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
+        least = int((between if traffic is None else between[traffic > 0]).max())
+        steps = int(given.get("steps", 0)) or least
+        if steps < least:
+            reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
+            msg = (
+                f"{NAME}: steps={steps} is too small for {topology.spec}: {reason} {least}, and a shard moves "
+                f"one hop per step; set steps={least} or more"
+            )
+            raise NotApplicable(msg)
+        alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
+        if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
+            msg = f"{NAME}: alpha={alpha} and beta={beta} must be finite and nonnegative"
+            raise NotApplicable(msg)
+        aggregate = str(given.get("aggregate", "commodity"))
+        if aggregate == "source":
+            groups = static.by_source(topology, traffic, flow="f")
+        else:
+            groups = static.by_commodity(topology, *static.pairs_of(topology, traffic))
+        return cls(groups, steps, aggregate, alpha, beta, relays)
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a topology of at least two ranks with a path for every demand, or some demand has a
-        distance above the number of steps.
-    BadInput
-        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
-    """
-    given = parameters or {}
-    topology, traffic = static.demanded_traffic(instance, given, NAME)
-    relays = str(given.get("relays", "pass"))
-    between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
-    least = int((between if traffic is None else between[traffic > 0]).max())
-    steps = int(given.get("steps", 0)) or least
-    if steps < least:
-        reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
-        msg = (
-            f"{NAME}: steps={steps} is too small for {topology.spec}: {reason} {least}, and a shard moves "
-            f"one hop per step; set steps={least} or more"
+    @staticmethod
+    def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
+        """Lower bound on the size of the model before its data are computed.
+
+        A pair of ranks has at least one variable not fixed at 0; a variable, fixed or not, has at least three
+        nonzeros.
+        """
+        uniform = parameters.get("demand", UNIFORM) == UNIFORM
+        if not isinstance(instance, Topology) or not instance.connected or not uniform:
+            return None
+        groups = instance.ranks * (1 if parameters["aggregate"] == "source" else instance.ranks - 1)
+        least = int(instance.diameter) if parameters["relays"] == "step" or instance.ranks == instance.n else 1
+        steps = int(parameters["steps"]) or least
+        flows = instance.arcs * groups * steps
+        return {
+            "variables": instance.ranks * (instance.ranks - 1) + steps, "constraints": instance.arcs * steps,
+            "nonzeros": 3 * flows, "integers": 0,
+        }  # fmt: skip
+
+    def pyomo(self, *, whole: bool = False) -> PyomoModel:
+        """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L.
+
+        With ``whole``, all variables are integers, as in :mod:`opticoll.formulations.alltoall.sccl`.
+        """
+        import pyomo.environ as pyo
+
+        topology, groups, L = self.topology, self.groups, self.steps
+        V, A, K = vertex_names(topology), arc_names(topology), static.group_names(groups)
+        tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
+        head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
+        c = dict(zip(A, topology.capacity.tolist(), strict=True))
+        into: dict[Any, list[str]] = {u: [a for a in A if head[a] == u] for u in V}
+        out_of: dict[Any, list[str]] = {u: [a for a in A if tail[a] == u] for u in V}
+        source = {k: V[s] for k, s in zip(K, groups.sources.tolist(), strict=True)}
+        D = {(u, *k): float(groups.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
+        targets = {k: [u for u in V if D[(u, *k)] > 0] for k in K}
+        total = {k: sum(D[(u, *k)] for u in V) for k in K}
+        H = set(V) if self.relays == "step" else {V[u] for u in topology.terminals.tolist()}
+        away = {(u, v): 0 if u == v else np.inf for u in V for v in V}  # steps from u to v
+        while shorter := [
+            (u, head[a], away[u, tail[a]] + (tail[a] in H))
+            for u in V for a in A if away[u, tail[a]] + (tail[a] in H) < away[u, head[a]]
+        ]:  # fmt: skip
+            for u, v, steps_needed in shorter:
+                away[u, v] = min(away[u, v], steps_needed)
+
+        def possible(a: str, k: tuple[Any, ...], t: int) -> bool:
+            """Whether causality allows group k to use arc a in step t."""
+            if head[a] == source[k] or (self.aggregate == "commodity" and tail[a] in targets[k]):
+                return False
+            return away[source[k], tail[a]] + (tail[a] in H) <= t and min(away[head[a], d] for d in targets[k]) <= L - t
+
+        steps = range(1, L + 1)
+        model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
+        numbers = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
+        model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=numbers)
+        sends: set[tuple[Any, ...]] = set()
+        passes: set[tuple[Any, ...]] = set()
+        for a in A:
+            for k in K:
+                for t in steps:
+                    f[(a, *k, t)].setub(total[k] if possible(a, k, t) else 0)
+                    if possible(a, k, t):
+                        sends.add((tail[a], *k))
+                        passes |= {(u, *k, t) for u in (tail[a], head[a]) if u not in H}
+        longest = sum(total.values()) / min(c.values())
+        model.U = pyo.Var(steps, domain=numbers, bounds=(0, math.ceil(longest) if whole else longest))
+        model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in steps), sense=pyo.minimize)
+
+        def moved(arcs: list[str], k: tuple[Any, ...], until: int, since: int = 1) -> Any:
+            return pyo.quicksum(f[(a, *k, t)] for a in arcs for t in range(since, until + 1))
+
+        model.capacity = pyo.Constraint(
+            A, steps, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
         )
-        raise NotApplicable(msg)
-    alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
-    if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
-        msg = f"{NAME}: alpha={alpha} and beta={beta} must be finite and nonnegative"
-        raise NotApplicable(msg)
-    aggregate = str(given.get("aggregate", "commodity"))
-    if aggregate == "source":
-        groups = static.by_source(topology, traffic, flow="f")
-    else:
-        groups = static.by_commodity(topology, *static.pairs_of(topology, traffic))
-    return StepFlow(groups, steps, aggregate, alpha, beta, relays)
+        model.causality = pyo.Constraint(
+            [(u, *k, t) for u in V for k in K if u in H and u != source[k] and (u, *k) in sends for t in range(1, L)],
+            rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1]) - moved(out_of[u], k[:-1], k[-1] + 1) >= 0,
+        )
+        model.passing = pyo.Constraint(
+            sorted(passes, key=str),
+            rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1], k[-1]) == moved(out_of[u], k[:-1], k[-1], k[-1]),
+        )
+        model.balance = pyo.Constraint(
+            [(u, *k) for u in V for k in K if u in H and u != source[k]],
+            rule=lambda _, u, *k: moved(into[u], k, L) - moved(out_of[u], k, L) == D[(u, *k)],
+        )
+        return PyomoModel(
+            model,
+            variables={"f": (A, K, list(steps)), "U": (list(steps),)},
+            constraints={
+                "capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "balance": (V, K),
+                **({"passing": (V, K, list(steps))} if passes else {}),
+            },
+        )  # fmt: skip
 
+    def cvxpy(self, *, whole: bool = False) -> CvxpyModel:
+        """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""
+        import cvxpy as cp
+        import scipy.sparse as sp
 
-def build_pyomo(data: StepFlow, *, whole: bool = False) -> PyomoModel:
-    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L.
+        topology, (m, groups, steps) = self.topology, self.shape
+        n, size = topology.n, m * groups * steps
+        f = cp.Variable(size, name="f", bounds=[0, self.upper.ravel()], integer=whole)
+        U = cp.Variable(steps, name="U", bounds=[0, np.ceil(self.longest) if whole else self.longest], integer=whole)
+        enter, leave = arc_ends(topology)
+        per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
 
-    With ``whole``, all variables are integers, as in :mod:`opticoll.formulations.alltoall.sccl`.
-    """
-    import pyomo.environ as pyo
+        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
+        width = sp.kron(topology.capacity[:, None], per_step, format="csr")
+        capacity = load @ f - width @ U <= 0
+        net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, steps))), format="csr")
+        served = np.flatnonzero((self.groups.served & self.holds[:, None]).ravel())
+        balance = sp.csr_array(net[served]) @ f == self.groups.demand.ravel()[served]
+        constraints = [capacity, balance]
+        named = {
+            "capacity": Named(capacity, (m, steps), np.arange(m * steps)),
+            "balance": Named(balance, (n, groups), served),
+        }
+        forwarding = np.flatnonzero(np.repeat(self.forwarding.ravel(), steps - 1))
+        if forwarding.size:
+            until = np.tri(steps - 1, steps)  # row t sums steps 0..t
+            received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]
+            sent = sp.kron(leave, sp.kron(per_group, np.tri(steps - 1, steps, 1)), format="csr")[forwarding]
+            causality = sp.csr_array(sent - received) @ f <= 0
+            constraints.append(causality)
+            named["causality"] = Named(causality, (n, groups, steps - 1), forwarding)
+        passed = np.flatnonzero(self.passed.ravel())
+        if passed.size:
+            through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]
+            passing = sp.csr_array(through) @ f == 0
+            constraints.append(passing)
+            named["passing"] = Named(passing, (n, groups, steps), passed)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(U)), constraints),
+            variables={"f": Named(f, (m, groups, steps), np.arange(size)), "U": Named(U, (steps,))},
+            constraints=named,
+        )
 
-    topology, groups, L = data.topology, data.groups, data.steps
-    V, A, K = vertex_names(topology), arc_names(topology), static.group_names(groups)
-    tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
-    head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
-    c = dict(zip(A, topology.capacity.tolist(), strict=True))
-    into: dict[Any, list[str]] = {u: [a for a in A if head[a] == u] for u in V}
-    out_of: dict[Any, list[str]] = {u: [a for a in A if tail[a] == u] for u in V}
-    source = {k: V[s] for k, s in zip(K, groups.sources.tolist(), strict=True)}
-    D = {(u, *k): float(groups.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
-    targets = {k: [u for u in V if D[(u, *k)] > 0] for k in K}
-    total = {k: sum(D[(u, *k)] for u in V) for k in K}
-    H = set(V) if data.relays == "step" else {V[u] for u in topology.terminals.tolist()}
-    away = {(u, v): 0 if u == v else np.inf for u in V for v in V}  # steps from u to v
-    while shorter := [
-        (u, head[a], away[u, tail[a]] + (tail[a] in H))
-        for u in V for a in A if away[u, tail[a]] + (tail[a] in H) < away[u, head[a]]
-    ]:  # fmt: skip
-        for u, v, steps_needed in shorter:
-            away[u, v] = min(away[u, v], steps_needed)
+    def estimate(self) -> dict[str, int]:
+        """Size of the model before it is built; variables fixed at 0 are not counted."""
+        (m, groups, steps), n = self.shape, self.topology.n
+        return {
+            "variables": int(np.count_nonzero(self.upper)) + steps,
+            "constraints": m * steps + n * groups * steps,
+            "nonzeros": m * groups * steps * (steps + 3),
+            "integers": 0,
+        }
 
-    def possible(a: str, k: tuple[Any, ...], t: int) -> bool:
-        """Whether causality allows group k to use arc a in step t."""
-        if head[a] == source[k] or (data.aggregate == "commodity" and tail[a] in targets[k]):
-            return False
-        return away[source[k], tail[a]] + (tail[a] in H) <= t and min(away[head[a], d] for d in targets[k]) <= L - t
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """The flows f and the utilisations U."""
+        group = "source" if self.aggregate == "source" else "commodity"
+        return {
+            "f": Array(self.shape, axes=("arc", group, "step"), unit=SHARDS),
+            "U": Array((self.steps,), axes=("step",), unit=TIME),
+        }
 
-    steps = range(1, L + 1)
-    model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
-    numbers = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
-    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=numbers)
-    sends: set[tuple[Any, ...]] = set()
-    passes: set[tuple[Any, ...]] = set()
-    for a in A:
-        for k in K:
-            for t in steps:
-                f[(a, *k, t)].setub(total[k] if possible(a, k, t) else 0)
-                if possible(a, k, t):
-                    sends.add((tail[a], *k))
-                    passes |= {(u, *k, t) for u in (tail[a], head[a]) if u not in H}
-    longest = sum(total.values()) / min(c.values())
-    model.U = pyo.Var(steps, domain=numbers, bounds=(0, math.ceil(longest) if whole else longest))
-    model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in steps), sense=pyo.minimize)
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of arcs, sources or commodities, and steps from 1."""
+        topology, sources = self.topology, self.groups.sources
+        steps = range(1, self.steps + 1)
+        if self.aggregate == "source":
+            return {"arc": arc_labels(topology), "source": vertex_labels(topology, sources), "step": steps}
+        targets = np.argmax(self.groups.demand, axis=0)
+        return {"arc": arc_labels(topology), "commodity": pair_labels(topology, sources, targets), "step": steps}
 
-    def moved(arcs: list[str], k: tuple[Any, ...], until: int, since: int = 1) -> Any:
-        return pyo.quicksum(f[(a, *k, t)] for a in arcs for t in range(since, until + 1))
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Shards over every arc in all steps, within the time of all steps."""
+        load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
+        return Links(self.topology, load, self.topology.capacity, self.objective(values), SHARDS, BANDWIDTHS)
 
-    model.capacity = pyo.Constraint(
-        A, steps, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
-    )
-    model.causality = pyo.Constraint(
-        [(u, *k, t) for u in V for k in K if u in H and u != source[k] and (u, *k) in sends for t in range(1, L)],
-        rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1]) - moved(out_of[u], k[:-1], k[-1] + 1) >= 0,
-    )
-    model.passing = pyo.Constraint(
-        sorted(passes, key=str),
-        rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1], k[-1]) == moved(out_of[u], k[:-1], k[-1], k[-1]),
-    )
-    model.balance = pyo.Constraint(
-        [(u, *k) for u in V for k in K if u in H and u != source[k]],
-        rule=lambda _, u, *k: moved(into[u], k, L) - moved(out_of[u], k, L) == D[(u, *k)],
-    )
-    return PyomoModel(
-        model,
-        variables={"f": (A, K, list(steps)), "U": (list(steps),)},
-        constraints={
-            "capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "balance": (V, K),
-            **({"passing": (V, K, list(steps))} if passes else {}),
-        },
-    )  # fmt: skip
+    def dual_arrays(self) -> dict[str, Array]:
+        """The duals of ``capacity``."""
+        return {"capacity": Array((self.topology.arcs, self.steps))}
 
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Sum of the given U_t."""
+        return float(np.asarray(values["U"], dtype=float).sum())
 
-def build_cvxpy(data: StepFlow, *, whole: bool = False) -> CvxpyModel:
-    """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products; ``whole`` as above."""
-    import cvxpy as cp
-    import scipy.sparse as sp
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone, step by step.
 
-    topology, (m, groups, steps) = data.topology, data.shape
-    n, size = topology.n, m * groups * steps
-    f = cp.Variable(size, name="f", bounds=[0, data.upper.ravel()], integer=whole)
-    U = cp.Variable(steps, name="U", bounds=[0, np.ceil(data.longest) if whole else data.longest], integer=whole)
-    enter, leave = arc_ends(topology)
-    per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
+        Flows are relative to the demand of the vertex, or to the group's smallest positive demand where that is 0.
+        """
+        f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
+        names = ("shape", "nonnegative", "blocked", "causality", "passing", "balance", "capacity")
+        if f.shape != self.shape or U.shape != (self.steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
+            return dict.fromkeys(names, np.inf)
+        topology, (_, groups, steps) = self.topology, self.shape
+        held = np.zeros((topology.n, groups))
+        served = self.groups.served
+        early, kept, wanted = 0.0, 0.0, static.demand_units(self.groups.demand)
+        least = float(wanted.min(initial=np.inf))
+        may_wait = served & self.holds[:, None]
+        for t in range(steps):  # data sent in step t was received before step t, or at a relay in step t
+            out, received = np.zeros_like(held), np.zeros_like(held)
+            np.add.at(out, topology.tail, f[:, :, t])
+            np.add.at(received, topology.head, f[:, :, t])
+            early = max(early, float((np.where(may_wait, out - held, 0.0) / wanted).max(initial=0.0)))
+            kept = max(kept, float((np.abs(received - out)[~self.holds] / wanted[~self.holds]).max(initial=0.0)))
+            held += received - out
+        load = f.sum(axis=1)
+        unit = max(float(U.max(initial=0.0)), np.finfo(float).tiny)
+        return {
+            "shape": 0.0,
+            "nonnegative": float(max(0.0, -f.min(initial=0.0), -U.min(initial=0.0))) / least,
+            "blocked": float(np.where(self.upper == 0, np.abs(f), 0.0).max(initial=0.0)) / least,
+            "causality": early,
+            "passing": kept,
+            "balance": float((np.abs(np.where(served, held - self.groups.demand, 0.0)) / wanted).max(initial=0.0)),
+            "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)) / unit,
+        }
 
-    load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
-    width = sp.kron(topology.capacity[:, None], per_step, format="csr")
-    capacity = load @ f - width @ U <= 0
-    net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, steps))), format="csr")
-    served = np.flatnonzero((data.groups.served & data.holds[:, None]).ravel())
-    balance = sp.csr_array(net[served]) @ f == data.groups.demand.ravel()[served]
-    constraints = [capacity, balance]
-    named = {
-        "capacity": Named(capacity, (m, steps), np.arange(m * steps)),
-        "balance": Named(balance, (n, groups), served),
-    }
-    forwarding = np.flatnonzero(np.repeat(data.forwarding.ravel(), steps - 1))
-    if forwarding.size:
-        until = np.tri(steps - 1, steps)  # row t sums steps 0..t
-        received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]
-        sent = sp.kron(leave, sp.kron(per_group, np.tri(steps - 1, steps, 1)), format="csr")[forwarding]
-        causality = sp.csr_array(sent - received) @ f <= 0
-        constraints.append(causality)
-        named["causality"] = Named(causality, (n, groups, steps - 1), forwarding)
-    passed = np.flatnonzero(data.passed.ravel())
-    if passed.size:
-        through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]
-        passing = sp.csr_array(through) @ f == 0
-        constraints.append(passing)
-        named["passing"] = Named(passing, (n, groups, steps), passed)
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(cp.sum(U)), constraints),
-        variables={"f": Named(f, (m, groups, steps), np.arange(size)), "U": Named(U, (steps,))},
-        constraints=named,
-    )
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """Bound proven by the duals of ``capacity``, read as prices of arcs in steps."""
+        if "capacity" not in duals or np.shape(duals["capacity"]) != (self.topology.arcs, self.steps):
+            return None
+        prices = -np.asarray(duals["capacity"], dtype=float)
+        value = price_bound(self, prices)
+        return Bound("step-prices", value, "arc prices of every step from the duals, cheapest paths recomputed")
+
+    def bounds(self) -> list[Bound]:
+        """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
+        fluid = static.by_source(self.topology, None if self.groups.uniform else self.groups.traffic)
+        return [
+            Bound(b.name, rounding.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
+            for b in fluid_bounds(fluid)
+            if b.value > 0 and np.isfinite(b.value)
+        ]
+
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
+        from opticoll.formulations.flows.single_source import unit_flow
+
+        f = np.asarray(values["f"], dtype=float)
+        if f.shape != self.shape or not np.isfinite(f).all():
+            return None
+        (_, groups, steps), n = self.shape, self.topology.n
+        f = np.where(self.upper > 0, np.maximum(f, 0.0), 0.0)
+        unrolled, holds = self.unrolled, self.holds
+        graph = unrolled.graph
+        flow = np.zeros((graph.arcs, groups))
+        flow[unrolled.moving] = f.transpose(0, 2, 1)
+        flow[unrolled.waiting] = np.maximum(waiting(self, f)[holds], 0.0).transpose(0, 2, 1)
+        demand = np.zeros((graph.n, groups))
+        demand[n * steps :] = self.groups.demand
+        exact = unit_flow(graph, self.groups.sources, demand, flow)
+        if exact is None:
+            return None
+        moved = exact[unrolled.moving].transpose(0, 2, 1)
+        U = (moved.sum(axis=1) / self.topology.capacity[:, None]).max(axis=0)
+        return {"f": np.where(self.upper > 0, moved, 0.0), "U": U}
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
+        diameter = self.topology.diameter
+        return {
+            "steps": self.steps,
+            "diameter": int(diameter) if np.isfinite(diameter) else None,
+            "T_steps": value,
+            "alpha_beta_time": None if value is None else self.alpha * self.steps + self.beta * value,
+            "ranks": self.topology.ranks,
+            **static.demand_metrics(self.groups),
+        }
+
+    def derived(self) -> list[Fraction]:
+        """The demands, and the variable bounds that are sums and quotients of them: by group, and ``longest``."""
+        each = [sum(map(rounding.decimal, column.tolist()), Fraction(0)) for column in self.groups.demand.T]
+        return [
+            *rounding.decimals(self.groups.demand),
+            *each,
+            sum(each, Fraction(0)) / rounding.entered(float(self.topology.capacity.min())),
+        ]
+
+    def restriction(self) -> str | None:
+        """Restriction of the optimum by a parameter."""
+        return f"in {self.steps} steps"
 
 
 def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
@@ -325,106 +513,6 @@ def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
     return sp.csr_array((ones, (topology.head, arcs)), shape=shape), sp.csr_array(
         (ones, (topology.tail, arcs)), shape=shape
     )
-
-
-def estimate(data: StepFlow) -> dict[str, int]:
-    """Size of the model before it is built; variables fixed at 0 are not counted."""
-    (m, groups, steps), n = data.shape, data.topology.n
-    return {
-        "variables": int(np.count_nonzero(data.upper)) + steps,
-        "constraints": m * steps + n * groups * steps,
-        "nonzeros": m * groups * steps * (steps + 3),
-        "integers": 0,
-    }
-
-
-def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
-    """Lower bound on the size of the model before its data are computed.
-
-    A pair of ranks has at least one variable not fixed at 0; a variable, fixed or not, has at least three
-    nonzeros.
-    """
-    uniform = parameters.get("demand", UNIFORM) == UNIFORM
-    if not isinstance(instance, Topology) or not instance.connected or not uniform:
-        return None
-    groups = instance.ranks * (1 if parameters["aggregate"] == "source" else instance.ranks - 1)
-    least = int(instance.diameter) if parameters["relays"] == "step" or instance.ranks == instance.n else 1
-    steps = int(parameters["steps"]) or least
-    flows = instance.arcs * groups * steps
-    return {
-        "variables": instance.ranks * (instance.ranks - 1) + steps, "constraints": instance.arcs * steps,
-        "nonzeros": 3 * flows, "integers": 0,
-    }  # fmt: skip
-
-
-def arrays(data: StepFlow, _names: Collection[str]) -> dict[str, Array]:
-    """The flows f and the utilisations U."""
-    group = "source" if data.aggregate == "source" else "commodity"
-    return {
-        "f": Array(data.shape, axes=("arc", group, "step"), unit=SHARDS),
-        "U": Array((data.steps,), axes=("step",), unit=TIME),
-    }
-
-
-def index_sets(data: StepFlow, _values: object = None) -> dict[str, Names]:
-    """Names of arcs, sources or commodities, and steps from 1."""
-    topology, sources = data.topology, data.groups.sources
-    steps = range(1, data.steps + 1)
-    if data.aggregate == "source":
-        return {"arc": arc_labels(topology), "source": vertex_labels(topology, sources), "step": steps}
-    targets = np.argmax(data.groups.demand, axis=0)
-    return {"arc": arc_labels(topology), "commodity": pair_labels(topology, sources, targets), "step": steps}
-
-
-def links(data: StepFlow, values: Mapping[str, F64]) -> Links:
-    """Shards over every arc in all steps, within the time of all steps."""
-    load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
-    return Links(data.topology, load, data.topology.capacity, objective(data, values), SHARDS, BANDWIDTHS)
-
-
-def dual_arrays(data: StepFlow) -> dict[str, Array]:
-    """The duals of ``capacity``."""
-    return {"capacity": Array((data.topology.arcs, data.steps))}
-
-
-def objective(data: StepFlow, values: Mapping[str, F64]) -> float:
-    """Sum of the given U_t."""
-    return float(np.asarray(values["U"], dtype=float).sum())
-
-
-def residuals(data: StepFlow, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone, step by step.
-
-    Flows are relative to the demand of the vertex, or to the group's smallest positive demand where that is 0.
-    """
-    f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
-    names = ("shape", "nonnegative", "blocked", "causality", "passing", "balance", "capacity")
-    if f.shape != data.shape or U.shape != (data.steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
-        return dict.fromkeys(names, np.inf)
-    topology, (_, groups, steps) = data.topology, data.shape
-    held = np.zeros((topology.n, groups))
-    served = data.groups.served
-    early, kept, wanted = 0.0, 0.0, static.demand_units(data.groups.demand)
-    least = float(wanted.min(initial=np.inf))
-    may_wait = served & data.holds[:, None]
-    for t in range(steps):  # data sent in step t was received before step t, or at a relay in step t
-        out, received = np.zeros_like(held), np.zeros_like(held)
-        np.add.at(out, topology.tail, f[:, :, t])
-        np.add.at(received, topology.head, f[:, :, t])
-        early = max(early, float((np.where(may_wait, out - held, 0.0) / wanted).max(initial=0.0)))
-        kept = max(kept, float((np.abs(received - out)[~data.holds] / wanted[~data.holds]).max(initial=0.0)))
-        held += received - out
-    load = f.sum(axis=1)
-    unit = max(float(U.max(initial=0.0)), np.finfo(float).tiny)
-    return {
-        "shape": 0.0,
-        "nonnegative": float(max(0.0, -f.min(initial=0.0), -U.min(initial=0.0))) / least,
-        "blocked": float(np.where(data.upper == 0, np.abs(f), 0.0).max(initial=0.0)) / least,
-        "causality": early,
-        "passing": kept,
-        "balance": float((np.abs(np.where(served, held - data.groups.demand, 0.0)) / wanted).max(initial=0.0)),
-        "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)) / unit,
-    }
 
 
 def price_bound(data: StepFlow, prices: F64) -> float:
@@ -447,49 +535,6 @@ def price_bound(data: StepFlow, prices: F64) -> float:
     return max(float(rounding.scaled_down(rounding.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
 
 
-def certify(data: StepFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """Bound proven by the duals of ``capacity``, read as prices of arcs in steps."""
-    if "capacity" not in duals or np.shape(duals["capacity"]) != (data.topology.arcs, data.steps):
-        return None
-    prices = -np.asarray(duals["capacity"], dtype=float)
-    value = price_bound(data, prices)
-    return Bound("step-prices", value, "arc prices of every step from the duals, cheapest paths recomputed")
-
-
-def bounds(data: StepFlow) -> list[Bound]:
-    """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
-    fluid = static.by_source(data.topology, None if data.groups.uniform else data.groups.traffic)
-    return [
-        Bound(b.name, rounding.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
-        for b in fluid_bounds(fluid)
-        if b.value > 0 and np.isfinite(b.value)
-    ]
-
-
-def repair(data: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
-    from opticoll.formulations.flows.single_source import unit_flow
-
-    f = np.asarray(values["f"], dtype=float)
-    if f.shape != data.shape or not np.isfinite(f).all():
-        return None
-    (_, groups, steps), n = data.shape, data.topology.n
-    f = np.where(data.upper > 0, np.maximum(f, 0.0), 0.0)
-    unrolled, holds = data.unrolled, data.holds
-    graph = unrolled.graph
-    flow = np.zeros((graph.arcs, groups))
-    flow[unrolled.moving] = f.transpose(0, 2, 1)
-    flow[unrolled.waiting] = np.maximum(waiting(data, f)[holds], 0.0).transpose(0, 2, 1)
-    demand = np.zeros((graph.n, groups))
-    demand[n * steps :] = data.groups.demand
-    exact = unit_flow(graph, data.groups.sources, demand, flow)
-    if exact is None:
-        return None
-    moved = exact[unrolled.moving].transpose(0, 2, 1)
-    U = (moved.sum(axis=1) / data.topology.capacity[:, None]).max(axis=0)
-    return {"f": np.where(data.upper > 0, moved, 0.0), "U": U}
-
-
 def waiting(data: StepFlow, f: F64) -> F64:
     """Amount that every vertex holds but does not send in each step, shape ``(n, |K|, L)``."""
     topology, (_, groups, steps) = data.topology, data.shape
@@ -503,68 +548,4 @@ def waiting(data: StepFlow, f: F64) -> F64:
     return result
 
 
-def metrics(data: StepFlow, value: float | None) -> dict[str, Json]:
-    """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
-    diameter = data.topology.diameter
-    return {
-        "steps": data.steps,
-        "diameter": int(diameter) if np.isfinite(diameter) else None,
-        "T_steps": value,
-        "alpha_beta_time": None if value is None else data.alpha * data.steps + data.beta * value,
-        "ranks": data.topology.ranks,
-        **static.demand_metrics(data.groups),
-    }
-
-
-def derived(data: StepFlow) -> list[Fraction]:
-    """The demands, and the variable bounds that are sums and quotients of them: by group, and ``longest``."""
-    each = [sum(map(rounding.decimal, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
-    return [
-        *rounding.decimals(data.groups.demand),
-        *each,
-        sum(each, Fraction(0)) / rounding.entered(float(data.topology.capacity.min())),
-    ]
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="(15)-(20)",
-    title="All-to-all in time steps, data received before it is forwarded",
-    sense="min",
-    problem="LP",
-    parameters=(
-        Parameter("steps", int, default=0, help="number of steps L, at least (0: equal to) the largest distance"),
-        Parameter(
-            "aggregate", str, default="commodity", choices=("commodity", "source"),
-            help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller)",
-        ),
-        Parameter(
-            "relays", str, default="pass", choices=("pass", "step"),
-            help="NICs and switches pass data on within a step, or every arc takes its own step",
-        ),
-        static.demand_parameter(),
-        Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time"),
-        Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
-    ),
-    label_invariant=static.equal_demands,
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    certify=certify,
-    dual_arrays=dual_arrays,
-    repair=repair,
-    metrics=metrics,
-    restriction=lambda data: f"in {data.steps} steps",
-    estimate=estimate,
-    derived=derived,
-    early_estimate=early_estimate,
-    size="N(N-1) m L + L variables; N m L + L by source",
-    meaning="time of all steps, sum of U_t [shards / link bandwidth]",
-    shards=True,
-    index_sets=index_sets,
-    links=links,
-)  # fmt: skip
+FORMULATION = StepFlow

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -60,8 +60,30 @@ NAME = "alltoall.virtual-channels"
 
 
 @dataclass(frozen=True, eq=False)
-class LayeredRoutes:
+class LayeredRoutes(Formulation):
     """Data of the model: the routes (None before they are known) and the number of layers."""
+
+    name = NAME
+    paper = PAPER
+    where = "App. D.1"
+    title = "Fewest virtual channels without deadlock, for given routes"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("layers", int, default=4, help="layers (virtual channels) available"),
+        Parameter(
+            "routes",
+            str,
+            default="exact-routing",
+            help="method of alltoall.min-congestion that finds the routes",
+            choices=("exact-routing", "sssp", "lp-rounding"),
+        ),
+    )
+    needs = "alltoall.min-congestion"
+    size = "(|R| + |E| + m + 1) L variables"
+    meaning = "layers of virtual channels"
+    shards = True
+    forms = ("cvxpy", "pyomo")
 
     topology: Topology
     routes: PathSet | None
@@ -103,109 +125,164 @@ class LayeredRoutes:
         """The dependencies as pairs of arcs, ``(|E|, 2)``."""
         return np.stack(np.divmod(self.dependency_keys, self.topology.arcs), axis=1)
 
+    @classmethod
+    def prepare(
+        cls, instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
+    ) -> Self:
+        """Prepare the data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.
 
-def prepare(
-    instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
-) -> LayeredRoutes:
-    """Prepare the data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
+            is not a routing.
+        """
+        routing = min_congestion.prepare(instance, {})
+        layers = int((parameters or {}).get("layers", 4))
+        if layers < 1:
+            msg = f"{NAME}: layers={layers}; a route needs at least 1"
+            raise NotApplicable(msg)
+        routes = None if needed is None else chosen_paths(routing, needed)
+        return cls(routing.topology, routes, layers)
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
-        is not a routing.
-    """
-    routing = min_congestion.prepare(instance, {})
-    layers = int((parameters or {}).get("layers", 4))
-    if layers < 1:
-        msg = f"{NAME}: layers={layers}; a route needs at least 1"
-        raise NotApplicable(msg)
-    routes = None if needed is None else chosen_paths(routing, needed)
-    return LayeredRoutes(routing.topology, routes, layers)
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring: r is a pair of ranks (s,t), e of arcs (a,b)."""
+        import pyomo.environ as pyo
 
+        topology, routes = self.topology, self.known_routes
+        A, R = arc_names(topology), pair_names(topology, routes.sources, routes.targets)
+        taken = {r: [A[a] for a in routes.path(i)] for i, r in enumerate(R)}
+        follows = {r: list(pairwise(arcs)) for r, arcs in taken.items()}
+        number = {a: i for i, a in enumerate(A)}
+        E = sorted({e for pairs in follows.values() for e in pairs}, key=lambda e: (number[e[0]], number[e[1]]))
+        m, L = len(A), range(1, self.layers + 1)
+        model = pyo.ConcreteModel(name="virtual channels")
+        model.y = pyo.Var(R, L, domain=pyo.Binary)
+        model.w = pyo.Var(E, L, domain=pyo.Binary)
+        model.z = pyo.Var(L, domain=pyo.Binary)
+        model.u = pyo.Var(A, L, bounds=(0, m - 1))
+        model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
+        model.assign = pyo.Constraint(R, rule=lambda b, *r: pyo.quicksum(b.y[(*r, i)] for i in L) == 1)
+        uses = [(*r, *e) for r in R for e in follows[r]]
+        model.occur = pyo.Constraint(uses, L, rule=lambda b, s, t, p, q, i: b.w[p, q, i] - b.y[s, t, i] >= 0)
+        model.use = pyo.Constraint(R, L, rule=lambda b, s, t, i: b.z[i] - b.y[s, t, i] >= 0)
+        model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
+        model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
+        return PyomoModel(
+            model,
+            variables={"y": (R, L), "w": (E, L), "z": (L,), "u": (A, L)},
+            constraints={"assign": (R,), "occur": (uses, L), "use": (R, L), "order": (E, L), "symmetry": (L[:-1],)},
+        )
 
-def build_pyomo(data: LayeredRoutes) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring: r is a pair of ranks (s,t), e of arcs (a,b)."""
-    import pyomo.environ as pyo
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form: ``y 1 = 1``, ``T w >= S y``, ``1 z' >= y``, ``B u - m w >= 1 - m``.
 
-    topology, routes = data.topology, data.known_routes
-    A, R = arc_names(topology), pair_names(topology, routes.sources, routes.targets)
-    taken = {r: [A[a] for a in routes.path(i)] for i, r in enumerate(R)}
-    follows = {r: list(pairwise(arcs)) for r, arcs in taken.items()}
-    number = {a: i for i, a in enumerate(A)}
-    E = sorted({e for pairs in follows.values() for e in pairs}, key=lambda e: (number[e[0]], number[e[1]]))
-    m, L = len(A), range(1, data.layers + 1)
-    model = pyo.ConcreteModel(name="virtual channels")
-    model.y = pyo.Var(R, L, domain=pyo.Binary)
-    model.w = pyo.Var(E, L, domain=pyo.Binary)
-    model.z = pyo.Var(L, domain=pyo.Binary)
-    model.u = pyo.Var(A, L, bounds=(0, m - 1))
-    model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
-    model.assign = pyo.Constraint(R, rule=lambda b, *r: pyo.quicksum(b.y[(*r, i)] for i in L) == 1)
-    uses = [(*r, *e) for r in R for e in follows[r]]
-    model.occur = pyo.Constraint(uses, L, rule=lambda b, s, t, p, q, i: b.w[p, q, i] - b.y[s, t, i] >= 0)
-    model.use = pyo.Constraint(R, L, rule=lambda b, s, t, i: b.z[i] - b.y[s, t, i] >= 0)
-    model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
-    model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
-    return PyomoModel(
-        model,
-        variables={"y": (R, L), "w": (E, L), "z": (L,), "u": (A, L)},
-        constraints={"assign": (R,), "occur": (uses, L), "use": (R, L), "order": (E, L), "symmetry": (L[:-1],)},
-    )
+        S and T are the incidences of uses (a route and one of its dependencies) with routes and with dependencies, B
+        that of dependencies with arcs, +1 at the second.
+        """
+        import cvxpy as cp
+        import scipy.sparse as sp
 
-
-def build_cvxpy(data: LayeredRoutes) -> CvxpyModel:
-    """The model in matrix form: ``y 1 = 1``, ``T w >= S y``, ``1 z' >= y``, ``B u - m w >= 1 - m``.
-
-    S and T are the incidences of uses (a route and one of its dependencies) with routes and with dependencies, B that
-    of dependencies with arcs, +1 at the second.
-    """
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    m, routes, L = data.topology.arcs, data.known_routes.paths, data.layers
-    y = cp.Variable((routes, L), name="y", boolean=True)
-    z = cp.Variable(L, name="z", boolean=True)
-    named = {
-        "assign": Named(cp.sum(y, axis=1) == 1, (routes,)),
-        "use": Named(np.ones((routes, 1)) @ cp.reshape(z, (1, L), order="C") >= y, (routes, L)),
-    }
-    variables = {"y": Named(y, (routes, L)), "z": Named(z, (L,))}
-    owner, of = data.follows
-    edges = data.dependency_keys.size
-    if edges:
-        w = cp.Variable((edges, L), name="w", boolean=True)
-        arcs, place = np.unique(data.dependencies, return_inverse=True)
-        u = cp.Variable((arcs.size, L), name="u", bounds=[0, m - 1])
-        place = place.reshape(edges, 2)
-        count, rows = np.arange(owner.size), np.arange(edges)
-        S = sp.csr_array((np.ones(owner.size), (count, owner)), shape=(owner.size, routes))
-        T = sp.csr_array((np.ones(owner.size), (count, of)), shape=(owner.size, edges))
-        B = sp.csr_array((np.ones(edges), (rows, place[:, 1])), shape=(edges, arcs.size))
-        B = B - sp.csr_array((np.ones(edges), (rows, place[:, 0])), shape=(edges, arcs.size))
-        named["occur"] = Named(T @ w >= S @ y, (owner.size, L))
-        named["order"] = Named(B @ u - m * w >= 1 - m, (edges, L))
-        # CVXPY numbers entries by column, named arrays by row.
-        variables |= {
-            "w": Named(w, (edges, L)),
-            "u": Named(u, (m, L), (arcs[None, :] * L + np.arange(L)[:, None]).ravel()),
+        m, routes, L = self.topology.arcs, self.known_routes.paths, self.layers
+        y = cp.Variable((routes, L), name="y", boolean=True)
+        z = cp.Variable(L, name="z", boolean=True)
+        named = {
+            "assign": Named(cp.sum(y, axis=1) == 1, (routes,)),
+            "use": Named(np.ones((routes, 1)) @ cp.reshape(z, (1, L), order="C") >= y, (routes, L)),
         }
-    if L > 1:
-        named["symmetry"] = Named(z[:-1] >= z[1:], (L - 1,))
-    problem = cp.Problem(cp.Minimize(cp.sum(z)), [block.item for block in named.values()])
-    return CvxpyModel(problem, variables, named)
+        variables = {"y": Named(y, (routes, L)), "z": Named(z, (L,))}
+        owner, of = self.follows
+        edges = self.dependency_keys.size
+        if edges:
+            w = cp.Variable((edges, L), name="w", boolean=True)
+            arcs, place = np.unique(self.dependencies, return_inverse=True)
+            u = cp.Variable((arcs.size, L), name="u", bounds=[0, m - 1])
+            place = place.reshape(edges, 2)
+            count, rows = np.arange(owner.size), np.arange(edges)
+            S = sp.csr_array((np.ones(owner.size), (count, owner)), shape=(owner.size, routes))
+            T = sp.csr_array((np.ones(owner.size), (count, of)), shape=(owner.size, edges))
+            B = sp.csr_array((np.ones(edges), (rows, place[:, 1])), shape=(edges, arcs.size))
+            B = B - sp.csr_array((np.ones(edges), (rows, place[:, 0])), shape=(edges, arcs.size))
+            named["occur"] = Named(T @ w >= S @ y, (owner.size, L))
+            named["order"] = Named(B @ u - m * w >= 1 - m, (edges, L))
+            # CVXPY numbers entries by column, named arrays by row.
+            variables |= {
+                "w": Named(w, (edges, L)),
+                "u": Named(u, (m, L), (arcs[None, :] * L + np.arange(L)[:, None]).ravel()),
+            }
+        if L > 1:
+            named["symmetry"] = Named(z[:-1] >= z[1:], (L - 1,))
+        problem = cp.Problem(cp.Minimize(cp.sum(z)), [block.item for block in named.values()])
+        return CvxpyModel(problem, variables, named)
 
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        routes, count, edges = self.known_routes.paths, self.layers, self.dependency_keys.size
+        occurrences = np.unique(np.stack(self.follows), axis=1).shape[1]
+        return {
+            "variables": count * (routes + edges + 1 + np.unique(self.dependencies).size),
+            "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
+            "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
+            "integers": count * (routes + edges + 1),
+        }
 
-def estimate(data: LayeredRoutes) -> dict[str, int]:
-    """Size of the model."""
-    routes, count, edges = data.known_routes.paths, data.layers, data.dependency_keys.size
-    occurrences = np.unique(np.stack(data.follows), axis=1).shape[1]
-    return {
-        "variables": count * (routes + edges + 1 + np.unique(data.dependencies).size),
-        "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
-        "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
-        "integers": count * (routes + edges + 1),
-    }
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """y, and the other variables of the program, which are optional."""
+        count = self.layers
+        return {
+            "y": Array((self.known_routes.paths, count), axes=("route", "layer")),
+            "w": Array((self.dependency_keys.size, count), required=False, axes=("dependency", "layer")),
+            "z": Array((count,), required=False, axes=("layer",)),
+            "u": Array((self.topology.arcs, count), required=False, axes=("arc", "layer")),
+        }
+
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of arcs, routes, dependencies (``arc, next arc``), and layers from 1."""
+        arcs, routes = arc_labels(self.topology), path_names(self.known_routes)
+        follows = [f"{arcs[a]}, {arcs[b]}" for a, b in self.dependencies.tolist()]
+        named = {"commodity": routes["commodity"], "route": routes["path"]}
+        return {"arc": arcs, "route": named, "dependency": follows, "layer": range(1, self.layers + 1)}
+
+    def links(self, _values: object = None) -> Links:
+        """Load of every arc by the given routes, one shard each."""
+        load, capacity = arc_load(self.known_routes, np.ones(self.known_routes.paths)), self.topology.capacity
+        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
+        y = np.asarray(values["y"], dtype=float)
+        layer = layers_of(self, values)
+        if layer is None:
+            return dict.fromkeys(("binary", "assign", "acyclic"), np.inf)
+        return {
+            "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
+            "assign": float(np.abs(y.sum(axis=1) - 1.0).max(initial=0.0)),
+            "acyclic": np.inf if cyclic_layers(self, layer) else 0.0,
+        }
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Number of layers in use."""
+        layer = layers_of(self, values)
+        return np.inf if layer is None else float(np.unique(layer).size)
+
+    def bounds(self) -> list[Bound]:
+        """Bound of one layer, or of two if all routes in one layer have a cycle."""
+        if acyclic(self.topology.arcs, self.dependencies):
+            return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
+        return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
+
+    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+        """Layers, routes and dependencies."""
+        return {
+            "layers": value,
+            "routes": self.known_routes.paths,
+            "dependencies": int(self.dependency_keys.size),
+            "max_load": float(arc_load(self.known_routes, np.ones(self.known_routes.paths)).max()),
+        }
+
+    def restriction(self) -> str | None:
+        """Restriction of the optimum by a parameter."""
+        return "for the given routes"
 
 
 def layers_of(data: LayeredRoutes, values: Mapping[str, F64]) -> I64 | None:
@@ -236,50 +313,6 @@ def cyclic_layers(data: LayeredRoutes, layer: I64) -> list[int]:
     return [i for i in np.unique(layer).tolist() if not acyclic(data.topology.arcs, pairs[np.unique(used[at == i])])]
 
 
-def arrays(data: LayeredRoutes, _names: Collection[str]) -> dict[str, Array]:
-    """y, and the other variables of the program, which are optional."""
-    count = data.layers
-    return {
-        "y": Array((data.known_routes.paths, count), axes=("route", "layer")),
-        "w": Array((data.dependency_keys.size, count), required=False, axes=("dependency", "layer")),
-        "z": Array((count,), required=False, axes=("layer",)),
-        "u": Array((data.topology.arcs, count), required=False, axes=("arc", "layer")),
-    }
-
-
-def index_sets(data: LayeredRoutes, _values: object = None) -> dict[str, Names]:
-    """Names of arcs, routes, dependencies (``arc, next arc``), and layers from 1."""
-    arcs, routes = arc_labels(data.topology), path_names(data.known_routes)
-    follows = [f"{arcs[a]}, {arcs[b]}" for a, b in data.dependencies.tolist()]
-    named = {"commodity": routes["commodity"], "route": routes["path"]}
-    return {"arc": arcs, "route": named, "dependency": follows, "layer": range(1, data.layers + 1)}
-
-
-def links(data: LayeredRoutes, _values: object = None) -> Links:
-    """Load of every arc by the given routes, one shard each."""
-    load, capacity = arc_load(data.known_routes, np.ones(data.known_routes.paths)), data.topology.capacity
-    return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
-
-
-def residuals(data: LayeredRoutes, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
-    y = np.asarray(values["y"], dtype=float)
-    layer = layers_of(data, values)
-    if layer is None:
-        return dict.fromkeys(("binary", "assign", "acyclic"), np.inf)
-    return {
-        "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
-        "assign": float(np.abs(y.sum(axis=1) - 1.0).max(initial=0.0)),
-        "acyclic": np.inf if cyclic_layers(data, layer) else 0.0,
-    }
-
-
-def objective(data: LayeredRoutes, values: Mapping[str, F64]) -> float:
-    """Number of layers in use."""
-    layer = layers_of(data, values)
-    return np.inf if layer is None else float(np.unique(layer).size)
-
-
 def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
     """The variable y, given the layer of every route.
 
@@ -297,50 +330,4 @@ def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
     return {"y": y}
 
 
-def bounds(data: LayeredRoutes) -> list[Bound]:
-    """Bound of one layer, or of two if all routes in one layer have a cycle."""
-    if acyclic(data.topology.arcs, data.dependencies):
-        return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
-    return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
-
-
-def metrics(data: LayeredRoutes, value: float | None) -> dict[str, float | int | None]:
-    """Layers, routes and dependencies."""
-    return {
-        "layers": value,
-        "routes": data.known_routes.paths,
-        "dependencies": int(data.dependency_keys.size),
-        "max_load": float(arc_load(data.known_routes, np.ones(data.known_routes.paths)).max()),
-    }
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="App. D.1",
-    title="Fewest virtual channels without deadlock, for given routes",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("layers", int, default=4, help="layers (virtual channels) available"),
-        Parameter(
-            "routes", str, default="exact-routing", help="method of alltoall.min-congestion that finds the routes",
-            choices=("exact-routing", "sssp", "lp-rounding"),
-        ),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    metrics=metrics,
-    restriction=lambda _data: "for the given routes",
-    estimate=estimate,
-    needs="alltoall.min-congestion",
-    size="(|R| + |E| + m + 1) L variables",
-    meaning="layers of virtual channels",
-    shards=True,
-    index_sets=index_sets,
-    links=links,
-)  # fmt: skip
+FORMULATION = LayeredRoutes

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
@@ -50,12 +50,38 @@ _ALGORITHMS = {"lumorph-4": LUMORPH_4, "lumorph-2": LUMORPH_2, "ring": RING}
 
 
 @dataclass(frozen=True, eq=False)
-class CallBatches:
+class CallBatches(Formulation):
     """Data of the model: GPUs and times of the calls, longest first.
 
     ``member[k, g]`` is whether GPU g takes part in call k, ``(K, n)``; ``time`` [us], ``(K,)``; ``call[k]`` is the
     number of the call in the instance.
     """
+
+    name = NAME
+    paper = PAPER
+    where = "appendix C"
+    title = "Batches of all-reduces that share no GPU"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter(
+            "algorithm",
+            str,
+            default="lumorph-4",
+            help="algorithm that determines the times",
+            choices=tuple(_ALGORITHMS),
+        ),
+        Parameter(
+            "variant",
+            str,
+            default="plotted",
+            help="the authors' costs as printed, plotted or coded",
+            choices=("printed", "plotted", "coded"),
+        ),
+    )
+    size = "at most K (K + 1) / 2 variables"
+    meaning = "time of all batches [us]"
+    forms = ("cvxpy", "pyomo")
 
     member: Mask
     time: F64
@@ -79,127 +105,141 @@ class CallBatches:
         """Time of all calls run sequentially [us]."""
         return float(self.time.sum())
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings) -> CallBatches:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            For anything but a training iteration, or one without calls of more than one GPU, or with too many.
+        """
+        if not isinstance(instance, TrainingIteration):
+            msg = f"{NAME}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
+            raise NotApplicable(msg)
+        shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
+        if not 0 < len(shared) <= MOST_CALLS:
+            msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
+            raise NotApplicable(msg)
+        name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
+        cost = {
+            size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}
+        }
+        time = np.array([round(cost[len(call.ranks)].time(call.size), 3) for _, call in shared])
+        member = np.zeros((len(shared), instance.n), dtype=bool)
+        for row, (_, call) in enumerate(shared):
+            member[row, list(call.ranks)] = True
+        order = np.argsort(-time, kind="stable")
+        return cls(member[order], time[order], np.array([k for k, _ in shared])[order])
 
-    Raises
-    ------
-    NotApplicable
-        For anything but a training iteration, or one without calls of more than one GPU, or with too many.
-    """
-    if not isinstance(instance, TrainingIteration):
-        msg = f"{NAME}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
-        raise NotApplicable(msg)
-    shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
-    if not 0 < len(shared) <= MOST_CALLS:
-        msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
-        raise NotApplicable(msg)
-    name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
-    cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
-    time = np.array([round(cost[len(call.ranks)].time(call.size), 3) for _, call in shared])
-    member = np.zeros((len(shared), instance.n), dtype=bool)
-    for row, (_, call) in enumerate(shared):
-        member[row, list(call.ranks)] = True
-    order = np.argsort(-time, kind="stable")
-    return CallBatches(member[order], time[order], np.array([k for k, _ in shared])[order])
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
+        import pyomo.environ as pyo
 
+        groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
+        K, t = range(len(groups)), self.time.tolist()
+        P = [(j, k) for k in K for j in range(k + 1) if j == k or not groups[j] & groups[k]]
+        firsts: dict[int, list[int]] = {k: [] for k in K}
+        users: dict[tuple[int, int], list[int]] = {}
+        for j, k in P:
+            firsts[k].append(j)
+            for g in groups[k] if j < k else ():
+                users.setdefault((g, j), []).append(k)
+        model = pyo.ConcreteModel(name="co-scheduling")
+        model.x = pyo.Var(P, domain=pyo.Binary)
+        model.total = pyo.Objective(expr=pyo.quicksum(t[j] * model.x[j, j] for j in K), sense=pyo.minimize)
+        model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[j, k] for j in firsts[k]) == 1)
+        model.apart = pyo.Constraint(
+            sorted(users), rule=lambda m, g, j: pyo.quicksum(m.x[j, k] for k in users[g, j]) - m.x[j, j] <= 0
+        )
+        return PyomoModel(model, {"x": (P,)}, {"once": (len(groups),), "apart": (self.member.shape[1], len(groups))})
 
-def build_pyomo(data: CallBatches) -> PyomoModel:
-    """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
-    import pyomo.environ as pyo
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form: ``A x = 1``, ``(B - S) x <= 0``."""
+        import cvxpy as cp
+        import scipy.sparse as sp
 
-    groups = [frozenset(np.flatnonzero(row).tolist()) for row in data.member]
-    K, t = range(len(groups)), data.time.tolist()
-    P = [(j, k) for k in K for j in range(k + 1) if j == k or not groups[j] & groups[k]]
-    firsts: dict[int, list[int]] = {k: [] for k in K}
-    users: dict[tuple[int, int], list[int]] = {}
-    for j, k in P:
-        firsts[k].append(j)
-        for g in groups[k] if j < k else ():
-            users.setdefault((g, j), []).append(k)
-    model = pyo.ConcreteModel(name="co-scheduling")
-    model.x = pyo.Var(P, domain=pyo.Binary)
-    model.total = pyo.Objective(expr=pyo.quicksum(t[j] * model.x[j, j] for j in K), sense=pyo.minimize)
-    model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[j, k] for j in firsts[k]) == 1)
-    model.apart = pyo.Constraint(
-        sorted(users), rule=lambda m, g, j: pyo.quicksum(m.x[j, k] for k in users[g, j]) - m.x[j, j] <= 0
-    )
-    return PyomoModel(model, {"x": (P,)}, {"once": (len(groups),), "apart": (data.member.shape[1], len(groups))})
+        (j, k), (count, gpus) = self.pairs, self.member.shape
+        own, position = np.flatnonzero(j == k), np.arange(j.size)
+        x = cp.Variable(j.size, name="x", boolean=True)
+        once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
+        later = np.flatnonzero(j != k)
+        which, gpu = np.nonzero(self.member[k[later]])
+        row = gpu * count + j[later][which]
+        used, at = np.unique(row, return_inverse=True)
+        entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
+        at = np.concatenate([at, np.arange(used.size)])
+        columns = np.concatenate([later[which], own[used % count]])
+        constraints = {"once": Named(once @ x == 1, (count,))}
+        if used.size:
+            apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
+            constraints["apart"] = Named(apart, (gpus, count), used)
+        cost = np.zeros(j.size)
+        cost[own] = self.time
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cost @ x), [named.item for named in constraints.values()]),
+            variables={"x": Named(x, (j.size,))},
+            constraints=constraints,
+        )
 
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        j, k = self.pairs
+        later = j != k
+        crossed = self.member[k[later]]
+        which, gpu = np.nonzero(crossed)
+        rows = np.unique(gpu * self.time.size + j[later][which]).size
+        return {
+            "variables": j.size, "constraints": self.time.size + rows, "nonzeros": j.size + which.size + rows,
+            "integers": j.size,
+        }  # fmt: skip
 
-def build_cvxpy(data: CallBatches) -> CvxpyModel:
-    """The model in matrix form: ``A x = 1``, ``(B - S) x <= 0``."""
-    import cvxpy as cp
-    import scipy.sparse as sp
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """The choice x."""
+        return {"x": Array((self.pairs[0].size,), axes=("pair",))}
 
-    (j, k), (count, gpus) = data.pairs, data.member.shape
-    own, position = np.flatnonzero(j == k), np.arange(j.size)
-    x = cp.Variable(j.size, name="x", boolean=True)
-    once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
-    later = np.flatnonzero(j != k)
-    which, gpu = np.nonzero(data.member[k[later]])
-    row = gpu * count + j[later][which]
-    used, at = np.unique(row, return_inverse=True)
-    entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
-    at = np.concatenate([at, np.arange(used.size)])
-    columns = np.concatenate([later[which], own[used % count]])
-    constraints = {"once": Named(once @ x == 1, (count,))}
-    if used.size:
-        apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
-        constraints["apart"] = Named(apart, (gpus, count), used)
-    cost = np.zeros(j.size)
-    cost[own] = data.time
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(cost @ x), [named.item for named in constraints.values()]),
-        variables={"x": Named(x, (j.size,))},
-        constraints=constraints,
-    )
+    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
+        """First call of the batch and call of every variable, by their numbers in the instance."""
+        j, k = self.pairs
+        return {"pair": {"first": self.call[j].tolist(), "call": self.call[k].tolist()}}
 
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, absolute, from numpy alone."""
+        (j, k), x = self.pairs, np.asarray(values["x"], dtype=float)
+        if x.shape != j.shape or not np.isfinite(x).all():
+            return dict.fromkeys(("binary", "once", "apart"), np.inf)
+        count = self.time.size
+        use, later = np.zeros((count, self.member.shape[1])), j != k
+        np.add.at(use, j[later], x[later, None] * self.member[k[later]])
+        return {
+            "binary": float(np.minimum(np.abs(x), np.abs(x - 1.0)).max()),
+            "once": float(np.abs(np.bincount(k, x, count) - 1.0).max()),
+            "apart": float(np.maximum(use - x[j == k][:, None], 0.0).max()),
+        }
 
-def estimate(data: CallBatches) -> dict[str, int]:
-    """Size of the model."""
-    j, k = data.pairs
-    later = j != k
-    crossed = data.member[k[later]]
-    which, gpu = np.nonzero(crossed)
-    rows = np.unique(gpu * data.time.size + j[later][which]).size
-    return {
-        "variables": j.size, "constraints": data.time.size + rows, "nonzeros": j.size + which.size + rows,
-        "integers": j.size,
-    }  # fmt: skip
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Total time of the batches [us]; infinite for values of the wrong shape."""
+        (j, k), x = self.pairs, np.asarray(values["x"], dtype=float)
+        return float(self.time @ x[j == k]) if x.shape == j.shape else np.inf
 
+    def bounds(self) -> list[Bound]:
+        """Bound from the calls of the busiest GPU, which run sequentially."""
+        busy = self.time @ self.member
+        worst = int(busy.argmax())
+        value = float(rounding.down(busy[worst], self.time.size + 1))
+        reason = f"the {int(self.member[:, worst].sum())} calls of GPU {worst} take turns"
+        return [Bound("busiest-gpu", value, reason, "lumorph")]
 
-def arrays(data: CallBatches, names: Collection[str]) -> dict[str, Array]:
-    """The choice x."""
-    return {"x": Array((data.pairs[0].size,), axes=("pair",))}
-
-
-def index_sets(data: CallBatches, values: Mapping[str, F64]) -> dict[str, Names]:
-    """First call of the batch and call of every variable, by their numbers in the instance."""
-    j, k = data.pairs
-    return {"pair": {"first": data.call[j].tolist(), "call": data.call[k].tolist()}}
-
-
-def residuals(data: CallBatches, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, absolute, from numpy alone."""
-    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
-    if x.shape != j.shape or not np.isfinite(x).all():
-        return dict.fromkeys(("binary", "once", "apart"), np.inf)
-    count = data.time.size
-    use, later = np.zeros((count, data.member.shape[1])), j != k
-    np.add.at(use, j[later], x[later, None] * data.member[k[later]])
-    return {
-        "binary": float(np.minimum(np.abs(x), np.abs(x - 1.0)).max()),
-        "once": float(np.abs(np.bincount(k, x, count) - 1.0).max()),
-        "apart": float(np.maximum(use - x[j == k][:, None], 0.0).max()),
-    }
-
-
-def objective(data: CallBatches, values: Mapping[str, F64]) -> float:
-    """Total time of the batches [us]; infinite for values of the wrong shape."""
-    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
-    return float(data.time @ x[j == k]) if x.shape == j.shape else np.inf
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Sequential time, the share of it that is saved, and whether all calls conflict."""
+        whole = self.sequential
+        return {
+            "sequential_us": whole,
+            "saved": None if value is None else round(max(0.0, 1.0 - value / whole), 9),
+            "calls": int(self.time.size),
+            "conflicts": int(np.triu(self.conflicts, 1).sum()),
+            "all_conflict": bool(self.conflicts.all()),
+        }
 
 
 def values_of(data: CallBatches, batches: list[list[int]]) -> dict[str, F64]:
@@ -218,49 +258,4 @@ def decode(data: CallBatches, values: Mapping[str, F64]) -> list[list[int]]:
     return [data.call[k[taken & (j == first)]].tolist() for first in np.unique(j[taken]).tolist()]
 
 
-def bounds(data: CallBatches) -> list[Bound]:
-    """Bound from the calls of the busiest GPU, which run sequentially."""
-    busy = data.time @ data.member
-    worst = int(busy.argmax())
-    value = float(rounding.down(busy[worst], data.time.size + 1))
-    reason = f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns"
-    return [Bound("busiest-gpu", value, reason, "lumorph")]
-
-
-def metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
-    """Sequential time, the share of it that is saved, and whether all calls conflict."""
-    whole = data.sequential
-    return {
-        "sequential_us": whole,
-        "saved": None if value is None else round(max(0.0, 1.0 - value / whole), 9),
-        "calls": int(data.time.size),
-        "conflicts": int(np.triu(data.conflicts, 1).sum()),
-        "all_conflict": bool(data.conflicts.all()),
-    }
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="appendix C",
-    title="Batches of all-reduces that share no GPU",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("algorithm", str, default="lumorph-4", help="algorithm that determines the times",
-                  choices=tuple(_ALGORITHMS)),
-        Parameter("variant", str, default="plotted", help="the authors' costs as printed, plotted or coded",
-                  choices=("printed", "plotted", "coded")),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    metrics=metrics,
-    estimate=estimate,
-    size="at most K (K + 1) / 2 variables",
-    index_sets=index_sets,
-    meaning="time of all batches [us]",
-)  # fmt: skip
+FORMULATION = CallBatches

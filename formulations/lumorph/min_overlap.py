@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -83,8 +83,25 @@ MOST_VARIABLES = 4_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Overlap(PathFlow):
+class Overlap(PathFlow, Formulation):
     """Data of the model: topology with unit capacities, route rule, circuits, and form (``arc`` or ``path``)."""
+
+    name = NAME
+    paper = PAPER
+    where = "Algorithm 2, (10)-(16)"
+    title = "Routes of minimum circuit overlap"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("circuits", CircuitSpec, default="permutation", help=FORMS),
+        Parameter("seed", int, default=0, help="seed of circuits=permutation"),
+        Parameter("model", str, default="arc", help="on arcs as printed, or over a route set", choices=("arc", "path")),
+        *rule_parameters("k"),
+    )
+    size = "m |L| + 1 variables on arcs, |P| + 1 over a route set"
+    meaning = "overlap Lambda: circuits on the busiest arc"
+    forms = ("cvxpy", "pyomo")
+    dual_arrays = path_flow.dual_arrays
 
     circuits: Circuits
     model: str
@@ -118,35 +135,185 @@ class Overlap(PathFlow):
         value = length_bound(self, np.ones(self.topology.arcs))
         return Bound("hop-lengths", float(value), "hops of all circuits over the number of arcs, rounded up")
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> Overlap:
-    """The data of the model.
+        Raises
+        ------
+        BadInput
+            For a circuit list that cannot be read or does not fit the instance.
+        NotApplicable
+            If the instance is not a topology of at least two ranks, a circuit has no path, or the route rule allows
+            none.
+        """
+        given = parameters or {}
+        if not isinstance(instance, Topology):
+            msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
+            raise NotApplicable(msg)
+        if instance.ranks < 2:
+            msg = f"{NAME}: {instance.spec} has {instance.ranks} rank; a circuit joins two"
+            raise NotApplicable(msg)
+        text = str(given.get("circuits", "permutation"))
+        circuits = read_circuits(text, instance, int(given.get("seed", 0)), NAME)
+        _refuse_unreachable(instance, circuits)
+        model = str(given.get("model", "arc"))
+        rule = PathRule("all") if model == "arc" else read_rule(given, "k", NAME)
+        pairs = (circuits.sources, circuits.targets)
+        check_reach(instance, rule, NAME, pairs)
+        topology = instance
+        if (instance.capacity != 1.0).any():
+            topology = instance.with_arcs(instance.tail, instance.head, np.ones(instance.arcs))
+        return cls(topology, rule, circuits=circuits, model=model)
 
-    Raises
-    ------
-    BadInput
-        For a circuit list that cannot be read or does not fit the instance.
-    NotApplicable
-        If the instance is not a topology of at least two ranks, a circuit has no path, or the route rule allows none.
-    """
-    given = parameters or {}
-    if not isinstance(instance, Topology):
-        msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
-        raise NotApplicable(msg)
-    if instance.ranks < 2:
-        msg = f"{NAME}: {instance.spec} has {instance.ranks} rank; a circuit joins two"
-        raise NotApplicable(msg)
-    text = str(given.get("circuits", "permutation"))
-    circuits = read_circuits(text, instance, int(given.get("seed", 0)), NAME)
-    _refuse_unreachable(instance, circuits)
-    model = str(given.get("model", "arc"))
-    rule = PathRule("all") if model == "arc" else read_rule(given, "k", NAME)
-    pairs = (circuits.sources, circuits.targets)
-    check_reach(instance, rule, NAME, pairs)
-    topology = instance
-    if (instance.capacity != 1.0).any():
-        topology = instance.with_arcs(instance.tail, instance.head, np.ones(instance.arcs))
-    return Overlap(topology, rule, circuits=circuits, model=model)
+    def cvxpy(self) -> CvxpyModel:
+        """Build the chosen form in CVXPY."""
+        return _arc_cvxpy(self) if self.model == "arc" else path_flow.build_cvxpy(self)
+
+    def pyomo(self) -> PyomoModel:
+        """Build the chosen form in Pyomo."""
+        return _arc_pyomo(self) if self.model == "arc" else path_flow.build_pyomo(self)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
+        if self.model == "path":
+            return path_flow.estimate(self)
+        topology, count = self.topology, self.circuits.count
+        degree = {"in": topology.in_degree, "out": topology.out_degree}
+        some = {side: d > 0 for side, d in degree.items()}
+        either = some["in"] | some["out"]
+        ends = self.commodities
+        inner = sum(int(there.sum()) * count - int(there[np.stack(ends)].sum()) for there in (either, *some.values()))
+        rows = topology.arcs + inner + sum(int(some[side][v].sum()) for v in ends for side in ("in", "out"))
+        at_ends = sum(int(degree[side][v].sum()) for v in ends for side in ("in", "out"))
+        nonzeros = topology.arcs * (count + 1) + 2 * (2 * topology.arcs * count - at_ends) + at_ends
+        loops = int((topology.tail == topology.head).sum())
+        return {
+            "variables": topology.arcs * count + 1,
+            "constraints": rows,
+            "nonzeros": nonzeros - 2 * loops * count,
+            "integers": topology.arcs * count + 1,
+        }
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of x and Lambda, on arcs or on paths."""
+        if self.model == "arc" and "path_arcs" not in names:
+            shape = (self.topology.arcs, self.circuits.count)
+            return {"x": Array(shape, axes=("arc", "circuit")), "Lambda": Array(unit=self.load_unit)}
+        return path_flow.arrays(self, names)
+
+    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
+        """Names of arcs, circuits and paths; equal circuits are numbered by the list."""
+        topology = self.topology
+        if not _on_arcs(self, values):
+            return path_sets(self, values)
+        pairs = pair_labels(topology, *self.commodities)
+        return {"arc": arc_labels(topology), "circuit": {"circuit": range(self.circuits.count), "commodity": pairs}}
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Number of circuits over every arc, relative to the busiest arc."""
+        x = np.asarray(values["x"], dtype=float)
+        load = x.sum(axis=1) if _on_arcs(self, values) else arc_load(known_paths(self, values), x)
+        return Links(self.topology, load, self.topology.capacity, float(load.max(initial=0.0)), "circuits", "arcs")
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone.
+
+        For x on arcs, all of (10)-(16), absolute. For x on paths, ``paths`` (0 if every path is a simple chain of arcs
+        between the ends of its circuit, else infinite), ``binary`` and ``choose``. ``congestion`` is relative to
+        Lambda.
+        """
+        if not _on_arcs(self, values):
+            return path_flow.residuals(self, values)
+        x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
+        count = self.circuits.count
+        blocks = (
+            "binary",
+            "balance",
+            "enter_once",
+            "leave_once",
+            "depart",
+            "no_return",
+            "no_exit",
+            "arrive",
+            "congestion",
+        )
+        if x.shape != (self.topology.arcs, count) or not np.isfinite(x).all() or not np.isfinite(stated):
+            return dict.fromkeys(blocks, np.inf)
+        entering, leaving = (part @ x for part in _arcs_at(self))
+        k, (s, d) = np.arange(count), self.commodities
+        ends = {
+            "depart": np.abs(leaving[s, k] - 1.0), "no_return": entering[s, k], "no_exit": leaving[d, k],
+            "arrive": np.abs(entering[d, k] - 1.0),
+        }  # fmt: skip
+        through = np.ones_like(entering, dtype=bool)
+        through[s, k] = through[d, k] = False
+        off = np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0)
+        return {
+            "binary": float(max(off, abs(stated - round(stated)))),
+            "balance": float(np.abs(np.where(through, entering - leaving, 0.0)).max(initial=0.0)),
+            "enter_once": float(np.where(through, entering - 1.0, 0.0).max(initial=0.0)),
+            "leave_once": float(np.where(through, leaving - 1.0, 0.0).max(initial=0.0)),
+            **{name: float(np.maximum(violation, 0.0).max(initial=0.0)) for name, violation in ends.items()},
+            "congestion": max(0.0, float(x.sum(axis=1).max(initial=0.0)) - stated) / max(abs(stated), 1e-12),
+        }
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Recomputed overlap of the routes; infinite if the values contain no routes."""
+        if not _on_arcs(self, values):
+            return path_flow.objective(self, values)
+        routes = traced(self, np.asarray(values["x"], dtype=float))
+        return np.inf if routes is None else float(overlap(routes))
+
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
+        if not _on_arcs(self, values):
+            return path_flow.repair(self, values)
+        routes = traced(self, np.asarray(values["x"], dtype=float))
+        if routes is None:
+            return None
+        x = np.zeros((self.topology.arcs, self.circuits.count))
+        x[routes.arcs, np.repeat(routes.pair, routes.length)] = 1.0
+        return {"x": x, "Lambda": np.asarray(float(overlap(routes)))}
+
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
+        name = "congestion" if "congestion" in duals else "capacity"
+        if name not in duals:
+            return None
+        value = length_bound(self, np.abs(np.asarray(duals[name], dtype=float)))
+        if value <= 0:
+            return None
+        return Bound(
+            "any-lengths", float(value), "arc lengths from duals: shortest paths over total length, rounded up"
+        )
+
+    def bounds(self) -> list[Bound]:
+        """Bounds from cuts, the closed form where it applies, and unit lengths."""
+        return sorted([*self.cuts, self.hop_bound], key=lambda bound: -bound.value)
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """The overlap, the circuit list and form, and every analytic bound by name; the bounds hold for all routes."""
+        return {
+            "max_load": value,
+            "circuits": self.circuits.count,
+            "circuit_list": self.circuits.name,
+            "ranks": self.topology.ranks,
+            "model": self.model,
+            "path_set": str(self.rule),
+            "bounds": {bound.name: int(bound.value) for bound in self.bounds()},
+            "unrestricted_proven": None
+            if value is None
+            else bool(value <= max(bound.value for bound in self.bounds())),
+        }
+
+    def restriction(self) -> str | None:
+        """Restriction to the route set of the path form; None if it has all simple paths."""
+        return None if self.model == "arc" or self.rule.unrestricted else f"over the given paths ({self.rule})"
+
+    def closed_forms(self) -> list[Bound]:
+        """The exact ones among the bounds."""
+        return self.bounds()
 
 
 def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
@@ -290,100 +457,12 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
     )  # fmt: skip
 
 
-def build_cvxpy(data: Overlap) -> CvxpyModel:
-    """Build the chosen form in CVXPY."""
-    return _arc_cvxpy(data) if data.model == "arc" else path_flow.build_cvxpy(data)
-
-
-def build_pyomo(data: Overlap) -> PyomoModel:
-    """Build the chosen form in Pyomo."""
-    return _arc_pyomo(data) if data.model == "arc" else path_flow.build_pyomo(data)
-
-
-def estimate(data: Overlap) -> dict[str, int]:
-    """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
-    if data.model == "path":
-        return path_flow.estimate(data)
-    topology, count = data.topology, data.circuits.count
-    degree = {"in": topology.in_degree, "out": topology.out_degree}
-    some = {side: d > 0 for side, d in degree.items()}
-    either = some["in"] | some["out"]
-    ends = data.commodities
-    inner = sum(int(there.sum()) * count - int(there[np.stack(ends)].sum()) for there in (either, *some.values()))
-    rows = topology.arcs + inner + sum(int(some[side][v].sum()) for v in ends for side in ("in", "out"))
-    at_ends = sum(int(degree[side][v].sum()) for v in ends for side in ("in", "out"))
-    nonzeros = topology.arcs * (count + 1) + 2 * (2 * topology.arcs * count - at_ends) + at_ends
-    loops = int((topology.tail == topology.head).sum())
-    return {
-        "variables": topology.arcs * count + 1,
-        "constraints": rows,
-        "nonzeros": nonzeros - 2 * loops * count,
-        "integers": topology.arcs * count + 1,
-    }
-
-
 # Solutions --------------------------------------------------------------------------------------------------------
 
 
 def _on_arcs(data: Overlap, values: Mapping[str, F64]) -> bool:
     """Whether x has one entry per arc and circuit."""
     return data.model == "arc" and "path_arcs" not in values
-
-
-def arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of x and Lambda, on arcs or on paths."""
-    if data.model == "arc" and "path_arcs" not in names:
-        shape = (data.topology.arcs, data.circuits.count)
-        return {"x": Array(shape, axes=("arc", "circuit")), "Lambda": Array(unit=data.load_unit)}
-    return path_flow.arrays(data, names)
-
-
-def index_sets(data: Overlap, values: Mapping[str, F64]) -> dict[str, Names]:
-    """Names of arcs, circuits and paths; equal circuits are numbered by the list."""
-    topology = data.topology
-    if not _on_arcs(data, values):
-        return path_sets(data, values)
-    pairs = pair_labels(topology, *data.commodities)
-    return {"arc": arc_labels(topology), "circuit": {"circuit": range(data.circuits.count), "commodity": pairs}}
-
-
-def links(data: Overlap, values: Mapping[str, F64]) -> Links:
-    """Number of circuits over every arc, relative to the busiest arc."""
-    x = np.asarray(values["x"], dtype=float)
-    load = x.sum(axis=1) if _on_arcs(data, values) else arc_load(known_paths(data, values), x)
-    return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "circuits", "arcs")
-
-
-def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone.
-
-    For x on arcs, all of (10)-(16), absolute. For x on paths, ``paths`` (0 if every path is a simple chain of arcs
-    between the ends of its circuit, else infinite), ``binary`` and ``choose``. ``congestion`` is relative to Lambda.
-    """
-    if not _on_arcs(data, values):
-        return path_flow.residuals(data, values)
-    x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
-    count = data.circuits.count
-    blocks = ("binary", "balance", "enter_once", "leave_once", "depart", "no_return", "no_exit", "arrive", "congestion")
-    if x.shape != (data.topology.arcs, count) or not np.isfinite(x).all() or not np.isfinite(stated):
-        return dict.fromkeys(blocks, np.inf)
-    entering, leaving = (part @ x for part in _arcs_at(data))
-    k, (s, d) = np.arange(count), data.commodities
-    ends = {
-        "depart": np.abs(leaving[s, k] - 1.0), "no_return": entering[s, k], "no_exit": leaving[d, k],
-        "arrive": np.abs(entering[d, k] - 1.0),
-    }  # fmt: skip
-    through = np.ones_like(entering, dtype=bool)
-    through[s, k] = through[d, k] = False
-    off = np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0)
-    return {
-        "binary": float(max(off, abs(stated - round(stated)))),
-        "balance": float(np.abs(np.where(through, entering - leaving, 0.0)).max(initial=0.0)),
-        "enter_once": float(np.where(through, entering - 1.0, 0.0).max(initial=0.0)),
-        "leave_once": float(np.where(through, leaving - 1.0, 0.0).max(initial=0.0)),
-        **{name: float(np.maximum(violation, 0.0).max(initial=0.0)) for name, violation in ends.items()},
-        "congestion": max(0.0, float(x.sum(axis=1).max(initial=0.0)) - stated) / max(abs(stated), 1e-12),
-    }
 
 
 def traced(data: Overlap, x: F64) -> PathSet | None:
@@ -447,26 +526,6 @@ def overlap(paths: PathSet) -> int:
     return int(np.bincount(paths.arcs, minlength=1).max())
 
 
-def objective(data: Overlap, values: Mapping[str, F64]) -> float:
-    """Recomputed overlap of the routes; infinite if the values contain no routes."""
-    if not _on_arcs(data, values):
-        return path_flow.objective(data, values)
-    routes = traced(data, np.asarray(values["x"], dtype=float))
-    return np.inf if routes is None else float(overlap(routes))
-
-
-def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
-    if not _on_arcs(data, values):
-        return path_flow.repair(data, values)
-    routes = traced(data, np.asarray(values["x"], dtype=float))
-    if routes is None:
-        return None
-    x = np.zeros((data.topology.arcs, data.circuits.count))
-    x[routes.arcs, np.repeat(routes.pair, routes.length)] = 1.0
-    return {"x": x, "Lambda": np.asarray(float(overlap(routes)))}
-
-
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
@@ -499,41 +558,6 @@ def length_bound(data: Overlap, lengths: F64) -> int:
     return -(-total // cost)
 
 
-def certify(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
-    """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
-    name = "congestion" if "congestion" in duals else "capacity"
-    if name not in duals:
-        return None
-    value = length_bound(data, np.abs(np.asarray(duals[name], dtype=float)))
-    if value <= 0:
-        return None
-    return Bound("any-lengths", float(value), "arc lengths from duals: shortest paths over total length, rounded up")
-
-
-def bounds(data: Overlap) -> list[Bound]:
-    """Bounds from cuts, the closed form where it applies, and unit lengths."""
-    return sorted([*data.cuts, data.hop_bound], key=lambda bound: -bound.value)
-
-
-def metrics(data: Overlap, value: float | None) -> dict[str, Json]:
-    """The overlap, the circuit list and form, and every analytic bound by name; the bounds hold for all routes."""
-    return {
-        "max_load": value,
-        "circuits": data.circuits.count,
-        "circuit_list": data.circuits.name,
-        "ranks": data.topology.ranks,
-        "model": data.model,
-        "path_set": str(data.rule),
-        "bounds": {bound.name: int(bound.value) for bound in bounds(data)},
-        "unrestricted_proven": None if value is None else bool(value <= max(bound.value for bound in bounds(data))),
-    }
-
-
-def restriction(data: Overlap) -> str | None:
-    """Restriction to the route set of the path form; None if it has all simple paths."""
-    return None if data.model == "arc" or data.rule.unrestricted else f"over the given paths ({data.rule})"
-
-
 def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
     """Data of the arc form for circuits given as arrays, each ``(|L|,)``, without checks."""
     if (topology.capacity != 1.0).any():
@@ -541,34 +565,4 @@ def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
     return Overlap(topology, PathRule("all"), circuits=Circuits(sources, targets, "given"), model="arc")
 
 
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="Algorithm 2, (10)-(16)",
-    title="Routes of minimum circuit overlap",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("circuits", CircuitSpec, default="permutation", help=FORMS),
-        Parameter("seed", int, default=0, help="seed of circuits=permutation"),
-        Parameter("model", str, default="arc", help="on arcs as printed, or over a route set", choices=("arc", "path")),
-        *rule_parameters("k"),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    closed_forms=bounds,
-    arrays=arrays,
-    certify=certify,
-    dual_arrays=path_flow.dual_arrays,
-    repair=repair,
-    metrics=metrics,
-    restriction=restriction,
-    estimate=estimate,
-    size="m |L| + 1 variables on arcs, |P| + 1 over a route set",
-    meaning="overlap Lambda: circuits on the busiest arc",
-    index_sets=index_sets,
-    links=links,
-)
+FORMULATION = Overlap

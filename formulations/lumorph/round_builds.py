@@ -250,7 +250,7 @@ def build_sums_pyomo(data: SumModel) -> PyomoModel:
     """The model in Pyomo, constraint by constraint as in the module docstring."""
     import pyomo.environ as pyo
 
-    T, L, W = data.rounds, data.limits.wavelengths, data.limits.waveguides
+    T, L, W = data.horizon, data.limits.wavelengths, data.limits.waveguides
     rounds, P = range(T), data.program.named_routes
     pre: dict[int, list[int]] = {}
     post: dict[int, list[int]] = {}
@@ -340,7 +340,7 @@ def build_sums_cvxpy(data: SumModel) -> CvxpyModel:
     """The model in matrix form: incidence matrices of rows and columns times the vectors of the variables."""
     import cvxpy as cp
 
-    T, W, n = data.rounds, float(data.limits.waveguides), data.collective.n
+    T, W, n = data.horizon, float(data.limits.waveguides), data.collective.n
     col, (mr, ms, md, mc), (fr, fd, fc) = data.columns, data.moves, data.drops
     N, M, K = col["r"].size, mr.size, fr.size
     # Contributions: (c, v, u) with v in V_c and u in Pre[c]; then those of every move and of every F.

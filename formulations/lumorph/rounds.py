@@ -67,7 +67,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.variables import IndexSets, Links
     from opticoll.instances.topology import F64, Mask
     from opticoll.instances.types import Json, Settings
 
@@ -128,13 +129,24 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class RoundModel:
+class RoundModel(Formulation):
     """Data of the model.
 
     ``collective`` is composed of ``phases``; ``limits`` hold per round; ``given`` programs replace the default
     programs; ``version`` is the parameter ``program``; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``,
     ``use_bounds``, ``symmetry`` are the other parameters.
     """
+
+    name = NAME
+    paper = PAPER
+    where = "Algorithm 1, (1)-(9)"
+    title = "Collectives in the fewest rounds of circuits"
+    sense = "min"
+    problem = "MILP"
+    parameters = PARAMETERS
+    size = "R |moves| K L variables"
+    meaning = "rounds of circuits"
+    forms = ("pyomo", "cvxpy")
 
     topology: Topology
     collective: Collective
@@ -217,73 +229,249 @@ class RoundModel:
             self.symmetry, version=self.version,
         )  # fmt: skip
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> RoundModel:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology, has no lasers, or has an unreachable receiver.
+        BadInput
+            For an invalid collective, or parameters out of range.
+        """
+        from opticoll.formulations.model import read_parameters
 
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a topology, has no lasers, or has an unreachable receiver.
-    BadInput
-        For an invalid collective, or parameters out of range.
-    """
-    from opticoll.formulations.model import read_parameters
-
-    given = read_parameters(PARAMETERS, parameters or {}, NAME)
-    if not isinstance(instance, Topology):
-        msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
-        raise NotApplicable(msg)
-    root, lasers, waveguides, rmin, rmax, paths, pieces = (
-        int(given[name]) for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
-    )
-    routes, fixed = str(given["routes"]), given["wavelengths"] == "fixed"
-    for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
-        if int(given[name]) < 0:
-            msg = f"{NAME}: {name}={given[name]} is negative; use 0 for the default"
+        given = read_parameters(PARAMETERS, parameters or {}, NAME)
+        if not isinstance(instance, Topology):
+            msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
             raise NotApplicable(msg)
-    if 0 < rmax < rmin:
-        msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; remove one of them"
-        raise NotApplicable(msg)
-    if not 0 <= paths <= 64:
-        msg = f"{NAME}: paths={paths} is not between 1 and 64, nor 0 for the default"
-        raise NotApplicable(msg)
-    if routes == "algorithm-2" and paths > 1:
-        msg = f"{NAME}: routes=algorithm-2 has one route per pair; omit paths={paths}"
-        raise NotApplicable(msg)
-    version = cast("Version", given["program"])
-    coded = version == "coded"
-    own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
-    own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if coded else own
-    lasers, waveguides = lasers or own[0], waveguides or own[1]
-    if not lasers or not waveguides:
-        msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
-        raise NotApplicable(msg)
-    wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
-    if not len(wanted.post):
-        msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
-        raise NotApplicable(msg)
-    if instance.ranks < instance.n:  # circuits and chunks may pass through every vertex
-        instance = Topology(
-            instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
+        root, lasers, waveguides, rmin, rmax, paths, pieces = (
+            int(given[name]) for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
         )
-    _refuse_unreachable(instance, wanted)
-    if version != "corrected":
-        _refuse_published(version, wanted, fixed=fixed)
-        rmin = rmin or round_programs.CODED_RMIN
-        rmax = rmax or (round_programs.CODED_RMAX if coded else 0)
-        if rmin > rmax > 0:
-            msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
+        routes, fixed = str(given["routes"]), given["wavelengths"] == "fixed"
+        for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
+            if int(given[name]) < 0:
+                msg = f"{NAME}: {name}={given[name]} is negative; use 0 for the default"
+                raise NotApplicable(msg)
+        if 0 < rmax < rmin:
+            msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; remove one of them"
             raise NotApplicable(msg)
-    data = RoundModel(
-        instance, wanted, phases(wanted), Limits(lasers, waveguides),
-        paths or (round_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
-        routes, fixed, rmin, rmax, bool(given["bounds"]), bool(given["symmetry"]), version=version,
-    )  # fmt: skip
-    if version == "corrected" and rmin and rmin > min(data.least):
-        msg = f"{NAME}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
-        raise NotApplicable(msg)
-    return data
+        if not 0 <= paths <= 64:
+            msg = f"{NAME}: paths={paths} is not between 1 and 64, nor 0 for the default"
+            raise NotApplicable(msg)
+        if routes == "algorithm-2" and paths > 1:
+            msg = f"{NAME}: routes=algorithm-2 has one route per pair; omit paths={paths}"
+            raise NotApplicable(msg)
+        version = cast("Version", given["program"])
+        coded = version == "coded"
+        own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
+        own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if coded else own
+        lasers, waveguides = lasers or own[0], waveguides or own[1]
+        if not lasers or not waveguides:
+            msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
+            raise NotApplicable(msg)
+        wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
+        if not len(wanted.post):
+            msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
+            raise NotApplicable(msg)
+        if instance.ranks < instance.n:  # circuits and chunks may pass through every vertex
+            instance = Topology(
+                instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
+            )
+        _refuse_unreachable(instance, wanted)
+        if version != "corrected":
+            _refuse_published(version, wanted, fixed=fixed)
+            rmin = rmin or round_programs.CODED_RMIN
+            rmax = rmax or (round_programs.CODED_RMAX if coded else 0)
+            if rmin > rmax > 0:
+                msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
+                raise NotApplicable(msg)
+        data = cls(
+            instance, wanted, phases(wanted), Limits(lasers, waveguides),
+            paths or (round_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
+            routes, fixed, rmin, rmax, bool(given["bounds"]), bool(given["symmetry"]), version=version,
+        )  # fmt: skip
+        if version == "corrected" and rmin and rmin > min(data.least):
+            msg = f"{NAME}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
+            raise NotApplicable(msg)
+        return data
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, see :mod:`opticoll.formulations.lumorph.round_builds`."""
+        if self.version != "corrected":
+            return round_programs.build_pyomo(self.programs[0], self.rmin)
+        return round_builds.build_pyomo(self.programs, self.floors)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, see :mod:`opticoll.formulations.lumorph.round_builds`."""
+        if self.version != "corrected":
+            return round_programs.build_cvxpy(self.programs[0], self.rmin)
+        return round_builds.build_cvxpy(self.programs, self.floors)
+
+    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
+        """Add the schedule's named arrays to C, H and R if C is valid."""
+        schedule = _of_columns(self, np.asarray(values["C"], dtype=float))
+        return {**values, **({} if schedule is None else schedule.values())}
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Arrays of a schedule, of the program, or of both; as printed and coded, C and R are required."""
+        result: dict[str, Array] = {}
+        if self.version != "corrected":
+            program = self.programs[0]
+            result = {
+                "C": Array((program.columns["round"].size,), axes=("transfer",)),
+                "R": Array((program.rounds,), axes=("round",)),
+                "z": Array(required=False),
+            }
+            if "transfer_round" in names:
+                result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+            return result
+        if "transfer_round" in names or "C" not in names:
+            result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+        if not {"C", "H", "R"}.isdisjoint(names):
+            programs = self.programs
+            later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.forwards)
+            result["C"] = Array((sum(one.columns["round"].size for one in programs),), axes=("transfer",))
+            result["H"] = Array((later,), required=False, axes=("delivery by round",))
+            result["R"] = Array((sum(one.rounds for one in programs),), required=False, axes=("round",))
+        return result
+
+    def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
+
+        ``wave`` counts circuits that are not on their fixed wavelength, ``rmax`` rounds beyond the R_max of all phases.
+        If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
+        As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.round_programs`; ``replay``
+        is the worst violation of the schedule as coded.
+        """
+        schedule = schedule_of(self, values)
+        if self.version != "corrected":
+            C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
+            result = round_programs.residuals(self.programs[0], self.rmin, C, R)
+            if self.version == "coded":
+                result["replay"] = max(violations(self.topology, self.collective, self.limits, schedule).values())
+            return result
+        result = violations(self.topology, self.collective, self.limits, schedule)
+        if self.rmax:
+            result["rmax"] = (
+                np.inf if schedule is None else float(max(schedule.rounds - self.rmax * len(self.phases), 0))
+            )
+        if self.fixed:
+            result["wave"] = np.inf if schedule is None else _off_wave(self, schedule)
+        if "C" in values and schedule is not None:
+            C = np.asarray(values["C"], dtype=float)
+            encoded = _of_columns(self, C)
+            same = encoded is not None and all(
+                np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
+            )
+            result["columns"] = 0.0 if same else np.inf
+            result["binary"] = float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0)) if same else np.inf
+        return result
+
+    def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
+        """Rounds of the schedule, infinite if the values contain none; as printed and coded, max r R[r]."""
+        if self.version != "corrected":
+            return round_programs.objective(self.programs[0], self.rmin, np.asarray(values["R"], dtype=float))
+        schedule = schedule_of(self, values)
+        return np.inf if schedule is None else float(schedule.rounds)
+
+    def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+        """Round C and R, recompute H, and add the schedule; None if C is missing or invalid."""
+        if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
+            return None
+        C = np.rint(np.asarray(values["C"], dtype=float))
+        if C.shape != (sum(program.columns["round"].size for program in self.programs),):
+            return None
+        R = np.rint(np.asarray(values["R"], dtype=float))
+        if self.version != "corrected":
+            z = round_programs.objective(self.programs[0], self.rmin, R)
+            return self.unfold({"C": C, "R": R, "z": np.array(z)})
+        return self.unfold({"C": C, "H": made_by(self, C), "R": R})
+
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds for any routes and composition; none with ``bounds=false``."""
+        if not self.use_bounds or self.version == "corrected":
+            return self.any_bounds if self.use_bounds else []
+        return round_programs.bounds(self.version, self.rmin, self.any_bounds)
+
+    def refute(self) -> Bound | None:
+        """A bound that excludes every schedule within ``rmax`` rounds per phase, if there is one.
+
+        As printed, no instance has a schedule; ``bounds=false`` leaves that proof to the solver.
+        """
+        if self.version != "corrected":
+            reason = round_programs.contradiction(self.version, self.collective)
+            if reason is not None and (self.use_bounds or self.version == "coded"):
+                return Bound(f"program={self.version}", np.inf, reason, "lumorph")
+            if not self.use_bounds:
+                return None
+        for phase_bounds in self.phase_bounds if self.rmax else []:
+            best = max(phase_bounds, key=lambda bound: bound.value)
+            if best.value > self.rmax:
+                reason = f"rmax={self.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
+                return Bound(best.name, best.value - (self.version == "coded"), reason, best.paper)
+        return None
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
+        composed = sum(self.least)
+        if value is not None and self.version != "corrected":
+            value += 1.0 - (self.version == "printed")  # as coded, the first round is round 0
+        return {
+            **({} if self.version == "corrected" else {"program": self.version}),
+            "rounds": None if value is None or not np.isfinite(value) else int(value),
+            "collective": self.collective.name,
+            "chunks": self.collective.chunks,
+            "deliveries": sum(len(phase.copying.deliveries) for phase in self.phases),
+            "phases": len(self.phases),
+            "lasers": self.limits.wavelengths,
+            "waveguides": self.limits.waveguides,
+            "composition_bound": composed,
+            "composition_proven": None if value is None else bool(value <= composed),
+            "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in self.any_bounds)),
+        }
+
+    def restriction(self) -> str:
+        """The candidate routes and, where there are several, the phases."""
+        phases = "" if len(self.phases) == 1 else f", in {len(self.phases)} phases"
+        return f"over the candidate routes ({self.paths} {self.routes_kind} per pair{phases})"
+
+    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+        """Return the schedule; an error if the values contain none."""
+        return stated(schedule_of(self, values), NAME)
+
+    def estimate(self) -> dict[str, int]:
+        """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
+        if self.version != "corrected":
+            return round_programs.estimate(self.program(self.phases[0], self.rmax or max(self.least[0], 1)))
+        variables = constraints = nonzeros = integers = 0
+        hops = self.topology.hops
+        far = float(hops[np.isfinite(hops)].max(initial=1.0))
+        for number, phase in enumerate(self.phases):
+            T = self.rmax or max(self.least[number], 1)
+            columns = self.program(phase, T).size
+            spread = phase.copying.spread
+            deliveries, forwarded = len(phase.copying.deliveries), int((spread * (spread - 1)).sum())
+            made = deliveries * (T - 1) if forwarded else 0
+            variables += columns + made + T
+            constraints += deliveries + made + forwarded * (T - 1)
+            constraints += T * self.limits.wavelengths * (2 * self.topology.n + self.topology.arcs)
+            nonzeros += int(columns * (4 + far))
+            integers += columns + made + T
+        return {"variables": variables, "constraints": constraints, "nonzeros": nonzeros, "integers": integers}
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Names of the indices."""
+        return round_sets(self.topology)
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        return round_links(self.topology, self.rounds(values), self.limits.wavelengths * self.limits.waveguides)
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """Violations of an external schedule."""
+        return replace(self, version="corrected").residuals(schedule.values())
 
 
 def _refuse_published(version: str, wanted: Collective, *, fixed: bool) -> None:
@@ -316,20 +504,6 @@ def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
 # Builds ---------------------------------------------------------------------------------------------------------
 
 
-def build_pyomo(data: RoundModel) -> PyomoModel:
-    """The model in Pyomo, see :mod:`opticoll.formulations.lumorph.round_builds`."""
-    if data.version != "corrected":
-        return round_programs.build_pyomo(data.programs[0], data.rmin)
-    return round_builds.build_pyomo(data.programs, data.floors)
-
-
-def build_cvxpy(data: RoundModel) -> CvxpyModel:
-    """The model in CVXPY, see :mod:`opticoll.formulations.lumorph.round_builds`."""
-    if data.version != "corrected":
-        return round_programs.build_cvxpy(data.programs[0], data.rmin)
-    return round_builds.build_cvxpy(data.programs, data.floors)
-
-
 # Solutions --------------------------------------------------------------------------------------------------------
 
 
@@ -353,12 +527,6 @@ def _of_columns(data: RoundModel, C: F64) -> RoundSchedule | None:
     return data.composed([_taken(program, part) for program, part in zip(data.programs, parts, strict=True)])
 
 
-def unfold(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
-    """Add the schedule's named arrays to C, H and R if C is valid."""
-    schedule = _of_columns(data, np.asarray(values["C"], dtype=float))
-    return {**values, **({} if schedule is None else schedule.values())}
-
-
 def _taken(program: RoundProgram, taken: Mask) -> RoundSchedule:
     indices = np.flatnonzero(taken)
     columns, ends = program.columns, program.ends
@@ -367,61 +535,6 @@ def _taken(program: RoundProgram, taken: Mask) -> RoundSchedule:
         columns["round"][indices], ends["source"][indices], ends["target"][indices], ends["chunk"][indices],
         columns["wavelength"][indices], start, arcs,
     )  # fmt: skip
-
-
-def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
-    """Arrays of a schedule, of the program, or of both; as printed and coded, C and R are required."""
-    result: dict[str, Array] = {}
-    if data.version != "corrected":
-        program = data.programs[0]
-        result = {
-            "C": Array((program.columns["round"].size,), axes=("transfer",)),
-            "R": Array((program.rounds,), axes=("round",)),
-            "z": Array(required=False),
-        }
-        if "transfer_round" in names:
-            result |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
-        return result
-    if "transfer_round" in names or "C" not in names:
-        result |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
-    if not {"C", "H", "R"}.isdisjoint(names):
-        programs = data.programs
-        later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.forwards)
-        result["C"] = Array((sum(one.columns["round"].size for one in programs),), axes=("transfer",))
-        result["H"] = Array((later,), required=False, axes=("delivery by round",))
-        result["R"] = Array((sum(one.rounds for one in programs),), required=False, axes=("round",))
-    return result
-
-
-def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
-
-    ``wave`` counts circuits that are not on their fixed wavelength, ``rmax`` rounds beyond the R_max of all phases.
-    If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
-    As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.round_programs`; ``replay`` is the
-    worst violation of the schedule as coded.
-    """
-    schedule = schedule_of(data, values)
-    if data.version != "corrected":
-        C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
-        result = round_programs.residuals(data.programs[0], data.rmin, C, R)
-        if data.version == "coded":
-            result["replay"] = max(violations(data.topology, data.collective, data.limits, schedule).values())
-        return result
-    result = violations(data.topology, data.collective, data.limits, schedule)
-    if data.rmax:
-        result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax * len(data.phases), 0))
-    if data.fixed:
-        result["wave"] = np.inf if schedule is None else _off_wave(data, schedule)
-    if "C" in values and schedule is not None:
-        C = np.asarray(values["C"], dtype=float)
-        encoded = _of_columns(data, C)
-        same = encoded is not None and all(
-            np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
-        )
-        result["columns"] = 0.0 if same else np.inf
-        result["binary"] = float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0)) if same else np.inf
-    return result
 
 
 def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
@@ -446,28 +559,6 @@ def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
     return float(sum((s, d, w, tuple(schedule.path(k))) not in allowed for k, (s, d, w) in enumerate(ends)))
 
 
-def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
-    """Rounds of the schedule, infinite if the values contain none; as printed and coded, max r R[r]."""
-    if data.version != "corrected":
-        return round_programs.objective(data.programs[0], data.rmin, np.asarray(values["R"], dtype=float))
-    schedule = schedule_of(data, values)
-    return np.inf if schedule is None else float(schedule.rounds)
-
-
-def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-    """Round C and R, recompute H, and add the schedule; None if C is missing or invalid."""
-    if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
-        return None
-    C = np.rint(np.asarray(values["C"], dtype=float))
-    if C.shape != (sum(program.columns["round"].size for program in data.programs),):
-        return None
-    R = np.rint(np.asarray(values["R"], dtype=float))
-    if data.version != "corrected":
-        z = round_programs.objective(data.programs[0], data.rmin, R)
-        return unfold(data, {"C": C, "R": R, "z": np.array(z)})
-    return unfold(data, {"C": C, "H": made_by(data, C), "R": R})
-
-
 def made_by(data: RoundModel, C: F64) -> F64:
     """H of a given C: whether every delivery is made by each round."""
     parts, first = [], 0
@@ -482,110 +573,4 @@ def made_by(data: RoundModel, C: F64) -> F64:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def bounds(data: RoundModel) -> list[Bound]:
-    """Analytic bounds for any routes and composition; none with ``bounds=false``."""
-    if not data.use_bounds or data.version == "corrected":
-        return data.any_bounds if data.use_bounds else []
-    return round_programs.bounds(data.version, data.rmin, data.any_bounds)
-
-
-def refute(data: RoundModel) -> Bound | None:
-    """A bound that excludes every schedule within ``rmax`` rounds per phase, if there is one.
-
-    As printed, no instance has a schedule; ``bounds=false`` leaves that proof to the solver.
-    """
-    if data.version != "corrected":
-        reason = round_programs.contradiction(data.version, data.collective)
-        if reason is not None and (data.use_bounds or data.version == "coded"):
-            return Bound(f"program={data.version}", np.inf, reason, "lumorph")
-        if not data.use_bounds:
-            return None
-    for phase_bounds in data.phase_bounds if data.rmax else []:
-        best = max(phase_bounds, key=lambda bound: bound.value)
-        if best.value > data.rmax:
-            reason = f"rmax={data.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
-            return Bound(best.name, best.value - (data.version == "coded"), reason, best.paper)
-    return None
-
-
-def metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
-    """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
-    composed = sum(data.least)
-    if value is not None and data.version != "corrected":
-        value += 1.0 - (data.version == "printed")  # as coded, the first round is round 0
-    return {
-        **({} if data.version == "corrected" else {"program": data.version}),
-        "rounds": None if value is None or not np.isfinite(value) else int(value),
-        "collective": data.collective.name,
-        "chunks": data.collective.chunks,
-        "deliveries": sum(len(phase.copying.deliveries) for phase in data.phases),
-        "phases": len(data.phases),
-        "lasers": data.limits.wavelengths,
-        "waveguides": data.limits.waveguides,
-        "composition_bound": composed,
-        "composition_proven": None if value is None else bool(value <= composed),
-        "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in data.any_bounds)),
-    }
-
-
-def restriction(data: RoundModel) -> str:
-    """The candidate routes and, where there are several, the phases."""
-    phases = "" if len(data.phases) == 1 else f", in {len(data.phases)} phases"
-    return f"over the candidate routes ({data.paths} {data.routes_kind} per pair{phases})"
-
-
-def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-    """Return the schedule; an error if the values contain none."""
-    return stated(schedule_of(data, values), NAME)
-
-
-def estimate(data: RoundModel) -> dict[str, int]:
-    """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
-    if data.version != "corrected":
-        return round_programs.estimate(data.program(data.phases[0], data.rmax or max(data.least[0], 1)))
-    variables = constraints = nonzeros = integers = 0
-    hops = data.topology.hops
-    far = float(hops[np.isfinite(hops)].max(initial=1.0))
-    for number, phase in enumerate(data.phases):
-        T = data.rmax or max(data.least[number], 1)
-        columns = data.program(phase, T).size
-        spread = phase.copying.spread
-        deliveries, forwarded = len(phase.copying.deliveries), int((spread * (spread - 1)).sum())
-        made = deliveries * (T - 1) if forwarded else 0
-        variables += columns + made + T
-        constraints += deliveries + made + forwarded * (T - 1)
-        constraints += T * data.limits.wavelengths * (2 * data.topology.n + data.topology.arcs)
-        nonzeros += int(columns * (4 + far))
-        integers += columns + made + T
-    return {"variables": variables, "constraints": constraints, "nonzeros": nonzeros, "integers": integers}
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="Algorithm 1, (1)-(9)",
-    title="Collectives in the fewest rounds of circuits",
-    sense="min",
-    problem="MILP",
-    parameters=PARAMETERS,
-    prepare=prepare,
-    build={"pyomo": build_pyomo, "cvxpy": build_cvxpy},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    repair=repair,
-    unfold=unfold,
-    metrics=metrics,
-    restriction=restriction,
-    estimate=estimate,
-    refute=refute,
-    size="R |moves| K L variables",
-    meaning="rounds of circuits",
-    index_sets=lambda data, values: round_sets(data.topology),
-    links=lambda data, values: round_links(
-        data.topology, decode(data, values), data.limits.wavelengths * data.limits.waveguides
-    ),
-    rounds=decode,
-    replay=lambda data, schedule: residuals(replace(data, version="corrected"), schedule.values()),
-)
+FORMULATION = RoundModel

@@ -162,9 +162,9 @@ def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> Rout
     NotApplicable
         If a pair has no route, or the overlap does not meet the bound.
     """
-    from opticoll.formulations.lumorph.min_overlap import bounds, unit_data
+    from opticoll.formulations.lumorph.min_overlap import unit_data
 
-    least = max(int(bound.value) for bound in bounds(unit_data(topology, sources, targets)))
+    least = max(int(bound.value) for bound in unit_data(topology, sources, targets).bounds())
     first = candidate_routes(topology, sources, targets, "straight", 1)
     paths = [first.path(p) for p in range(first.paths)]
     load = np.bincount(first.arcs, minlength=topology.arcs)

@@ -52,7 +52,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -60,7 +60,7 @@ from opticoll.formulations.lumorph import round_builds
 from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.lumorph.rounds import prepare as prepare_rounds
+from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 from opticoll.formulations.rounds.round_schedule import (
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.formulations.variables import IndexSets, Links
     from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.instances.types import Json, Settings
 
@@ -104,12 +105,25 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class SumModel:
+class SumModel(Formulation):
     """Data of the model.
 
     ``phased`` is the same collective in phases, as in :mod:`opticoll.formulations.lumorph.rounds`; ``rmax`` and
     ``use_bounds`` are the parameters.
     """
+
+    name = NAME
+    paper = PAPER
+    where = "Algorithm 1, section 3.2"
+    title = "Sums in the fewest rounds of circuits"
+    sense = "min"
+    problem = "MILP"
+    parameters = PARAMETERS
+    size = "R n^2 |c| (K L + n) variables"
+    meaning = "rounds of circuits"
+    forms = ("cvxpy", "pyomo")
+    cvxpy = round_builds.build_sums_cvxpy
+    pyomo = round_builds.build_sums_pyomo
 
     phased: RoundModel
     rmax: int
@@ -131,7 +145,7 @@ class SumModel:
         return self.phased.limits
 
     @cached_property
-    def bounds(self) -> list[Bound]:
+    def known_bounds(self) -> list[Bound]:
         """Analytic bounds on the number of rounds, for any routes and composition."""
         if all(phase.backwards for phase in self.phased.phases):  # one target per chunk: copies run backwards, too
             phase = self.phased.phases[0]
@@ -142,15 +156,15 @@ class SumModel:
     @cached_property
     def least(self) -> int:
         """Best analytic bound [rounds]."""
-        return int(max((bound.value for bound in self.bounds), default=0.0))
+        return int(max((bound.value for bound in self.known_bounds), default=0.0))
 
     @cached_property
     def floor(self) -> int:
         """R_min."""
-        return min(self.least, self.rounds) if self.use_bounds else 0
+        return min(self.least, self.horizon) if self.use_bounds else 0
 
     @cached_property
-    def rounds(self) -> int:
+    def horizon(self) -> int:
         """T: ``rmax``, or a sufficient number of rounds.
 
         Raises
@@ -158,7 +172,7 @@ class SumModel:
         NotApplicable
             For a program that is too large to list.
         """
-        size = estimate(self)["variables"]  # before routes are listed
+        size = self.estimate()["variables"]  # before routes are listed
         if size > MOST_VARIABLES:
             msg = (
                 f"{NAME}: {size:,} variables on {self.topology.spec} are too many to list; lower rmax, paths or "
@@ -186,7 +200,7 @@ class SumModel:
     def program(self) -> RoundProgram:
         """Program with the routes and the transfers between all vertices."""
         return RoundProgram(
-            self.topology, self.collective, self.limits, self.rounds, self.phased.paths, self.phased.routes_kind,
+            self.topology, self.collective, self.limits, self.horizon, self.phased.paths, self.phased.routes_kind,
             fixed=False, symmetry=False, version="printed",
         )  # fmt: skip
 
@@ -208,7 +222,7 @@ class SumModel:
     @cached_property
     def moves(self) -> tuple[I64, I64, I64, I64]:
         """r, s, d, c of every transfer in every round, in order."""
-        r, s, d, c = _product(self.rounds, *self._pairs)
+        r, s, d, c = _product(self.horizon, *self._pairs)
         return r, s, d, c
 
     @cached_property
@@ -222,36 +236,151 @@ class SumModel:
     def drops(self) -> tuple[I64, I64, I64]:
         """r, d, c of every F, in order."""
         d, c = np.nonzero(self.member.T)
-        r, d, c = _product(self.rounds, d, c)
+        r, d, c = _product(self.horizon, d, c)
         return r, d, c
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that copy.
+        """
+        from opticoll.formulations.model import read_parameters
+
+        given = read_parameters(PARAMETERS, parameters or {}, NAME)
+        shared = {name: value for name, value in given.items() if name not in {"rmax", "bounds"}}
+        rmax = int(given["rmax"])
+        if rmax < 0:
+            msg = f"{NAME}: rmax={rmax} is negative; use 0 for the default"
+            raise NotApplicable(msg)
+        phased = RoundModel.prepare(instance, shared)
+        if not phased.collective.summing:
+            msg = f"{NAME}: {phased.collective.name!r} copies and does not sum; use lumorph.rounds"
+            raise NotApplicable(msg)
+        return cls(phased, rmax, bool(given["bounds"]))
+
+    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
+        """Add the schedule's named arrays to C and F if these are valid."""
+        schedule = _of_program(self, values)
+        return {**values, **({} if schedule is None else schedule.values())}
+
+    def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+        """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
+        if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
+            return None
+        C, F = (np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "F"))
+        if C.shape != self.columns["r"].shape or F.shape != self.drops[0].shape:
+            return None
+        return self.unfold({"C": C, "F": F, **derived(self, C, F)})
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Arrays of a schedule, of the program, or of both."""
+        result: dict[str, Array] = {}
+        if "transfer_round" in names or "C" not in names:
+            result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+        if {"C", "F"} & set(names):
+            T, state = self.horizon, int((self.member.sum(axis=1) * self.given.sum(axis=1)).sum())
+            own, sent = int(self.given[self.drops[2]].sum()), int(self.given[self.moves[3]].sum())
+            result["C"] = Array(self.columns["r"].shape, axes=("transfer",))
+            result["F"] = Array(self.drops[0].shape, axes=("replacement",))
+            sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
+            axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
+            result |= {name: Array((size,), required=False, axes=(axes[name],)) for name, size in sizes.items()}
+        return result
+
+    def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
+
+        ``rmax`` counts rounds beyond it. If C and F are given, ``binary`` is their distance from 0 and 1, and
+        ``columns`` is 0 if they encode the same schedule.
+        """
+        schedule = schedule_of(self, values)
+        result = violations(self.topology, self.collective, self.limits, schedule)
+        if self.rmax:
+            result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - self.rmax, 0))
+        if "C" in values and "F" in values:
+            encoded = _of_program(self, values)
+            same = encoded is not None and all(
+                np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
+            )
+            both = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in ("C", "F")])
+            result["columns"] = 0.0 if same else np.inf
+            result["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
+        return result
+
+    def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
+        """Rounds of the schedule, infinite if the values contain none."""
+        schedule = schedule_of(self, values)
+        return np.inf if schedule is None else float(schedule.rounds)
+
+    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+        """Return the schedule; an error if the values contain none."""
+        return stated(schedule_of(self, values), NAME)
+
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds for any routes and composition; none with ``bounds=false``."""
+        return self.known_bounds if self.use_bounds else []
+
+    def refute(self) -> Bound | None:
+        """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
+        if not self.rmax or not self.use_bounds or self.least <= self.rmax:
+            return None
+        best = max(self.known_bounds, key=lambda bound: bound.value)
+        reason = f"rmax={self.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
+        return Bound(best.name, best.value, reason, best.paper)
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
+        return {
+            "rounds": None if value is None or not np.isfinite(value) else int(value),
+            "collective": self.collective.name,
+            "chunks": self.collective.chunks,
+            "lasers": self.limits.wavelengths,
+            "waveguides": self.limits.waveguides,
+            "composition_bound": sum(self.phased.least),
+            "unrestricted_proven": None if value is None else bool(value <= self.least),
+        }
+
+    def restriction(self) -> str:
+        """Restriction to the candidate routes."""
+        return f"over the candidate routes ({self.phased.paths} {self.phased.routes_kind} per pair)"
+
+    def estimate(self) -> dict[str, int]:
+        """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; K routes for all pairs."""
+        member, given = self.member.sum(axis=1), self.given.sum(axis=1)
+        pairs, T = int((member * (member - 1)).sum()), self.rmax or max(self.least, 1)
+        C = T * pairs * self.phased.paths * self.limits.wavelengths
+        F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
+        B = Y + Y // T
+        ends = 2 * T * self.topology.n * self.limits.wavelengths + T * self.topology.arcs * self.limits.wavelengths
+        hops = self.topology.hops
+        far = float(hops[np.isfinite(hops)].max(initial=1.0))
+        return {
+            "variables": C + F + B + X + 2 * Y + T,
+            "constraints": 3 * X + 6 * Y + B + T * pairs + F + ends + T,
+            "nonzeros": int(C * (3 + far)) + 2 * X * (2 + self.phased.paths * self.limits.wavelengths) + 3 * X + 16 * Y,
+            "integers": C + F + B + X + 2 * Y + T,
+        }
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Names of the indices."""
+        return round_sets(self.topology)
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        return round_links(self.topology, self.rounds(values), self.limits.wavelengths * self.limits.waveguides)
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """Violations of an external schedule."""
+        return self.residuals(schedule.values())
 
 
 def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
     """Repeat the keys for every round."""
     return np.repeat(np.arange(rounds), keys[0].size), *(np.tile(key, rounds) for key in keys)
-
-
-def prepare(instance: object, parameters: Settings | None = None) -> SumModel:
-    """The data of the model.
-
-    Raises
-    ------
-    NotApplicable
-        As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that copy.
-    """
-    from opticoll.formulations.model import read_parameters
-
-    given = read_parameters(PARAMETERS, parameters or {}, NAME)
-    shared = {name: value for name, value in given.items() if name not in {"rmax", "bounds"}}
-    rmax = int(given["rmax"])
-    if rmax < 0:
-        msg = f"{NAME}: rmax={rmax} is negative; use 0 for the default"
-        raise NotApplicable(msg)
-    phased = prepare_rounds(instance, shared)
-    if not phased.collective.summing:
-        msg = f"{NAME}: {phased.collective.name!r} copies and does not sum; use lumorph.rounds"
-        raise NotApplicable(msg)
-    return SumModel(phased, rmax, bool(given["bounds"]))
 
 
 # Solutions ------------------------------------------------------------------------------------------------------------
@@ -280,7 +409,7 @@ def _of_program(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSche
     replaced = {
         key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
     }
-    for first, last in pairwise(np.searchsorted(r, np.arange(data.rounds + 1)).tolist()):
+    for first, last in pairwise(np.searchsorted(r, np.arange(data.horizon + 1)).tolist()):
         before = has.copy()
         for k in range(first, last):
             key = (int(r[k]), int(d[k]), int(c[k]))
@@ -309,7 +438,7 @@ def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
 
     Contributions that are counted more than once remain so, and violate the bounds on B.
     """
-    n, T = data.collective.n, data.rounds
+    n, T = data.collective.n, data.horizon
     (mr, ms, md, mc), (fr, fd, fc) = data.moves, data.drops
     chunks = data.collective.chunks
     taken = np.zeros((T, n, n, chunks))
@@ -336,146 +465,4 @@ def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
     }
 
 
-def unfold(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
-    """Add the schedule's named arrays to C and F if these are valid."""
-    schedule = _of_program(data, values)
-    return {**values, **({} if schedule is None else schedule.values())}
-
-
-def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-    """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
-    if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
-        return None
-    C, F = (np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "F"))
-    if C.shape != data.columns["r"].shape or F.shape != data.drops[0].shape:
-        return None
-    return unfold(data, {"C": C, "F": F, **derived(data, C, F)})
-
-
-def arrays(data: SumModel, names: Collection[str]) -> dict[str, Array]:
-    """Arrays of a schedule, of the program, or of both."""
-    result: dict[str, Array] = {}
-    if "transfer_round" in names or "C" not in names:
-        result |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
-    if {"C", "F"} & set(names):
-        T, state = data.rounds, int((data.member.sum(axis=1) * data.given.sum(axis=1)).sum())
-        own, sent = int(data.given[data.drops[2]].sum()), int(data.given[data.moves[3]].sum())
-        result["C"] = Array(data.columns["r"].shape, axes=("transfer",))
-        result["F"] = Array(data.drops[0].shape, axes=("replacement",))
-        sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
-        axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
-        result |= {name: Array((size,), required=False, axes=(axes[name],)) for name, size in sizes.items()}
-    return result
-
-
-def residuals(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
-
-    ``rmax`` counts rounds beyond it. If C and F are given, ``binary`` is their distance from 0 and 1, and ``columns``
-    is 0 if they encode the same schedule.
-    """
-    schedule = schedule_of(data, values)
-    result = violations(data.topology, data.collective, data.limits, schedule)
-    if data.rmax:
-        result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax, 0))
-    if "C" in values and "F" in values:
-        encoded = _of_program(data, values)
-        same = encoded is not None and all(
-            np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
-        )
-        both = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in ("C", "F")])
-        result["columns"] = 0.0 if same else np.inf
-        result["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
-    return result
-
-
-def objective(data: SumModel, values: Mapping[str, NDArray[Any]]) -> float:
-    """Rounds of the schedule, infinite if the values contain none."""
-    schedule = schedule_of(data, values)
-    return np.inf if schedule is None else float(schedule.rounds)
-
-
-def decode(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-    """Return the schedule; an error if the values contain none."""
-    return stated(schedule_of(data, values), NAME)
-
-
-def bounds(data: SumModel) -> list[Bound]:
-    """Analytic bounds for any routes and composition; none with ``bounds=false``."""
-    return data.bounds if data.use_bounds else []
-
-
-def refute(data: SumModel) -> Bound | None:
-    """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
-    if not data.rmax or not data.use_bounds or data.least <= data.rmax:
-        return None
-    best = max(data.bounds, key=lambda bound: bound.value)
-    reason = f"rmax={data.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
-    return Bound(best.name, best.value, reason, best.paper)
-
-
-def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
-    """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
-    return {
-        "rounds": None if value is None or not np.isfinite(value) else int(value),
-        "collective": data.collective.name,
-        "chunks": data.collective.chunks,
-        "lasers": data.limits.wavelengths,
-        "waveguides": data.limits.waveguides,
-        "composition_bound": sum(data.phased.least),
-        "unrestricted_proven": None if value is None else bool(value <= data.least),
-    }
-
-
-def restriction(data: SumModel) -> str:
-    """Restriction to the candidate routes."""
-    return f"over the candidate routes ({data.phased.paths} {data.phased.routes_kind} per pair)"
-
-
-def estimate(data: SumModel) -> dict[str, int]:
-    """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; K routes for all pairs."""
-    member, given = data.member.sum(axis=1), data.given.sum(axis=1)
-    pairs, T = int((member * (member - 1)).sum()), data.rmax or max(data.least, 1)
-    C = T * pairs * data.phased.paths * data.limits.wavelengths
-    F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
-    B = Y + Y // T
-    ends = 2 * T * data.topology.n * data.limits.wavelengths + T * data.topology.arcs * data.limits.wavelengths
-    hops = data.topology.hops
-    far = float(hops[np.isfinite(hops)].max(initial=1.0))
-    return {
-        "variables": C + F + B + X + 2 * Y + T,
-        "constraints": 3 * X + 6 * Y + B + T * pairs + F + ends + T,
-        "nonzeros": int(C * (3 + far)) + 2 * X * (2 + data.phased.paths * data.limits.wavelengths) + 3 * X + 16 * Y,
-        "integers": C + F + B + X + 2 * Y + T,
-    }
-
-
-FORMULATION: Formulation[SumModel] = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="Algorithm 1, section 3.2",
-    title="Sums in the fewest rounds of circuits",
-    sense="min",
-    problem="MILP",
-    parameters=PARAMETERS,
-    prepare=prepare,
-    build={"cvxpy": round_builds.build_sums_cvxpy, "pyomo": round_builds.build_sums_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    repair=repair,
-    unfold=unfold,
-    metrics=metrics,
-    restriction=restriction,
-    estimate=estimate,
-    refute=refute,
-    size="R n^2 |c| (K L + n) variables",
-    meaning="rounds of circuits",
-    index_sets=lambda data, values: round_sets(data.topology),
-    links=lambda data, values: round_links(
-        data.topology, decode(data, values), data.limits.wavelengths * data.limits.waveguides
-    ),
-    rounds=decode,
-    replay=lambda data, schedule: residuals(data, schedule.values()),
-)
+FORMULATION = SumModel

@@ -15,8 +15,7 @@ Integer columns for which an MPS file gives no bounds lie in [0, 1], as in most 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -38,106 +37,6 @@ if TYPE_CHECKING:
 NAME = "matrix.program"
 #: Minimum size to which a row's violation is relative.
 LEAST_SIZE = 1e-3
-
-
-def prepare(instance: object, parameters: Settings | None = None) -> MatrixProgram:
-    """Return the program itself.
-
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a program.
-    """
-    if not isinstance(instance, MatrixProgram):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{NAME}: needs a program in matrix form, mps:FILE, not {spec}"
-        raise NotApplicable(msg)
-    return instance
-
-
-def of_instance(instance: object) -> Formulation[MatrixProgram]:
-    """Return the formulation with the sense and the problem class of a program."""
-    program = prepare(instance)
-    return replace(FORMULATION, sense=program.sense, problem="MILP" if program.integer.any() else "LP")
-
-
-def build_matrix(program: MatrixProgram) -> MatrixModel:
-    """Return the matrix of the program unchanged."""
-    return MatrixModel(
-        program.A, program.row_lower, program.row_upper, program.col_lower, program.col_upper, program.cost,
-        program.sense, {"x": ((program.n,), np.arange(program.n))}, {"row": ((program.rows,), np.arange(program.rows))},
-        program.integer, program.offset,
-    )  # fmt: skip
-
-
-def build_cvxpy(program: MatrixProgram) -> CvxpyModel:
-    """Build the program in CVXPY's matrix form; a row with two bounds counts as two constraints."""
-    import cvxpy as cp
-
-    A = program.A.tocsr()
-    whole = np.flatnonzero(program.integer)
-    column_bounds = [program.col_lower, program.col_upper]
-    x = cp.Variable(program.n, name="x", integer=(whole,) if whole.size else False, bounds=column_bounds)
-    equal = np.flatnonzero(program.row_lower == program.row_upper)
-    ranged = program.row_lower < program.row_upper
-    below = np.flatnonzero(ranged & np.isfinite(program.row_upper))
-    above = np.flatnonzero(ranged & np.isfinite(program.row_lower))
-    rows, columns = (program.rows,), (program.n,)
-    named = {}
-    if equal.size:
-        named["row"] = Named(A[equal] @ x == program.row_lower[equal], rows, equal)
-    if below.size:
-        named["row_upper"] = Named(A[below] @ x <= program.row_upper[below], rows, below)
-    if above.size:
-        named["row_lower"] = Named(A[above] @ x >= program.row_lower[above], rows, above)
-    objective = program.cost @ x + program.offset
-    goal = cp.Maximize(objective) if program.sense == "max" else cp.Minimize(objective)
-    problem = cp.Problem(goal, [one.item for one in named.values()])
-    return CvxpyModel(problem, {"x": Named(x, columns)}, named)
-
-
-def build_pyomo(program: MatrixProgram) -> PyomoModel:
-    """Build the program in Pyomo, over columns 0, 1, ... and rows 0, 1, ..."""
-    import pyomo.environ as pyo
-
-    def bound(value: Any) -> float | None:
-        return float(value) if np.isfinite(value) else None
-
-    model = pyo.ConcreteModel()
-    model.J, model.R = pyo.RangeSet(0, program.n - 1), pyo.RangeSet(0, program.rows - 1)
-    model.x = pyo.Var(
-        model.J,
-        domain=lambda m, j: pyo.Integers if program.integer[j] else pyo.Reals,
-        bounds=lambda m, j: (bound(program.col_lower[j]), bound(program.col_upper[j])),
-    )
-    model.objective = pyo.Objective(
-        expr=float(program.offset) + sum(float(program.cost[j]) * model.x[j] for j in np.flatnonzero(program.cost)),
-        sense=pyo.maximize if program.sense == "max" else pyo.minimize,
-    )
-    by_row = program.A.tocsr()
-
-    def row(m: Any, i: int) -> Any:
-        part = slice(by_row.indptr[i], by_row.indptr[i + 1])
-        low, high = bound(program.row_lower[i]), bound(program.row_upper[i])
-        if part.start == part.stop or (low is None and high is None):
-            return pyo.Constraint.Skip if (low or 0.0) <= 0.0 <= (high or 0.0) else pyo.Constraint.Infeasible
-        pairs = zip(by_row.indices[part].tolist(), by_row.data[part].tolist(), strict=True)
-        return (low, sum(value * m.x[j] for j, value in pairs), high)
-
-    model.row = pyo.Constraint(model.R, rule=row)
-    return PyomoModel(model, {"x": (program.n,)}, {"row": (program.rows,)})
-
-
-def residuals(program: MatrixProgram, values: Values) -> dict[str, float]:
-    """Worst violations; a row's is relative to its largest term and its bounds, a column's to 1 and its bounds."""
-    x = np.asarray(values["x"], dtype=float)
-    whole = x[program.integer]
-    rows, columns = _excesses(program, x)
-    return {
-        "row": float(rows.max(initial=0.0)),
-        "column": float(columns.max(initial=0.0)),
-        "integrality": float(np.abs(whole - np.rint(whole)).max(initial=0.0)),
-    }
 
 
 def most_violated(program: MatrixProgram, values: Values, block: str) -> str:
@@ -173,84 +72,171 @@ def _excess(value: NDArray[Any], lower: F64, upper: F64, size: F64) -> F64:
     return worst
 
 
-def objective(program: MatrixProgram, values: Values) -> float:
-    """c_0 + c x."""
-    return float(program.offset + program.cost @ np.asarray(values["x"], dtype=float))
+class Program(Formulation):
+    """The problem: the program itself, with its sense and class."""
+
+    name = NAME
+    paper = "matrix"
+    where = "the file"
+    title = "Linear or mixed-integer program of an MPS or LP file"
+    problem = "MILP"
+    size = "columns of the file"
+    forms = ("matrix", "cvxpy", "pyomo")
+
+    def __init__(self, program: MatrixProgram) -> None:
+        self.program = program
+        self.sense = program.sense
+        self.problem = "MILP" if program.integer.any() else "LP"
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The problem of a program.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a program.
+        """
+        if not isinstance(instance, MatrixProgram):
+            spec = getattr(instance, "spec", type(instance).__name__)
+            msg = f"{NAME}: needs a program in matrix form, mps:FILE, not {spec}"
+            raise NotApplicable(msg)
+        return cls(instance)
+
+    def matrix(self) -> MatrixModel:
+        """Return the matrix of the program unchanged."""
+        program = self.program
+        return MatrixModel(
+            program.A, program.row_lower, program.row_upper, program.col_lower, program.col_upper, program.cost,
+            program.sense, {"x": ((program.n,), np.arange(program.n))}, {"row": ((program.rows,),
+            np.arange(program.rows))}, program.integer, program.offset,
+        )  # fmt: skip
+
+    def cvxpy(self) -> CvxpyModel:
+        """Build the program in CVXPY's matrix form; a row with two bounds counts as two constraints."""
+        program = self.program
+        import cvxpy as cp
+
+        A = program.A.tocsr()
+        whole = np.flatnonzero(program.integer)
+        column_bounds = [program.col_lower, program.col_upper]
+        x = cp.Variable(program.n, name="x", integer=(whole,) if whole.size else False, bounds=column_bounds)
+        equal = np.flatnonzero(program.row_lower == program.row_upper)
+        ranged = program.row_lower < program.row_upper
+        below = np.flatnonzero(ranged & np.isfinite(program.row_upper))
+        above = np.flatnonzero(ranged & np.isfinite(program.row_lower))
+        rows, columns = (program.rows,), (program.n,)
+        named = {}
+        if equal.size:
+            named["row"] = Named(A[equal] @ x == program.row_lower[equal], rows, equal)
+        if below.size:
+            named["row_upper"] = Named(A[below] @ x <= program.row_upper[below], rows, below)
+        if above.size:
+            named["row_lower"] = Named(A[above] @ x >= program.row_lower[above], rows, above)
+        objective = program.cost @ x + program.offset
+        goal = cp.Maximize(objective) if program.sense == "max" else cp.Minimize(objective)
+        problem = cp.Problem(goal, [one.item for one in named.values()])
+        return CvxpyModel(problem, {"x": Named(x, columns)}, named)
+
+    def pyomo(self) -> PyomoModel:
+        """Build the program in Pyomo, over columns 0, 1, ... and rows 0, 1, ..."""
+        program = self.program
+        import pyomo.environ as pyo
+
+        def bound(value: Any) -> float | None:
+            return float(value) if np.isfinite(value) else None
+
+        model = pyo.ConcreteModel()
+        model.J, model.R = pyo.RangeSet(0, program.n - 1), pyo.RangeSet(0, program.rows - 1)
+        model.x = pyo.Var(
+            model.J,
+            domain=lambda m, j: pyo.Integers if program.integer[j] else pyo.Reals,
+            bounds=lambda m, j: (bound(program.col_lower[j]), bound(program.col_upper[j])),
+        )
+        model.objective = pyo.Objective(
+            expr=float(program.offset) + sum(float(program.cost[j]) * model.x[j] for j in np.flatnonzero(program.cost)),
+            sense=pyo.maximize if program.sense == "max" else pyo.minimize,
+        )
+        by_row = program.A.tocsr()
+
+        def row(m: Any, i: int) -> Any:
+            part = slice(by_row.indptr[i], by_row.indptr[i + 1])
+            low, high = bound(program.row_lower[i]), bound(program.row_upper[i])
+            if part.start == part.stop or (low is None and high is None):
+                return pyo.Constraint.Skip if (low or 0.0) <= 0.0 <= (high or 0.0) else pyo.Constraint.Infeasible
+            pairs = zip(by_row.indices[part].tolist(), by_row.data[part].tolist(), strict=True)
+            return (low, sum(value * m.x[j] for j, value in pairs), high)
+
+        model.row = pyo.Constraint(model.R, rule=row)
+        return PyomoModel(model, {"x": (program.n,)}, {"row": (program.rows,)})
+
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violations; a row's is relative to its largest term and its bounds, a column's to 1 and its bounds."""
+        program = self.program
+        x = np.asarray(values["x"], dtype=float)
+        whole = x[program.integer]
+        rows, columns = _excesses(program, x)
+        return {
+            "row": float(rows.max(initial=0.0)),
+            "column": float(columns.max(initial=0.0)),
+            "integrality": float(np.abs(whole - np.rint(whole)).max(initial=0.0)),
+        }
+
+    def objective(self, values: Values) -> float:
+        """c_0 + c x."""
+        program = self.program
+        return float(program.offset + program.cost @ np.asarray(values["x"], dtype=float))
+
+    def refute(self) -> Bound | None:
+        """A column or row that no value satisfies: bounds that cross, bounds without an integer, an empty row."""
+        program = self.program
+        low, high, whole = program.col_lower, program.col_upper, program.integer
+        row_low, row_high = program.row_lower, program.row_upper
+        empty = np.bincount(program.indices, minlength=program.rows) == 0
+        columns, rows = program.column_names, program.row_names
+        for what, names, wrong, lower, upper, reason in (
+            ("column", columns, low > high, low, high, "its lower bound {} is above its upper bound {}"),
+            ("column", columns, whole & (np.ceil(low) > np.floor(high)), low, high, "no integer is between {} and {}"),
+            ("row", rows, row_low > row_high, row_low, row_high, "its lower end {} is above its upper end {}"),
+            (
+                "row",
+                rows,
+                empty & ((row_low > 0) | (row_high < 0)),
+                row_low,
+                row_high,
+                "it is empty, and 0 is not in [{}, {}]",
+            ),
+        ):
+            if wrong.any():
+                first = int(wrong.argmax())
+                name = f"{what} {names[first]}"
+                ends = reason.format(f"{lower[first]:.15g}", f"{upper[first]:.15g}")
+                return Bound(name, np.inf if program.sense == "min" else -np.inf, f"{name}: {ends}", "matrix")
+        return None
+
+    def unfold(self, values: Values) -> dict[str, F64]:
+        """Set columns that appear nowhere, which modelling layers omit, to a value within their bounds."""
+        program = self.program
+        absent = (np.diff(program.indptr) == 0) & (program.cost == 0)
+        if not absent.any():
+            return dict(values)
+        low, high = program.col_lower[absent], program.col_upper[absent]
+        whole = program.integer[absent]
+        x = np.array(values["x"], dtype=float)
+        x[absent] = np.clip(0.0, np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high))
+        return {**values, "x": x}
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the matrix."""
+        program = self.program
+        return {
+            "variables": program.n, "constraints": program.rows, "nonzeros": program.data.size,
+            "integers": int(program.integer.sum()),
+        }  # fmt: skip
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """One value per column."""
+        return {"x": Array((self.program.n,), axes=("column",))}
 
 
-def unfold(program: MatrixProgram, values: Values) -> dict[str, F64]:
-    """Set columns that appear nowhere in the program, which modelling layers omit, to a value within their bounds."""
-    absent = (np.diff(program.indptr) == 0) & (program.cost == 0)
-    if not absent.any():
-        return dict(values)
-    low, high = program.col_lower[absent], program.col_upper[absent]
-    whole = program.integer[absent]
-    x = np.array(values["x"], dtype=float)
-    x[absent] = np.clip(0.0, np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high))
-    return {**values, "x": x}
-
-
-def bounds(program: MatrixProgram) -> list[Bound]:
-    """No bounds: nothing is known about a program except its matrix."""
-    return []
-
-
-def arrays(program: MatrixProgram, names: Collection[str]) -> dict[str, Array]:
-    """One value per column."""
-    return {"x": Array((program.n,), axes=("column",))}
-
-
-def refute(program: MatrixProgram) -> Bound | None:
-    """A column or row that no value satisfies: bounds that cross, bounds without an integer, an empty row."""
-    low, high, whole = program.col_lower, program.col_upper, program.integer
-    row_low, row_high = program.row_lower, program.row_upper
-    empty = np.bincount(program.indices, minlength=program.rows) == 0
-    columns, rows = program.column_names, program.row_names
-    for what, names, wrong, lower, upper, reason in (
-        ("column", columns, low > high, low, high, "its lower bound {} is above its upper bound {}"),
-        ("column", columns, whole & (np.ceil(low) > np.floor(high)), low, high, "no integer is between {} and {}"),
-        ("row", rows, row_low > row_high, row_low, row_high, "its lower end {} is above its upper end {}"),
-        (
-            "row",
-            rows,
-            empty & ((row_low > 0) | (row_high < 0)),
-            row_low,
-            row_high,
-            "it is empty, and 0 is not in [{}, {}]",
-        ),
-    ):
-        if wrong.any():
-            first = int(wrong.argmax())
-            name = f"{what} {names[first]}"
-            ends = reason.format(f"{lower[first]:.15g}", f"{upper[first]:.15g}")
-            return Bound(name, np.inf if program.sense == "min" else -np.inf, f"{name}: {ends}", "matrix")
-    return None
-
-
-def estimate(program: MatrixProgram) -> dict[str, int]:
-    """Size of the matrix."""
-    return {
-        "variables": program.n, "constraints": program.rows, "nonzeros": program.data.size,
-        "integers": int(program.integer.sum()),
-    }  # fmt: skip
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper="matrix",
-    where="the file",
-    title="Linear or mixed-integer program of an MPS or LP file",
-    sense="min",
-    problem="MILP",
-    prepare=prepare,
-    build={"matrix": build_matrix, "cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    estimate=estimate,
-    unfold=unfold,
-    refute=refute,
-    of_instance=of_instance,
-    size="columns of the file",
-)
+FORMULATION = Program

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -56,8 +56,19 @@ MOST_NONZEROS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class AllToAll:
+class AllToAll(Formulation):
     """Data of the model: fibres and number of available wavelengths."""
+
+    name = NAME
+    paper = PAPER
+    where = "Lemma 1"
+    title = "One-stage all-to-all on an optical line or ring: fewest wavelengths"
+    sense = "min"
+    problem = "MILP"
+    parameters = (Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),)
+    size = "(|R| + 1) C variables"
+    meaning = "wavelengths"
+    forms = ("cvxpy", "pyomo")
 
     fibres: WdmFibres
     colours: int
@@ -100,104 +111,207 @@ class AllToAll:
         hops = n * n * (n - 1) if self.fibres.circular else n * (n * n - 1) // 3
         return count * (self.routes + hops + self.fibres.arcs + 2) - 2
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> AllToAll:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, or a negative ``colours``.
+        """
+        fibres = whole_fibres(instance, NAME)
+        if fibres.n > MOST_NODES:
+            msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
+            raise NotApplicable(msg)
+        colours = int((parameters or {}).get("colours", 0))
+        if colours < 0:
+            msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for that of Lemma 1"
+            raise NotApplicable(msg)
+        return cls(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
 
-    Raises
-    ------
-    NotApplicable
-        For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, or a negative ``colours``.
-    """
-    fibres = whole_fibres(instance, NAME)
-    if fibres.n > MOST_NODES:
-        msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
-        raise NotApplicable(msg)
-    colours = int((parameters or {}).get("colours", 0))
-    if colours < 0:
-        msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for that of Lemma 1"
-        raise NotApplicable(msg)
-    return AllToAll(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form; entry (r, c) of x in C order."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        _refuse_large(self)
+        routes, count = self.routes, self.colours
+        pairs = self.n * (self.n - 1)
+        x = cp.Variable(routes * count, name="x", boolean=True)
+        y = cp.Variable(count, name="y", boolean=True)
+        member = sp.csr_array((np.ones(routes), (self.pair, np.arange(routes))), shape=(pairs, routes))
+        choose = sp.kron(member, np.ones((1, count)), format="csr") @ x == 1
+        per_arc = sp.kron(np.ones((self.fibres.arcs, 1)), sp.eye_array(count), format="csr")
+        arc, route = self.taken
+        over = sp.csr_array((np.ones(arc.size), (arc, route)), shape=(self.fibres.arcs, routes))
+        conflict = sp.kron(over, sp.eye_array(count), format="csr") @ x - per_arc @ y <= 0
+        rows: list[Any] = [choose, conflict]
+        named = {"choose": Named(choose, (pairs,)), "conflict": Named(conflict, (self.fibres.arcs, count))}
+        every = {name: Named(row.item, row.shape, np.arange(row.item.size)) for name, row in named.items()}
+        if count > 1:
+            symmetry = y[1:] - y[:-1] <= 0
+            rows.append(symmetry)
+            every["symmetry"] = Named(symmetry, (count - 1,))
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(y)), rows),
+            variables={"x": Named(x, (routes, count), np.arange(routes * count)), "y": Named(y, (count,))},
+            constraints=every,
+        )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
+        import pyomo.environ as pyo
+
+        _refuse_large(self)
+        fibres, n, ring = self.fibres, self.n, self.fibres.circular
+        A, C = arc_names(fibres), range(self.colours)
+        up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
+        K = [(u, v) for u in range(n) for v in range(n) if u != v]
+        R = [(u, v, way) for u, v in K for way in ("onward", "backward") if ring or (way == "onward") == (u < v)]
+        of: dict[tuple[int, int], list[tuple[int, int, str]]] = {k: [] for k in K}
+        over: dict[str, list[tuple[int, int, str]]] = {a: [] for a in A}
+        for u, v, way in R:
+            of[u, v].append((u, v, way))
+            at = u
+            while at != v:
+                over[up[at] if way == "onward" else down[at - 1]].append((u, v, way))
+                at = (at + (1 if way == "onward" else -1)) % n
+        model = pyo.ConcreteModel(name="one-stage all-to-all")
+        model.x = pyo.Var(R, C, domain=pyo.Binary)
+        model.y = pyo.Var(C, domain=pyo.Binary)
+        model.used = pyo.Objective(expr=pyo.quicksum(model.y[c] for c in C), sense=pyo.minimize)
+        model.choose = pyo.Constraint(
+            K, rule=lambda b, u, v: pyo.quicksum(b.x[(*r, c)] for r in of[u, v] for c in C) == 1
+        )
+        model.conflict = pyo.Constraint(
+            A, C, rule=lambda b, a, c: pyo.quicksum(b.x[(*r, c)] for r in over[a]) - b.y[c] <= 0
+        )
+        named: dict[str, tuple[Any, ...]] = {"choose": (K,), "conflict": (A, C)}
+        if len(C) > 1:
+            model.symmetry = pyo.Constraint(C[:-1], rule=lambda b, c: b.y[c + 1] - b.y[c] <= 0)
+            named["symmetry"] = (C[:-1],)
+        return PyomoModel(model, {"x": (R, C), "y": (C,)}, named)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        count = self.colours
+        return {
+            "variables": (self.routes + 1) * count,
+            "constraints": self.n * (self.n - 1) + self.fibres.arcs * count + count - 1,
+            "nonzeros": self.nonzeros,
+            "integers": (self.routes + 1) * count,
+        }
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of ``route_colour``, or of x and y."""
+        if "route_colour" in names:
+            top = self.routes + 1
+            return {"route_colour": Array((self.routes,), low=-1, high=top, axes=("route",), entries="wavelength")}
+        return {
+            "x": Array((self.routes, self.colours), axes=("route", "wavelength")),
+            "y": Array((self.colours,), required=False, axes=("wavelength",)),
+        }
+
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """The commodity and the direction of every route."""
+        source, target, onward = self.ends
+        ways = ["onward" if one else "backward" for one in onward.tolist()]
+        return {"route": {"commodity": pair_labels(self.fibres, source, target), "direction": ways}}
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Number of circuits over every fibre, within the rounds that its wavelengths need."""
+        taken = _matrix_or_colours(self, values)
+        used = np.zeros(self.routes) if taken is None else np.bincount(taken[0], minlength=self.routes)
+        arc, route = self.taken
+        load, width = np.bincount(arc, used[route], self.fibres.arcs).astype(float), self.fibres.wavelengths
+        rounds = -(-self.objective(values) // width)
+        return Links(self.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst absolute violation of every block, from numpy alone; ``conflict`` counts excess circuits."""
+        read = _matrix_or_colours(self, values)
+        if read is None:
+            return dict.fromkeys(("binary", "colours", "choose", "conflict"), np.inf)
+        routes, colours, fraction = read
+        pairs = self.n * (self.n - 1)
+        return {
+            "binary": fraction,
+            "colours": float(max(0, np.unique(colours).size - self.colours)),
+            "choose": float(np.abs(np.bincount(self.pair[routes], minlength=pairs) - 1).max(initial=0)),
+            "conflict": float(max(_worst_overlap(self, routes, colours) - 1, 0)),
+        }
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Number of wavelengths in use."""
+        read = _matrix_or_colours(self, values)
+        return np.inf if read is None else float(np.unique(read[1]).size)
+
+    def bounds(self) -> list[Bound]:
+        """Arc-counting bound, and the closed form that an assignment attains for every n."""
+        n, ring = self.n, self.fibres.circular
+        reason = (
+            "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
+        )
+        return [
+            Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
+            Bound("full-circles" if ring else "chains", float(wavelengths_needed(n, ring=ring)),
+                  "attained by an assignment in closed form", "optree", exact=True),
+        ]  # fmt: skip
+
+    def refute(self) -> Bound | None:
+        """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""
+        needed = wavelengths_needed(self.n, ring=self.fibres.circular)
+        if self.colours >= needed:
+            return None
+        reason = f"colours={self.colours}, but the pairs of {self.n} nodes need {needed} wavelengths"
+        return Bound("full-circles" if self.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
+
+    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+        """Wavelengths, Lemma 1's number, and rounds with the fibres' wavelengths."""
+        lemma = lemma_1(self.n, ring=self.fibres.circular)
+        return {
+            "wavelengths": value,
+            "lemma_1": lemma,
+            "lemma_excess": None if value is None else lemma - value,
+            "rounds": None if value is None else int(-(-value // self.fibres.wavelengths)),
+            "nodes": self.n,
+        }
+
+    def rounds(self, values: Mapping[str, F64]) -> RoundSchedule:
+        """Return the circuits, in as many rounds as the fibres' wavelengths need; chunk s n + t goes from s to t.
+
+        Raises
+        ------
+        NotApplicable
+            If the values are malformed.
+        """
+        read = _matrix_or_colours(self, values)
+        if read is None:
+            msg = f"{NAME}: the values are not an assignment of wavelengths"
+            raise NotApplicable(msg)
+        routes, colour, _ = read
+        when, wavelength = np.divmod(colour, self.fibres.wavelengths)
+        order = np.lexsort((routes, when))
+        arc, owner = self.taken
+        start, arcs = select(np.searchsorted(owner, np.arange(self.routes + 1)), arc, routes[order])
+        source, target, _ = (ends[routes[order]] for ends in self.ends)
+        return direct(when[order], source, target, source * self.n + target, wavelength[order], start, arcs)
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """Violations of a schedule of rounds: one circuit per wavelength on an arc, one chunk per circuit."""
+        limits = Limits(self.fibres.wavelengths, waveguides=1, ports=None, load=1)
+        return violations(self.fibres, collective("all-to-all", self.n), limits, schedule)
+
+    def closed_forms(self) -> list[Bound]:
+        """The exact ones among the bounds."""
+        return self.bounds()
 
 
 def _refuse_large(data: AllToAll) -> None:
     if data.nonzeros > MOST_NONZEROS:
         msg = f"{NAME}: the model would have {data.nonzeros:,} non-zeros; use fewer nodes, or --method cycle-cover"
         raise NotApplicable(msg)
-
-
-def build_cvxpy(data: AllToAll) -> CvxpyModel:
-    """The model in matrix form; entry (r, c) of x in C order."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    _refuse_large(data)
-    routes, count = data.routes, data.colours
-    pairs = data.n * (data.n - 1)
-    x = cp.Variable(routes * count, name="x", boolean=True)
-    y = cp.Variable(count, name="y", boolean=True)
-    member = sp.csr_array((np.ones(routes), (data.pair, np.arange(routes))), shape=(pairs, routes))
-    choose = sp.kron(member, np.ones((1, count)), format="csr") @ x == 1
-    per_arc = sp.kron(np.ones((data.fibres.arcs, 1)), sp.eye_array(count), format="csr")
-    arc, route = data.taken
-    over = sp.csr_array((np.ones(arc.size), (arc, route)), shape=(data.fibres.arcs, routes))
-    conflict = sp.kron(over, sp.eye_array(count), format="csr") @ x - per_arc @ y <= 0
-    rows: list[Any] = [choose, conflict]
-    named = {"choose": Named(choose, (pairs,)), "conflict": Named(conflict, (data.fibres.arcs, count))}
-    every = {name: Named(row.item, row.shape, np.arange(row.item.size)) for name, row in named.items()}
-    if count > 1:
-        symmetry = y[1:] - y[:-1] <= 0
-        rows.append(symmetry)
-        every["symmetry"] = Named(symmetry, (count - 1,))
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(cp.sum(y)), rows),
-        variables={"x": Named(x, (routes, count), np.arange(routes * count)), "y": Named(y, (count,))},
-        constraints=every,
-    )
-
-
-def build_pyomo(data: AllToAll) -> PyomoModel:
-    """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
-    import pyomo.environ as pyo
-
-    _refuse_large(data)
-    fibres, n, ring = data.fibres, data.n, data.fibres.circular
-    A, C = arc_names(fibres), range(data.colours)
-    up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
-    K = [(u, v) for u in range(n) for v in range(n) if u != v]
-    R = [(u, v, way) for u, v in K for way in ("onward", "backward") if ring or (way == "onward") == (u < v)]
-    of: dict[tuple[int, int], list[tuple[int, int, str]]] = {k: [] for k in K}
-    over: dict[str, list[tuple[int, int, str]]] = {a: [] for a in A}
-    for u, v, way in R:
-        of[u, v].append((u, v, way))
-        at = u
-        while at != v:
-            over[up[at] if way == "onward" else down[at - 1]].append((u, v, way))
-            at = (at + (1 if way == "onward" else -1)) % n
-    model = pyo.ConcreteModel(name="one-stage all-to-all")
-    model.x = pyo.Var(R, C, domain=pyo.Binary)
-    model.y = pyo.Var(C, domain=pyo.Binary)
-    model.used = pyo.Objective(expr=pyo.quicksum(model.y[c] for c in C), sense=pyo.minimize)
-    model.choose = pyo.Constraint(K, rule=lambda b, u, v: pyo.quicksum(b.x[(*r, c)] for r in of[u, v] for c in C) == 1)
-    model.conflict = pyo.Constraint(
-        A, C, rule=lambda b, a, c: pyo.quicksum(b.x[(*r, c)] for r in over[a]) - b.y[c] <= 0
-    )
-    named: dict[str, tuple[Any, ...]] = {"choose": (K,), "conflict": (A, C)}
-    if len(C) > 1:
-        model.symmetry = pyo.Constraint(C[:-1], rule=lambda b, c: b.y[c + 1] - b.y[c] <= 0)
-        named["symmetry"] = (C[:-1],)
-    return PyomoModel(model, {"x": (R, C), "y": (C,)}, named)
-
-
-def estimate(data: AllToAll) -> dict[str, int]:
-    """Size of the model."""
-    count = data.colours
-    return {
-        "variables": (data.routes + 1) * count,
-        "constraints": data.n * (data.n - 1) + data.fibres.arcs * count + count - 1,
-        "nonzeros": data.nonzeros,
-        "integers": (data.routes + 1) * count,
-    }
 
 
 def _matrix_or_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, I64, float] | None:
@@ -216,49 +330,6 @@ def _matrix_or_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, 
         return None
     routes, colours = np.nonzero(x > 0.5)
     return routes, colours, float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
-
-
-def arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``route_colour``, or of x and y."""
-    if "route_colour" in names:
-        top = data.routes + 1
-        return {"route_colour": Array((data.routes,), low=-1, high=top, axes=("route",), entries="wavelength")}
-    return {
-        "x": Array((data.routes, data.colours), axes=("route", "wavelength")),
-        "y": Array((data.colours,), required=False, axes=("wavelength",)),
-    }
-
-
-def index_sets(data: AllToAll, _values: object = None) -> dict[str, Names]:
-    """The commodity and the direction of every route."""
-    source, target, onward = data.ends
-    ways = ["onward" if one else "backward" for one in onward.tolist()]
-    return {"route": {"commodity": pair_labels(data.fibres, source, target), "direction": ways}}
-
-
-def links(data: AllToAll, values: Mapping[str, F64]) -> Links:
-    """Number of circuits over every fibre, within the rounds that its wavelengths need."""
-    taken = _matrix_or_colours(data, values)
-    used = np.zeros(data.routes) if taken is None else np.bincount(taken[0], minlength=data.routes)
-    arc, route = data.taken
-    load, width = np.bincount(arc, used[route], data.fibres.arcs).astype(float), data.fibres.wavelengths
-    rounds = -(-objective(data, values) // width)
-    return Links(data.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
-
-
-def residuals(data: AllToAll, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst absolute violation of every block, from numpy alone; ``conflict`` counts excess circuits."""
-    read = _matrix_or_colours(data, values)
-    if read is None:
-        return dict.fromkeys(("binary", "colours", "choose", "conflict"), np.inf)
-    routes, colours, fraction = read
-    pairs = data.n * (data.n - 1)
-    return {
-        "binary": fraction,
-        "colours": float(max(0, np.unique(colours).size - data.colours)),
-        "choose": float(np.abs(np.bincount(data.pair[routes], minlength=pairs) - 1).max(initial=0)),
-        "conflict": float(max(_worst_overlap(data, routes, colours) - 1, 0)),
-    }
 
 
 def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
@@ -284,44 +355,6 @@ def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
     return worst
 
 
-def objective(data: AllToAll, values: Mapping[str, F64]) -> float:
-    """Number of wavelengths in use."""
-    read = _matrix_or_colours(data, values)
-    return np.inf if read is None else float(np.unique(read[1]).size)
-
-
-def bounds(data: AllToAll) -> list[Bound]:
-    """Arc-counting bound, and the closed form that an assignment attains for every n."""
-    n, ring = data.n, data.fibres.circular
-    reason = "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
-    return [
-        Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
-        Bound("full-circles" if ring else "chains", float(wavelengths_needed(n, ring=ring)),
-              "attained by an assignment in closed form", "optree", exact=True),
-    ]  # fmt: skip
-
-
-def refute(data: AllToAll) -> Bound | None:
-    """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""
-    needed = wavelengths_needed(data.n, ring=data.fibres.circular)
-    if data.colours >= needed:
-        return None
-    reason = f"colours={data.colours}, but the pairs of {data.n} nodes need {needed} wavelengths"
-    return Bound("full-circles" if data.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
-
-
-def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
-    """Wavelengths, Lemma 1's number, and rounds with the fibres' wavelengths."""
-    lemma = lemma_1(data.n, ring=data.fibres.circular)
-    return {
-        "wavelengths": value,
-        "lemma_1": lemma,
-        "lemma_excess": None if value is None else lemma - value,
-        "rounds": None if value is None else int(-(-value // data.fibres.wavelengths)),
-        "nodes": data.n,
-    }
-
-
 def values_of(data: AllToAll) -> dict[str, F64]:
     """The closed-form assignment, as ``route_colour``."""
     n, ring = data.n, data.fibres.circular
@@ -332,55 +365,4 @@ def values_of(data: AllToAll) -> dict[str, F64]:
     return {"route_colour": np.where(chosen, colour[source, target], -1).astype(float)}
 
 
-def decode(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedule:
-    """Return the circuits, in as many rounds as the fibres' wavelengths need; chunk s n + t goes from s to t.
-
-    Raises
-    ------
-    NotApplicable
-        If the values are malformed.
-    """
-    read = _matrix_or_colours(data, values)
-    if read is None:
-        msg = f"{NAME}: the values are not an assignment of wavelengths"
-        raise NotApplicable(msg)
-    routes, colour, _ = read
-    when, wavelength = np.divmod(colour, data.fibres.wavelengths)
-    order = np.lexsort((routes, when))
-    arc, owner = data.taken
-    start, arcs = select(np.searchsorted(owner, np.arange(data.routes + 1)), arc, routes[order])
-    source, target, _ = (ends[routes[order]] for ends in data.ends)
-    return direct(when[order], source, target, source * data.n + target, wavelength[order], start, arcs)
-
-
-def replay(data: AllToAll, schedule: RoundSchedule) -> dict[str, float]:
-    """Violations of a schedule of rounds: one circuit per wavelength on an arc, one chunk per circuit."""
-    limits = Limits(data.fibres.wavelengths, waveguides=1, ports=None, load=1)
-    return violations(data.fibres, collective("all-to-all", data.n), limits, schedule)
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="Lemma 1",
-    title="One-stage all-to-all on an optical line or ring: fewest wavelengths",
-    sense="min",
-    problem="MILP",
-    parameters=(Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    closed_forms=bounds,
-    arrays=arrays,
-    metrics=metrics,
-    estimate=estimate,
-    refute=refute,
-    size="(|R| + 1) C variables",
-    meaning="wavelengths",
-    index_sets=index_sets,
-    links=links,
-    rounds=decode,
-    replay=replay,
-)
+FORMULATION = AllToAll

@@ -29,7 +29,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.optree.radix_trees import RadixGraph
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.formulations.variables import Links
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -58,16 +59,45 @@ CHECKED_NODES = 128
 
 
 @dataclass(frozen=True, eq=False)
-class TreeChoice:
+class TreeChoice(Formulation):
     """Data of the model: fibres, count of the stages' steps, and depth (0: any).
 
-    ``data`` per node [bytes] (0: not given) and ``cost`` determine the time of the tree.
+    ``message`` per node [bytes] (0: not given) and ``cost`` determine the time of the tree.
     """
+
+    name = NAME
+    paper = PAPER
+    where = "Theorems 1, 2"
+    title = "All-gather by an m-ary tree of integer radices: fewest steps"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter(
+            "count",
+            str,
+            default="lemma",
+            help="steps of a stage: Lemma 1 as printed, the proven minimum, or Theorem 1's terms",
+            choices=COUNTS,
+        ),
+        Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
+        Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time"),
+        Parameter("clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none"),
+        Parameter(
+            "conversion",
+            str,
+            default="pipelined",
+            help="conversion of flits: during transmission, or after it",
+            choices=step_times.CONVERSIONS,
+        ),
+    )
+    size = "|E| (about n ln n) variables"
+    meaning = "steps (rounds) of the tree"
+    forms = ("cvxpy", "pyomo")
 
     fibres: WdmFibres
     fabric: Fabric
     depth: int = 0
-    data: float = 0.0
+    message: float = 0.0
     cost: step_times.StepCost = field(default_factory=step_times.StepCost)
 
     @cached_property
@@ -80,97 +110,245 @@ class TreeChoice:
         """Minimum steps to every product by exactly j stages, ``(n + 1,)`` each, up to ``depth`` or the largest."""
         return self.graph.layers(self.depth or self.fabric.deepest)
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> TreeChoice:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, an impossible depth, or
+            data or a clock out of range.
+        """
+        fibres = whole_fibres(instance, NAME)
+        given = parameters or {}
+        fabric = fabric_of(fibres, str(given.get("count", "lemma")))
+        if fibres.n > MOST_NODES:
+            msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"
+            raise NotApplicable(msg)
+        depth = int(given.get("depth", 0))
+        if not 0 <= depth <= fabric.deepest:
+            msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
+            raise NotApplicable(msg)
+        size, clock = float(given.get("data", 0.0)), float(given.get("clock", 0.0))
+        if not (0 <= size < math.inf and 0 <= clock < math.inf):
+            msg = f"{NAME}: data={size} bytes and clock={clock} Hz must be at least 0 and finite"
+            raise NotApplicable(msg)
+        if clock and not size:
+            msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
+            raise NotApplicable(msg)
+        cost = step_times.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
+        return cls(fibres, fabric, depth, size, cost)
 
-    Raises
-    ------
-    NotApplicable
-        For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, an impossible depth, or data or
-        a clock out of range.
-    """
-    fibres = whole_fibres(instance, NAME)
-    given = parameters or {}
-    fabric = fabric_of(fibres, str(given.get("count", "lemma")))
-    if fibres.n > MOST_NODES:
-        msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"
-        raise NotApplicable(msg)
-    depth = int(given.get("depth", 0))
-    if not 0 <= depth <= fabric.deepest:
-        msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
-        raise NotApplicable(msg)
-    size, clock = float(given.get("data", 0.0)), float(given.get("clock", 0.0))
-    if not (0 <= size < math.inf and 0 <= clock < math.inf):
-        msg = f"{NAME}: data={size} bytes and clock={clock} Hz must be at least 0 and finite"
-        raise NotApplicable(msg)
-    if clock and not size:
-        msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
-        raise NotApplicable(msg)
-    cost = step_times.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
-    return TreeChoice(fibres, fabric, depth, size, cost)
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form: ``W y = e_1 - e_n`` with the product-stage incidence W."""
+        import cvxpy as cp
+        import scipy.sparse as sp
 
+        graph, n = self.graph, self.fabric.n
+        y = cp.Variable(graph.arcs, name="y", boolean=True)
+        rows = np.concatenate([graph.product, graph.reached]) - 1
+        signs = np.repeat([1.0, -1.0], graph.arcs)
+        W = sp.csr_array((signs, (rows, np.tile(np.arange(graph.arcs), 2))), shape=(n, graph.arcs))
+        right = np.zeros(n)
+        right[0], right[-1] = 1.0, -1.0
+        walk = W @ y == right
+        constraints: list[Any] = [walk]
+        named = {"walk": Named(walk, (n,))}
+        if self.depth:
+            stages = cp.sum(y) == self.depth
+            constraints.append(stages)
+            named["stages"] = Named(stages, ())
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(graph.cost.astype(float) @ y), constraints),
+            variables={"y": Named(y, (graph.arcs,))},
+            constraints=named,
+        )
 
-def build_cvxpy(data: TreeChoice) -> CvxpyModel:
-    """The model in matrix form: ``W y = e_1 - e_n`` with the product-stage incidence W."""
-    import cvxpy as cp
-    import scipy.sparse as sp
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``y[P,m]``, ``walk[P]``, ``stages``."""
+        import pyomo.environ as pyo
 
-    graph, n = data.graph, data.fabric.n
-    y = cp.Variable(graph.arcs, name="y", boolean=True)
-    rows = np.concatenate([graph.product, graph.reached]) - 1
-    signs = np.repeat([1.0, -1.0], graph.arcs)
-    W = sp.csr_array((signs, (rows, np.tile(np.arange(graph.arcs), 2))), shape=(n, graph.arcs))
-    right = np.zeros(n)
-    right[0], right[-1] = 1.0, -1.0
-    walk = W @ y == right
-    constraints: list[Any] = [walk]
-    named = {"walk": Named(walk, (n,))}
-    if data.depth:
-        stages = cp.sum(y) == data.depth
-        constraints.append(stages)
-        named["stages"] = Named(stages, ())
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(graph.cost.astype(float) @ y), constraints),
-        variables={"y": Named(y, (graph.arcs,))},
-        constraints=named,
-    )
+        n, graph = self.fabric.n, self.graph
+        E = [(P, m) for P in range(1, n) for m in range(2, -(-n // P) + 1)]
+        c = dict(zip(E, graph.cost.astype(float).tolist(), strict=True))
+        into: dict[int, list[tuple[int, int]]] = {}
+        for P, m in E:
+            into.setdefault(min(P * m, n), []).append((P, m))
+        model = pyo.ConcreteModel(name="all-gather tree")
+        model.y = pyo.Var(E, domain=pyo.Binary)
+        model.steps = pyo.Objective(expr=pyo.quicksum(c[e] * model.y[e] for e in E), sense=pyo.minimize)
+        model.walk = pyo.Constraint(
+            range(1, n + 1),
+            rule=lambda b, P: (
+                pyo.quicksum(b.y[P, m] for m in range(2, -(-n // P) + 1 if n > P else 2))
+                - pyo.quicksum(b.y[e] for e in into.get(P, []))
+                == (P == 1) - (n == P)
+            ),
+        )
+        named: dict[str, tuple[Any, ...]] = {"walk": (range(1, n + 1),)}
+        if self.depth:
+            model.stages = pyo.Constraint(expr=pyo.quicksum(model.y[e] for e in E) == self.depth)
+            named["stages"] = ()
+        return PyomoModel(model, {"y": (E,)}, named)
 
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        arcs, deep = self.graph.arcs, int(self.depth > 0)
+        return {
+            "variables": arcs, "constraints": self.fabric.n + deep, "nonzeros": (2 + deep) * arcs, "integers": arcs,
+        }  # fmt: skip
 
-def build_pyomo(data: TreeChoice) -> PyomoModel:
-    """The model in Pyomo: ``y[P,m]``, ``walk[P]``, ``stages``."""
-    import pyomo.environ as pyo
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of ``radices``, or of y."""
+        if "radices" in names:
+            shape = (SolutionSize("stages", most=self.fabric.n),)
+            return {"radices": Array(shape, low=2, high=self.fabric.n + 1, axes=("stage",))}
+        return {"y": Array((self.graph.arcs,), axes=("stage",))}
 
-    n, graph = data.fabric.n, data.graph
-    E = [(P, m) for P in range(1, n) for m in range(2, -(-n // P) + 1)]
-    c = dict(zip(E, graph.cost.astype(float).tolist(), strict=True))
-    into: dict[int, list[tuple[int, int]]] = {}
-    for P, m in E:
-        into.setdefault(min(P * m, n), []).append((P, m))
-    model = pyo.ConcreteModel(name="all-gather tree")
-    model.y = pyo.Var(E, domain=pyo.Binary)
-    model.steps = pyo.Objective(expr=pyo.quicksum(c[e] * model.y[e] for e in E), sense=pyo.minimize)
-    model.walk = pyo.Constraint(
-        range(1, n + 1),
-        rule=lambda b, P: (
-            pyo.quicksum(b.y[P, m] for m in range(2, -(-n // P) + 1 if n > P else 2))
-            - pyo.quicksum(b.y[e] for e in into.get(P, []))
-            == (P == 1) - (n == P)
-        ),
-    )
-    named: dict[str, tuple[Any, ...]] = {"walk": (range(1, n + 1),)}
-    if data.depth:
-        model.stages = pyo.Constraint(expr=pyo.quicksum(model.y[e] for e in E) == data.depth)
-        named["stages"] = ()
-    return PyomoModel(model, {"y": (E,)}, named)
+    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
+        """Product and radix of every stage; stages of ``radices`` are numbered from 1."""
+        if "radices" in values:
+            return {"stage": range(1, values["radices"].size + 1)}
+        return {"stage": {"product": self.graph.product.tolist(), "radix": self.graph.radix.tolist()}}
 
+    def dual_arrays(self) -> dict[str, Array]:
+        """The duals of ``walk``."""
+        return {"walk": Array((self.fabric.n,))}
 
-def estimate(data: TreeChoice) -> dict[str, int]:
-    """Size of the model."""
-    arcs, deep = data.graph.arcs, int(data.depth > 0)
-    return {
-        "variables": arcs, "constraints": data.fabric.n + deep, "nonzeros": (2 + deep) * arcs, "integers": arcs,
-    }  # fmt: skip
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone.
+
+        ``walk`` is 0 if the stages taken are a walk from 1 to n, ``binary`` the distance of y from integers,
+        ``stages`` the
+        deviation from the depth, ``schedule`` the violations of the schedule (up to ``CHECKED_NODES`` nodes).
+        """
+        radices = radices_of(self, values)
+        if radices is None:
+            return {"walk": np.inf, "binary": np.inf, "stages": np.inf, "schedule": np.inf}
+        y = np.asarray(values["y"], dtype=float) if "y" in values and "radices" not in values else np.zeros(1)
+        return {
+            "walk": 0.0,
+            "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
+            "stages": float(abs(len(radices) - self.depth)) if self.depth else 0.0,
+            "schedule": _schedule_faults(self, radices) if self.fabric.n <= CHECKED_NODES else 0.0,
+        }
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Steps of the tree, recomputed from its radices."""
+        radices = radices_of(self, values)
+        return np.inf if radices is None else float(sum(self.fabric.stages(radices)))
+
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """Bound proven by any potentials of products; not for a fixed depth.
+
+        With u the duals of ``walk`` (either sign): the smallest c_e + u_P - u_Q, if negative, counts once per possible
+        stage.
+        """
+        if "walk" not in duals or self.depth:
+            return None
+        u = np.asarray(duals["walk"], dtype=float)
+        graph = self.graph
+        if u.shape != (self.fabric.n,) or not np.isfinite(u).all():
+            return None
+        best = -np.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            lost = rounding.gamma(8) * (2 * np.abs(u).max() + float(graph.cost.max()))
+            for sign in (1.0, -1.0):
+                v = sign * u
+                slack = float((graph.cost + v[graph.product - 1] - v[graph.reached - 1]).min() - lost)
+                terms = [v[-1], -v[0], float(rounding.down(min(slack, 0.0) * self.fabric.deepest))]
+                best = max(best, rounding.sum_down(terms))
+        if not np.isfinite(best):
+            return None
+        # ``best`` is rounded down, so round-off cannot lift it above an integer.
+        reason = "no stage is cheaper than the difference of its products' potentials"
+        return Bound("potentials", float(np.ceil(best)), reason, "optree")
+
+    def bounds(self) -> list[Bound]:
+        """Bounds from dynamic programming, checked against every stage, and from the chunks that a node receives.
+
+        The first holds for the given count. The second holds for any all-gather, and so for the schedule of a tree,
+        but not for the steps of count ``printed``.
+        """
+        layers, graph = self.layers, self.graph
+        depth = self.depth or int(np.argmin([layer[-1] for layer in layers]))
+        # Potentials of (stages so far, product): no stage may reach a product at a lower cost.
+        for before, after in pairwise(layers):
+            if (before[graph.product] + graph.cost < after[graph.reached]).any():
+                msg = f"{NAME}: a stage has a lower cost than the potentials of the dynamic program"
+                raise ArithmeticError(msg)
+        results = [
+            Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the minimum steps to its product",
+                  "optree", exact=True, detail={"depth": depth}),
+        ]  # fmt: skip
+        if self.fabric.count != "printed":
+            fabric = self.fabric
+            least = step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
+            results.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
+        return results
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
+        fabric = self.fabric
+        result: dict[str, Json] = {
+            "rounds": None if value is None else int(value),
+            "any_schedule_bound": step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
+        }
+        if fabric.ring:
+            result["theorem_depth"] = step_counts.theorem_2(fabric.n)
+            result["theorem_steps"] = step_counts.optree_steps(fabric.n, fabric.wavelengths)
+        if self.message > 0:
+            result["packets"] = self.cost.packets(self.message)
+            result["step_us"] = 1e6 * self.cost.step(self.message)
+            result["time_us"] = None if value is None else 1e6 * self.cost.gather(value, self.message)
+        return result
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
+        radices = radices_of(self, values)
+        if radices is None:
+            return {}
+        result: dict[str, Json] = {
+            "depth": len(radices),
+            "radices": radices,
+            "stage_steps": self.fabric.stages(radices),
+        }
+        if self.fabric.n <= CHECKED_NODES:
+            result["schedule_rounds"] = tree_schedule(self.fibres, radices).rounds
+        return result
+
+    def restriction(self) -> str | None:
+        """Restriction to the count of steps, unless it is exact, and to the depth."""
+        rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
+        parts = [rule.get(self.fabric.count), f"at depth {self.depth}" if self.depth else None]
+        return ", ".join(part for part in parts if part) or None
+
+    def rounds(self, values: Mapping[str, F64]) -> RoundSchedule:
+        """Return the schedule of the tree, circuit by circuit.
+
+        Raises
+        ------
+        NotApplicable
+            If the values are not a tree, or the schedule is too large to list.
+        """
+        radices = radices_of(self, values)
+        if radices is None:
+            msg = f"{NAME}: the values are not a tree: the stages must be a walk from 1 to {self.fabric.n}"
+            raise NotApplicable(msg)
+        return tree_schedule(self.fibres, radices)
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        return round_links(self.fibres, self.rounds(values), self.fibres.wavelengths)
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """Violations of an external schedule."""
+        return violations(self.fibres, schedule)
+
+    def closed_forms(self) -> list[Bound]:
+        """The exact ones among the bounds."""
+        return self.bounds()
 
 
 def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
@@ -199,44 +377,6 @@ def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
     return results if at == data.fabric.n and len(results) == taken.size else None
 
 
-def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``radices``, or of y."""
-    if "radices" in names:
-        shape = (SolutionSize("stages", most=data.fabric.n),)
-        return {"radices": Array(shape, low=2, high=data.fabric.n + 1, axes=("stage",))}
-    return {"y": Array((data.graph.arcs,), axes=("stage",))}
-
-
-def index_sets(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Names]:
-    """Product and radix of every stage; stages of ``radices`` are numbered from 1."""
-    if "radices" in values:
-        return {"stage": range(1, values["radices"].size + 1)}
-    return {"stage": {"product": data.graph.product.tolist(), "radix": data.graph.radix.tolist()}}
-
-
-def dual_arrays(data: TreeChoice) -> dict[str, Array]:
-    """The duals of ``walk``."""
-    return {"walk": Array((data.fabric.n,))}
-
-
-def residuals(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone.
-
-    ``walk`` is 0 if the stages taken are a walk from 1 to n, ``binary`` the distance of y from integers, ``stages`` the
-    deviation from the depth, ``schedule`` the violations of the schedule (up to ``CHECKED_NODES`` nodes).
-    """
-    radices = radices_of(data, values)
-    if radices is None:
-        return {"walk": np.inf, "binary": np.inf, "stages": np.inf, "schedule": np.inf}
-    y = np.asarray(values["y"], dtype=float) if "y" in values and "radices" not in values else np.zeros(1)
-    return {
-        "walk": 0.0,
-        "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
-        "stages": float(abs(len(radices) - data.depth)) if data.depth else 0.0,
-        "schedule": _schedule_faults(data, radices) if data.fabric.n <= CHECKED_NODES else 0.0,
-    }
-
-
 def _schedule_faults(data: TreeChoice, radices: list[int]) -> float:
     """Violations of the schedule, and rounds beyond the count."""
     schedule = tree_schedule(data.fibres, radices)
@@ -246,146 +386,4 @@ def _schedule_faults(data: TreeChoice, radices: list[int]) -> float:
     return violated + max(0, schedule.rounds - sum(data.fabric.stages(radices)))
 
 
-def objective(data: TreeChoice, values: Mapping[str, F64]) -> float:
-    """Steps of the tree, recomputed from its radices."""
-    radices = radices_of(data, values)
-    return np.inf if radices is None else float(sum(data.fabric.stages(radices)))
-
-
-def certify(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
-    """Bound proven by any potentials of products; not for a fixed depth.
-
-    With u the duals of ``walk`` (either sign): the smallest c_e + u_P - u_Q, if negative, counts once per possible
-    stage.
-    """
-    if "walk" not in duals or data.depth:
-        return None
-    u = np.asarray(duals["walk"], dtype=float)
-    graph = data.graph
-    if u.shape != (data.fabric.n,) or not np.isfinite(u).all():
-        return None
-    best = -np.inf
-    with np.errstate(over="ignore", invalid="ignore"):
-        lost = rounding.gamma(8) * (2 * np.abs(u).max() + float(graph.cost.max()))
-        for sign in (1.0, -1.0):
-            v = sign * u
-            slack = float((graph.cost + v[graph.product - 1] - v[graph.reached - 1]).min() - lost)
-            terms = [v[-1], -v[0], float(rounding.down(min(slack, 0.0) * data.fabric.deepest))]
-            best = max(best, rounding.sum_down(terms))
-    if not np.isfinite(best):
-        return None
-    # ``best`` is rounded down, so round-off cannot lift it above an integer.
-    reason = "no stage is cheaper than the difference of its products' potentials"
-    return Bound("potentials", float(np.ceil(best)), reason, "optree")
-
-
-def bounds(data: TreeChoice) -> list[Bound]:
-    """Bounds from dynamic programming, checked against every stage, and from the chunks that a node receives.
-
-    The first holds for the given count. The second holds for any all-gather, and so for the schedule of a tree, but not
-    for the steps of count ``printed``.
-    """
-    layers, graph = data.layers, data.graph
-    depth = data.depth or int(np.argmin([layer[-1] for layer in layers]))
-    # Potentials of (stages so far, product): no stage may reach a product at a lower cost.
-    for before, after in pairwise(layers):
-        if (before[graph.product] + graph.cost < after[graph.reached]).any():
-            msg = f"{NAME}: a stage has a lower cost than the potentials of the dynamic program"
-            raise ArithmeticError(msg)
-    results = [
-        Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the minimum steps to its product",
-              "optree", exact=True, detail={"depth": depth}),
-    ]  # fmt: skip
-    if data.fabric.count != "printed":
-        fabric = data.fabric
-        least = step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
-        results.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
-    return results
-
-
-def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
-    """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
-    fabric = data.fabric
-    result: dict[str, Json] = {
-        "rounds": None if value is None else int(value),
-        "any_schedule_bound": step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
-    }
-    if fabric.ring:
-        result["theorem_depth"] = step_counts.theorem_2(fabric.n)
-        result["theorem_steps"] = step_counts.optree_steps(fabric.n, fabric.wavelengths)
-    if data.data > 0:
-        result["packets"] = data.cost.packets(data.data)
-        result["step_us"] = 1e6 * data.cost.step(data.data)
-        result["time_us"] = None if value is None else 1e6 * data.cost.gather(value, data.data)
-    return result
-
-
-def describe(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
-    """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
-    radices = radices_of(data, values)
-    if radices is None:
-        return {}
-    result: dict[str, Json] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
-    if data.fabric.n <= CHECKED_NODES:
-        result["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
-    return result
-
-
-def restriction(data: TreeChoice) -> str | None:
-    """Restriction to the count of steps, unless it is exact, and to the depth."""
-    rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
-    parts = [rule.get(data.fabric.count), f"at depth {data.depth}" if data.depth else None]
-    return ", ".join(part for part in parts if part) or None
-
-
-def decode(data: TreeChoice, values: Mapping[str, F64]) -> RoundSchedule:
-    """Return the schedule of the tree, circuit by circuit.
-
-    Raises
-    ------
-    NotApplicable
-        If the values are not a tree, or the schedule is too large to list.
-    """
-    radices = radices_of(data, values)
-    if radices is None:
-        msg = f"{NAME}: the values are not a tree: the stages must be a walk from 1 to {data.fabric.n}"
-        raise NotApplicable(msg)
-    return tree_schedule(data.fibres, radices)
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="Theorems 1, 2",
-    title="All-gather by an m-ary tree of integer radices: fewest steps",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("count", str, default="lemma", help="steps of a stage: Lemma 1 as printed, the proven minimum, or "
-                  "Theorem 1's terms", choices=COUNTS),
-        Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
-        Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time"),
-        Parameter("clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none"),
-        Parameter("conversion", str, default="pipelined", help="conversion of flits: during transmission, or after it",
-                  choices=step_times.CONVERSIONS),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    closed_forms=bounds,
-    arrays=arrays,
-    certify=certify,
-    dual_arrays=dual_arrays,
-    metrics=metrics,
-    describe=describe,
-    restriction=restriction,
-    estimate=estimate,
-    size="|E| (about n ln n) variables",
-    meaning="steps (rounds) of the tree",
-    index_sets=index_sets,
-    links=lambda data, values: round_links(data.fibres, decode(data, values), data.fibres.wavelengths),
-    rounds=decode,
-    replay=lambda data, schedule: violations(data.fibres, schedule),
-)  # fmt: skip
+FORMULATION = TreeChoice

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -46,9 +46,10 @@ from opticoll.formulations.variables import Array
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
 
-    from opticoll.formulations.variables import Links
+    from opticoll.formulations.variables import IndexSets, Links
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -57,8 +58,22 @@ MODELS = ("counts", "switches")
 
 
 @dataclass(frozen=True, eq=False)
-class OcsCircuits:
+class OcsCircuits(Formulation):
     """Data of the model."""
+
+    name = NAME
+    paper = PAPER
+    where = "section 3.3 (A.2)"
+    title = "Circuits over optical circuit switches: minimum time of the slowest transfer"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("model", str, default="counts", help="circuits by pair, or by pair and switch", choices=MODELS),
+        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
+    )
+    size = "|P| + 1 variables, |P| D more with model=switches"
+    meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
+    forms = ("cvxpy", "pyomo")
 
     pool: ServerPool
     transfers: Transfers
@@ -102,125 +117,242 @@ class OcsCircuits:
         result = least_times(self.transfers, group, pair, np.ones(pair.size), capacity)
         return np.where(np.bincount(group, minlength=2 * self.n) > 0, result, 0.0)
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> OcsCircuits:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            For anything but a pool of servers.
+        BadInput
+            If there is no traffic, or the bandwidth is not positive.
+        """
+        if not isinstance(instance, ServerPool):
+            spec = getattr(instance, "spec", type(instance).__name__)
+            msg = f"{NAME}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
+            raise NotApplicable(msg)
+        given = parameters or {}
+        transfers = transfers_of(instance.traffic, float(given.get("bandwidth", 1.0)), f"{NAME}: {instance.spec}")
+        return cls(instance, transfers, str(given.get("model", "counts")))
 
-    Raises
-    ------
-    NotApplicable
-        For anything but a pool of servers.
-    BadInput
-        If there is no traffic, or the bandwidth is not positive.
-    """
-    if not isinstance(instance, ServerPool):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{NAME}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
-        raise NotApplicable(msg)
-    given = parameters or {}
-    transfers = transfers_of(instance.traffic, float(given.get("bandwidth", 1.0)), f"{NAME}: {instance.spec}")
-    return OcsCircuits(instance, transfers, str(given.get("model", "counts")))
+    def refute(self) -> Bound | None:
+        """Bound that proves infeasibility if a server has more peers than ports."""
+        out, into = self.peers
+        for count, verb in ((out, "sends to"), (into, "receives from")):
+            i = int(count.argmax())
+            if count[i] > self.degree:
+                reason = f"server {i} {verb} {int(count[i])} others but has {self.degree} ports"
+                return Bound("ports", np.inf, reason, "sipml")
+        return None
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
 
-def refute(data: OcsCircuits) -> Bound | None:
-    """Bound that proves infeasibility if a server has more peers than ports."""
-    out, into = data.peers
-    for count, verb in ((out, "sends to"), (into, "receives from")):
-        i = int(count.argmax())
-        if count[i] > data.degree:
-            reason = f"server {i} {verb} {int(count[i])} others but has {data.degree} ports"
-            return Bound("ports", np.inf, reason, "sipml")
-    return None
+        moves, n, d = self.transfers, self.n, self.degree
+        pairs, each = moves.pairs, np.arange(moves.pairs)
+        rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), self.high, NAME)
+        c = cp.Variable(pairs, name="c", integer=True, bounds=[1, self.high.astype(float)])
+        t = cp.Variable(name="t", bounds=[0, 1])
+        tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
+        chord = t + tilt @ c >= rows.level
+        constraints: list[Any] = [chord]
+        named = {"chord": Named(chord, (pairs, d), rows.pair * d + rows.j - 1)}
+        variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
+        leaving = sp.csr_array((np.ones(pairs), (moves.source, each)), shape=(n, pairs))
+        entering = sp.csr_array((np.ones(pairs), (moves.target, each)), shape=(n, pairs))
+        if self.model == "counts":
+            for name, side in (("ports_out", leaving), ("ports_in", entering)):
+                used = np.unique(side.nonzero()[0])
+                row = side[used] @ c <= d
+                constraints.append(row)
+                named[name] = Named(row, (n,), used)
+        else:
+            x = cp.Variable(pairs * d, name="x", boolean=True)
+            variables["x"] = Named(x, (pairs, d), np.arange(pairs * d))
+            total = sp.kron(sp.eye_array(pairs), np.ones((1, d)), format="csr")
+            count = total @ x - c == 0
+            constraints.append(count)
+            named["count"] = Named(count, (pairs,))
+            for name, side in (("light_out", leaving), ("light_in", entering)):
+                used = np.unique(side.nonzero()[0])
+                row = sp.kron(side[used], sp.eye_array(d), format="csr") @ x <= 1
+                constraints.append(row)
+                named[name] = Named(row, (n, d), (used[:, None] * d + np.arange(d)).ravel())
+        return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
 
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
+        import pyomo.environ as pyo
 
-def build_cvxpy(data: OcsCircuits) -> CvxpyModel:
-    """The model in matrix form."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    moves, n, d = data.transfers, data.n, data.degree
-    pairs, each = moves.pairs, np.arange(moves.pairs)
-    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
-    c = cp.Variable(pairs, name="c", integer=True, bounds=[1, data.high.astype(float)])
-    t = cp.Variable(name="t", bounds=[0, 1])
-    tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
-    chord = t + tilt @ c >= rows.level
-    constraints: list[Any] = [chord]
-    named = {"chord": Named(chord, (pairs, d), rows.pair * d + rows.j - 1)}
-    variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
-    leaving = sp.csr_array((np.ones(pairs), (moves.source, each)), shape=(n, pairs))
-    entering = sp.csr_array((np.ones(pairs), (moves.target, each)), shape=(n, pairs))
-    if data.model == "counts":
-        for name, side in (("ports_out", leaving), ("ports_in", entering)):
-            used = np.unique(side.nonzero()[0])
-            row = side[used] @ c <= d
-            constraints.append(row)
-            named[name] = Named(row, (n,), used)
-    else:
-        x = cp.Variable(pairs * d, name="x", boolean=True)
-        variables["x"] = Named(x, (pairs, d), np.arange(pairs * d))
-        total = sp.kron(sp.eye_array(pairs), np.ones((1, d)), format="csr")
-        count = total @ x - c == 0
-        constraints.append(count)
-        named["count"] = Named(count, (pairs,))
-        for name, side in (("light_out", leaving), ("light_in", entering)):
-            used = np.unique(side.nonzero()[0])
-            row = sp.kron(side[used], sp.eye_array(d), format="csr") @ x <= 1
-            constraints.append(row)
-            named[name] = Named(row, (n, d), (used[:, None] * d + np.arange(d)).ravel())
-    return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
-
-
-def build_pyomo(data: OcsCircuits) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
-    import pyomo.environ as pyo
-
-    moves, n, D = data.transfers, data.n, data.degree
-    v = dict(zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True))
-    P = list(v)
-    sends: dict[int, list[tuple[int, int]]] = {i: [p for p in P if p[0] == i] for i in range(n)}
-    receives: dict[int, list[tuple[int, int]]] = {j: [p for p in P if p[1] == j] for j in range(n)}
-    high = {(i, j): max(D + 1 - max(len(sends[i]), len(receives[j])), 1) for i, j in P}
-    model = pyo.ConcreteModel(name="circuits over optical switches")
-    model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
-    model.t = pyo.Var(bounds=(0, 1))
-    model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
-    model.chord = pyo.Constraint(
-        [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
-        rule=lambda b, i, j, h: b.t + v[i, j] / (h * (h + 1)) * b.c[i, j] >= v[i, j] * (2 * h + 1) / (h * (h + 1)),
-    )
-    variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
-    named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, D + 1))}
-    out, into = [i for i in range(n) if sends[i]], [j for j in range(n) if receives[j]]
-    if data.model == "counts":
-        model.ports_out = pyo.Constraint(out, rule=lambda b, i: pyo.quicksum(b.c[p] for p in sends[i]) <= D)
-        model.ports_in = pyo.Constraint(into, rule=lambda b, j: pyo.quicksum(b.c[p] for p in receives[j]) <= D)
-        named |= {"ports_out": (n,), "ports_in": (n,)}
-    else:
-        Q = range(D)
-        model.x = pyo.Var(P, Q, domain=pyo.Binary)
-        variables["x"] = (P, Q)
-        model.count = pyo.Constraint(P, rule=lambda b, i, j: pyo.quicksum(b.x[i, j, q] for q in Q) - b.c[i, j] == 0)
-        model.light_out = pyo.Constraint(out, Q, rule=lambda b, i, q: pyo.quicksum(b.x[(*p, q)] for p in sends[i]) <= 1)
-        model.light_in = pyo.Constraint(
-            into, Q, rule=lambda b, j, q: pyo.quicksum(b.x[(*p, q)] for p in receives[j]) <= 1
+        moves, n, D = self.transfers, self.n, self.degree
+        v = dict(
+            zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True)
         )
-        named |= {"count": (P,), "light_out": (n, D), "light_in": (n, D)}
-    return PyomoModel(model, variables, named)
+        P = list(v)
+        sends: dict[int, list[tuple[int, int]]] = {i: [p for p in P if p[0] == i] for i in range(n)}
+        receives: dict[int, list[tuple[int, int]]] = {j: [p for p in P if p[1] == j] for j in range(n)}
+        high = {(i, j): max(D + 1 - max(len(sends[i]), len(receives[j])), 1) for i, j in P}
+        model = pyo.ConcreteModel(name="circuits over optical switches")
+        model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
+        model.t = pyo.Var(bounds=(0, 1))
+        model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
+        model.chord = pyo.Constraint(
+            [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
+            rule=lambda b, i, j, h: b.t + v[i, j] / (h * (h + 1)) * b.c[i, j] >= v[i, j] * (2 * h + 1) / (h * (h + 1)),
+        )
+        variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
+        named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, D + 1))}
+        out, into = [i for i in range(n) if sends[i]], [j for j in range(n) if receives[j]]
+        if self.model == "counts":
+            model.ports_out = pyo.Constraint(out, rule=lambda b, i: pyo.quicksum(b.c[p] for p in sends[i]) <= D)
+            model.ports_in = pyo.Constraint(into, rule=lambda b, j: pyo.quicksum(b.c[p] for p in receives[j]) <= D)
+            named |= {"ports_out": (n,), "ports_in": (n,)}
+        else:
+            Q = range(D)
+            model.x = pyo.Var(P, Q, domain=pyo.Binary)
+            variables["x"] = (P, Q)
+            model.count = pyo.Constraint(P, rule=lambda b, i, j: pyo.quicksum(b.x[i, j, q] for q in Q) - b.c[i, j] == 0)
+            model.light_out = pyo.Constraint(
+                out, Q, rule=lambda b, i, q: pyo.quicksum(b.x[(*p, q)] for p in sends[i]) <= 1
+            )
+            model.light_in = pyo.Constraint(
+                into, Q, rule=lambda b, j, q: pyo.quicksum(b.x[(*p, q)] for p in receives[j]) <= 1
+            )
+            named |= {"count": (P,), "light_out": (n, D), "light_in": (n, D)}
+        return PyomoModel(model, variables, named)
 
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        pairs, d = self.transfers.pairs, self.degree
+        rows = chord_count(np.ones(pairs, dtype=np.int64), self.high)
+        used = sum(int((count > 0).sum()) for count in self.peers)
+        split = self.model == "switches"
+        return {
+            "variables": pairs + 1 + split * pairs * d,
+            "constraints": rows + (pairs + used * d if split else used),
+            "nonzeros": 2 * rows + (pairs + 3 * pairs * d if split else 2 * pairs),
+            "integers": pairs + split * pairs * d,
+        }
 
-def estimate(data: OcsCircuits) -> dict[str, int]:
-    """Size of the model."""
-    pairs, d = data.transfers.pairs, data.degree
-    rows = chord_count(np.ones(pairs, dtype=np.int64), data.high)
-    used = sum(int((count > 0).sum()) for count in data.peers)
-    split = data.model == "switches"
-    return {
-        "variables": pairs + 1 + split * pairs * d,
-        "constraints": rows + (pairs + used * d if split else used),
-        "nonzeros": 2 * rows + (pairs + 3 * pairs * d if split else 2 * pairs),
-        "integers": pairs + split * pairs * d,
-    }
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of ``match``, x or c, and t if given."""
+        pairs, d, n = self.transfers.pairs, self.degree, self.n
+        return {
+            "match": Array((d, n), low=-1, high=n, required=False, axes=("switch", "server"), entries="server"),
+            "x": Array((pairs, d), required=False, axes=("pair", "switch")),
+            "c": Array((pairs,), required={"match", "x"}.isdisjoint(names), axes=("pair",), unit="circuits"),
+            "t": Array(required=False),
+        }
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Bytes over the circuits of every pair, within the time of the slowest transfer."""
+        moves, circuits = self.transfers, circuits_of(self, values)
+        assert circuits is not None
+        return pair_links(moves, circuits, self.objective(values))
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone.
+
+        ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports`` the excess
+        circuits out
+        of or into a server, ``switch`` the excess circuits at a port of one switch (``match``, ``x``), ``time`` the
+        relative amount by which t, if given, understates T, ``count`` the disagreement if several of match, x, c are
+        given.
+        """
+        blocks = ("integer", "served", "ports", "switch", "count", "time")
+        moves, n, d = self.transfers, self.n, self.degree
+        c = circuits_of(self, values)
+        if c is None:
+            return dict.fromkeys(blocks, np.inf)
+        worst = dict.fromkeys(blocks, 0.0)
+        if "match" in values:
+            read = _from_match(self, np.asarray(values["match"], dtype=float))
+            assert read is not None
+            worst["switch"] = read[1]
+        if "x" in values:
+            x = np.asarray(values["x"], dtype=float)
+            if x.shape != (moves.pairs, d) or not np.isfinite(x).all():
+                return dict.fromkeys(blocks, np.inf)
+            worst["integer"] = float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
+            for ends in (moves.source, moves.target):
+                used = np.zeros((n, d))
+                np.add.at(used, ends, np.rint(x))
+                worst["switch"] = max(worst["switch"], float(used.max() - 1.0))
+            worst["count"] = max(worst["count"], float(np.abs(np.rint(x).sum(axis=1) - c).max()))
+        if "c" in values:
+            given = np.asarray(values["c"], dtype=float)
+            if given.shape != (moves.pairs,) or not np.isfinite(given).all():
+                return dict.fromkeys(blocks, np.inf)
+            worst["integer"] = max(worst["integer"], float(np.abs(given - np.rint(given)).max()))
+            worst["count"] = max(worst["count"], float(np.abs(np.rint(given) - c).max()))
+        worst["served"] = float((c < 1).sum())
+        for ends in (moves.source, moves.target):
+            worst["ports"] = max(worst["ports"], float(np.bincount(ends, c, minlength=n).max() - d))
+        if "t" in values:
+            stated, true = float(np.asarray(values["t"])), moves.slowest(c) / moves.unit_time
+            worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
+        return worst
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
+        c = circuits_of(self, values)
+        return np.inf if c is None else self.transfers.slowest(c)
+
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Round to integer circuits and recompute t; None if they are malformed."""
+        c = circuits_of(self, values)
+        if c is None or (c < 1).any():
+            return None
+        rounded = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("match", "x") if name in values}
+        return {"c": c, "t": np.asarray(self.transfers.slowest(c) / self.transfers.unit_time), **rounded}
+
+    def bounds(self) -> list[Bound]:
+        """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
+        moves, n = self.transfers, self.n
+        sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
+        volume = max(float(side.max()) for side in sides) / self.degree / moves.bandwidth
+        result = [Bound("volume", float(rounding.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
+        worst = int(self.server_times.argmax())
+        side = f"{'out of' if worst < n else 'into'} server {worst % n}"
+        reason = f"less time needs more circuits {side} than its {self.degree} ports; attained by Koenig's theorem"
+        least = float(rounding.down(self.server_times[worst], TIME_ROUNDINGS))
+        result.append(Bound("ports", least, reason, "sipml", exact=True))
+        return result
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """The slowest transfer, and its ratio to the time with fractional circuits."""
+        moves = self.transfers
+        sides = (np.bincount(moves.source, moves.volume, self.n), np.bincount(moves.target, moves.volume, self.n))
+        ideal = max(float(side.max()) for side in sides) / self.degree / moves.bandwidth
+        return {
+            "transfer_s": value,
+            "max_load": None if value is None else value * moves.bandwidth,
+            "whole_circuits_cost": None if value is None else value / ideal,
+            "pairs": moves.pairs,
+            "switches": self.degree,
+        }
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """Number of circuits in use, and their fraction of all ports."""
+        c = circuits_of(self, values)
+        if c is None:
+            return {}
+        return {"circuits": int(c.sum()), "port_use": float(c.sum() / (self.n * self.degree))}
+
+    def derived(self) -> Iterable[Fraction]:
+        """Numbers of the matrix that are computed from the data."""
+        return derived(self.transfers, self.high)
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Names of the indices."""
+        return pair_sets(self.transfers)
+
+    def closed_forms(self) -> list[Bound]:
+        """The exact ones among the bounds."""
+        return self.bounds()
 
 
 def _from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:
@@ -252,117 +384,6 @@ def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64 | None:
     return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
 
 
-def arrays(data: OcsCircuits, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``match``, x or c, and t if given."""
-    pairs, d, n = data.transfers.pairs, data.degree, data.n
-    return {
-        "match": Array((d, n), low=-1, high=n, required=False, axes=("switch", "server"), entries="server"),
-        "x": Array((pairs, d), required=False, axes=("pair", "switch")),
-        "c": Array((pairs,), required={"match", "x"}.isdisjoint(names), axes=("pair",), unit="circuits"),
-        "t": Array(required=False),
-    }
-
-
-def links(data: OcsCircuits, values: Mapping[str, F64]) -> Links:
-    """Bytes over the circuits of every pair, within the time of the slowest transfer."""
-    moves, circuits = data.transfers, circuits_of(data, values)
-    assert circuits is not None
-    return pair_links(moves, circuits, objective(data, values))
-
-
-def residuals(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone.
-
-    ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports`` the excess circuits out
-    of or into a server, ``switch`` the excess circuits at a port of one switch (``match``, ``x``), ``time`` the
-    relative amount by which t, if given, understates T, ``count`` the disagreement if several of match, x, c are given.
-    """
-    blocks = ("integer", "served", "ports", "switch", "count", "time")
-    moves, n, d = data.transfers, data.n, data.degree
-    c = circuits_of(data, values)
-    if c is None:
-        return dict.fromkeys(blocks, np.inf)
-    worst = dict.fromkeys(blocks, 0.0)
-    if "match" in values:
-        read = _from_match(data, np.asarray(values["match"], dtype=float))
-        assert read is not None
-        worst["switch"] = read[1]
-    if "x" in values:
-        x = np.asarray(values["x"], dtype=float)
-        if x.shape != (moves.pairs, d) or not np.isfinite(x).all():
-            return dict.fromkeys(blocks, np.inf)
-        worst["integer"] = float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
-        for ends in (moves.source, moves.target):
-            used = np.zeros((n, d))
-            np.add.at(used, ends, np.rint(x))
-            worst["switch"] = max(worst["switch"], float(used.max() - 1.0))
-        worst["count"] = max(worst["count"], float(np.abs(np.rint(x).sum(axis=1) - c).max()))
-    if "c" in values:
-        given = np.asarray(values["c"], dtype=float)
-        if given.shape != (moves.pairs,) or not np.isfinite(given).all():
-            return dict.fromkeys(blocks, np.inf)
-        worst["integer"] = max(worst["integer"], float(np.abs(given - np.rint(given)).max()))
-        worst["count"] = max(worst["count"], float(np.abs(np.rint(given) - c).max()))
-    worst["served"] = float((c < 1).sum())
-    for ends in (moves.source, moves.target):
-        worst["ports"] = max(worst["ports"], float(np.bincount(ends, c, minlength=n).max() - d))
-    if "t" in values:
-        stated, true = float(np.asarray(values["t"])), moves.slowest(c) / moves.unit_time
-        worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
-    return worst
-
-
-def objective(data: OcsCircuits, values: Mapping[str, F64]) -> float:
-    """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
-    c = circuits_of(data, values)
-    return np.inf if c is None else data.transfers.slowest(c)
-
-
-def repair(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Round to integer circuits and recompute t; None if they are malformed."""
-    c = circuits_of(data, values)
-    if c is None or (c < 1).any():
-        return None
-    rounded = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("match", "x") if name in values}
-    return {"c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time), **rounded}
-
-
-def bounds(data: OcsCircuits) -> list[Bound]:
-    """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
-    moves, n = data.transfers, data.n
-    sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
-    volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
-    result = [Bound("volume", float(rounding.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
-    worst = int(data.server_times.argmax())
-    side = f"{'out of' if worst < n else 'into'} server {worst % n}"
-    reason = f"less time needs more circuits {side} than its {data.degree} ports; attained by Koenig's theorem"
-    least = float(rounding.down(data.server_times[worst], TIME_ROUNDINGS))
-    result.append(Bound("ports", least, reason, "sipml", exact=True))
-    return result
-
-
-def metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
-    """The slowest transfer, and its ratio to the time with fractional circuits."""
-    moves = data.transfers
-    sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
-    ideal = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
-    return {
-        "transfer_s": value,
-        "max_load": None if value is None else value * moves.bandwidth,
-        "whole_circuits_cost": None if value is None else value / ideal,
-        "pairs": moves.pairs,
-        "switches": data.degree,
-    }
-
-
-def describe(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Number of circuits in use, and their fraction of all ports."""
-    c = circuits_of(data, values)
-    if c is None:
-        return {}
-    return {"circuits": int(c.sum()), "port_use": float(c.sum() / (data.n * data.degree))}
-
-
 def decode(data: OcsCircuits, values: Mapping[str, F64]) -> I64:
     """Return the matching of every switch, ``(D, n)``: the server to which i sends on switch q, -1 for none.
 
@@ -371,7 +392,7 @@ def decode(data: OcsCircuits, values: Mapping[str, F64]) -> I64:
     NotApplicable
         If the values are not circuits within the ports.
     """
-    if max(residuals(data, values).values()) > 1e-6:
+    if max(data.residuals(values).values()) > 1e-6:
         msg = f"{NAME}: the values are not circuits within the ports"
         raise NotApplicable(msg)
     if "match" in values:
@@ -392,32 +413,4 @@ def matchings_of(data: OcsCircuits, circuits: I64) -> I64:
     return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)
 
 
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="section 3.3 (A.2)",
-    title="Circuits over optical circuit switches: minimum time of the slowest transfer",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("model", str, default="counts", help="circuits by pair, or by pair and switch", choices=MODELS),
-        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    derived=lambda data: derived(data.transfers, data.high),
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    closed_forms=bounds,
-    arrays=arrays,
-    repair=repair,
-    metrics=metrics,
-    describe=describe,
-    estimate=estimate,
-    refute=refute,
-    size="|P| + 1 variables, |P| D more with model=switches",
-    meaning="time of the slowest transfer [bytes / circuit bandwidth]",
-    index_sets=lambda data, values: pair_sets(data.transfers),
-    links=links,
-)
+FORMULATION = OcsCircuits

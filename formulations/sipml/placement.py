@@ -40,7 +40,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -65,8 +65,30 @@ MOST_MODELLED = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class Placement(Formulation):
     """Data of the model: graph, k GPUs, Delta, rule, bandwidth [bytes/s] and memory [bytes] (0: no limit)."""
+
+    name = NAME
+    paper = PAPER
+    where = "section 3.2, Algorithm 1"
+    title = "Placement of sub-operations on GPUs of limited degree: minimum makespan"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("k", int, default=4, help="GPUs per group (model parallel)"),
+        Parameter("degree", int, default=3, help="circuits per GPU, D"),
+        Parameter("replicas", int, default=2, help="groups (data parallel); with more than one, Delta = D - 1"),
+        Parameter(
+            "rule", str, default="distance", help="the paper's distance on a circle, or the degree alone", choices=RULES
+        ),
+        Parameter("bandwidth", float, default=0.0, help="bytes/s between two GPUs; 0: communication takes no time"),
+        Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit"),
+        Parameter("states", float, default=2.0, help="copies of the parameters, including gradients and optimizer"),
+    )
+    size = "(n + k) k + |U| binaries"
+    meaning = "makespan of a step [us]"
+    forms = ("cvxpy", "pyomo")
+    bounds = bounds
 
     graph: OpGraph
     devices: int
@@ -135,241 +157,353 @@ class Placement:
         first, second = np.nonzero(np.triu(~behind, k=1))
         return first, second
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> Placement:
-    """The data of the model.
-
-    Raises
-    ------
-    NotApplicable
-        For anything but a computation graph; GPUs, degree, replicas, bandwidth or memory out of range; a degree of 1
-        with replicas, which leaves no circuit for the group; more GPUs than sub-operations; too little total memory.
-    """
-    if not isinstance(instance, OpGraph):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
-        raise NotApplicable(msg)
-    given = parameters or {}
-    k, degree, replicas = (int(given.get(name, least)) for name, least in (("k", 4), ("degree", 3), ("replicas", 2)))
-    bandwidth = float(given.get("bandwidth", 0.0))
-    if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
-        msg = f"{NAME}: k={k}, replicas={replicas}; use 1 to {MOST_DEVICES} GPUs per group and at least 1 group"
-        raise NotApplicable(msg)
-    ring = int(replicas > 1)
-    if degree < 1 + ring and k > 1:
-        reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
-        msg = f"{NAME}: degree={degree}; {reason}, so use at least {1 + ring}, or k=1"
-        raise NotApplicable(msg)
-    if degree < ring or not 0 <= bandwidth < np.inf:
-        msg = f"{NAME}: degree={degree}, bandwidth={bandwidth}; neither may be negative (bandwidth 0: no delay)"
-        raise NotApplicable(msg)
-    if k > instance.n:
-        msg = (
-            f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use at most k={instance.n}, or more parts"
+        Raises
+        ------
+        NotApplicable
+            For anything but a computation graph; GPUs, degree, replicas, bandwidth or memory out of range; a degree
+            of 1 with replicas, which leaves no circuit for the group; more GPUs than sub-operations; too little total
+            memory.
+        """
+        if not isinstance(instance, OpGraph):
+            spec = getattr(instance, "spec", type(instance).__name__)
+            msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
+            raise NotApplicable(msg)
+        given = parameters or {}
+        k, degree, replicas = (
+            int(given.get(name, least)) for name, least in (("k", 4), ("degree", 3), ("replicas", 2))
         )
-        raise NotApplicable(msg)
-    memory, states = float(given.get("memory", 0.0)) * 2**30, float(given.get("states", 2.0))
-    if not (0 <= memory < np.inf and 0 <= states < np.inf):
-        msg = f"{NAME}: memory={given.get('memory')}, states={states:g}; neither may be negative (memory 0: no limit)"
-        raise NotApplicable(msg)
-    delta = min(degree - ring, max(k - 1, 0))
-    data = Placement(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas, memory, states)
-    least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
-    if 0 < memory < least * (1 - 1e-9):
-        msg = f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; increase memory, k or parts"
-        raise NotApplicable(msg)
-    return data
+        bandwidth = float(given.get("bandwidth", 0.0))
+        if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
+            msg = f"{NAME}: k={k}, replicas={replicas}; use 1 to {MOST_DEVICES} GPUs per group and at least 1 group"
+            raise NotApplicable(msg)
+        ring = int(replicas > 1)
+        if degree < 1 + ring and k > 1:
+            reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
+            msg = f"{NAME}: degree={degree}; {reason}, so use at least {1 + ring}, or k=1"
+            raise NotApplicable(msg)
+        if degree < ring or not 0 <= bandwidth < np.inf:
+            msg = f"{NAME}: degree={degree}, bandwidth={bandwidth}; neither may be negative (bandwidth 0: no delay)"
+            raise NotApplicable(msg)
+        if k > instance.n:
+            msg = (
+                f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use at most "
+                f"k={instance.n}, or more parts"
+            )
+            raise NotApplicable(msg)
+        memory, states = float(given.get("memory", 0.0)) * 2**30, float(given.get("states", 2.0))
+        if not (0 <= memory < np.inf and 0 <= states < np.inf):
+            msg = (
+                f"{NAME}: memory={given.get('memory')}, states={states:g}; neither may be negative (memory 0: no limit)"
+            )
+            raise NotApplicable(msg)
+        delta = min(degree - ring, max(k - 1, 0))
+        data = cls(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas, memory, states)
+        least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
+        if 0 < memory < least * (1 - 1e-9):
+            msg = (
+                f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; increase memory, k or parts"
+            )
+            raise NotApplicable(msg)
+        return data
+
+    def derived(self) -> list[Fraction]:
+        """Durations and delays in units of the horizon, their differences to 1, 2 and 3, the horizon, and memory."""
+        durations = [rounding.decimal(value) for value in self.graph.duration.tolist()]
+        horizon, delays = sum(durations, Fraction(0)), []
+        if self.bandwidth:
+            rate = rounding.entered(self.bandwidth) / 10**6
+            delays = [rounding.decimal(value) / rate for value in self.graph.volume.tolist()]
+        if self.memory:
+            horizon += sum(delays, Fraction(0))
+        shares = {value / horizon for value in durations}
+        results = [horizon, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
+        results += [delay / horizon for delay in delays]
+        if self.memory:
+            results += [rounding.entered(held) / rounding.entered(self.memory) for held in self.occupied.tolist()]
+        return results
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring; e is a dependency (u,v)."""
+        import pyomo.environ as pyo
+
+        _refuse_large(self)
+        graph, n, k, horizon, Delta = self.graph, self.n, self.devices, self.horizon, self.delta
+        p = (graph.duration / horizon).tolist()
+        E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+        wait = dict(zip(E, (self.delay / horizon).tolist(), strict=True))
+        U = list(zip(*(part.tolist() for part in self.unordered), strict=True))
+        G = range(k)
+        model = pyo.ConcreteModel(name="degree-aware placement")
+        model.a = pyo.Var(range(n), G, domain=pyo.Binary)
+        model.a[0, 0].setlb(1)
+        for g in G[1:]:
+            model.a[0, g].setub(0)
+        model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
+        model.C = pyo.Var(bounds=(0, 1))
+        model.makespan = pyo.Objective(expr=horizon * model.C, sense=pyo.minimize)
+        model.assign = pyo.Constraint(range(n), rule=lambda b, v: pyo.quicksum(b.a[v, g] for g in G) == 1)
+        model.finish = pyo.Constraint(range(n), rule=lambda b, v: b.S[v] + p[v] <= b.C)
+        variables: dict[str, tuple[Any, ...]] = {"a": (n, k), "S": (n,), "C": ()}
+        named: dict[str, tuple[Any, ...]] = {"assign": (n,), "finish": (n,)}
+        if E:
+            model.precede = pyo.Constraint(
+                E,
+                G if self.bandwidth else [0],
+                rule=lambda b, u, v, g: (
+                    b.S[v] >= b.S[u] + p[u] + (wait[u, v] * (b.a[u, g] - b.a[v, g]) if self.bandwidth else 0)
+                ),
+            )
+            named["precede"] = (E, k)
+        if U:
+            model.y = pyo.Var(U, domain=pyo.Binary)
+            variables["y"] = (U,)
+            model.before = pyo.Constraint(
+                U, G, rule=lambda b, u, v, g: b.S[u] + p[u] <= b.S[v] + 3 - b.y[u, v] - b.a[u, g] - b.a[v, g]
+            )
+            model.after = pyo.Constraint(
+                U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
+            )
+            named |= {"before": (U, k), "after": (U, k)}
+        if self.memory:
+            m, M = self.occupied.tolist(), self.memory
+            held = [v for v in range(n) if m[v]]
+            model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
+            named["memory"] = (k,)
+        if E and not self.free and self.rule == "degree":
+            apart = [(g, h) for g in G for h in G if g != h]
+            model.q = pyo.Var(apart, domain=pyo.Binary)
+            model.link = pyo.Constraint(E, apart, rule=lambda b, u, v, g, h: b.a[u, g] + b.a[v, h] - b.q[g, h] <= 1)
+            model.sends = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(b.q[g, h] for h in G if h != g) <= Delta)
+            model.receives = pyo.Constraint(G, rule=lambda b, h: pyo.quicksum(b.q[g, h] for g in G if g != h) <= Delta)
+            variables["q"] = (k, k)
+            named |= {"link": (E, k, k), "sends": (k,), "receives": (k,)}
+        elif E and not self.free:
+            model.reach = pyo.Constraint(
+                E,
+                G,
+                rule=lambda b, u, v, g: b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1,
+            )
+            named["reach"] = (E, k)
+        return PyomoModel(model, variables, named)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form, constraints named as in the docstring."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        _refuse_large(self)
+        graph, n, k, m = self.graph, self.n, self.devices, self.graph.dependencies
+        p, delay = graph.duration / self.horizon, self.delay / self.horizon
+        u, v = self.unordered
+        pairs = u.size
+        anchor = np.ones(n * k)
+        anchor[1:k] = 0.0
+        floor = np.zeros(n * k)
+        floor[0] = 1.0
+        a = cp.Variable(n * k, name="a", integer=True, bounds=[floor, anchor])
+        S = cp.Variable(n, name="S", bounds=[np.zeros(n), 1 - p])
+        C = cp.Variable(name="C", bounds=[0, 1])
+        variables = {"a": Named(a, (n, k), np.arange(n * k)), "S": Named(S, (n,)), "C": Named(C, ())}
+
+        def pick(rows: I64, columns: I64, count: int, width: int, values: F64 | float = 1.0) -> Any:
+            return sp.csr_array((np.broadcast_to(values, rows.shape), (rows, columns)), shape=(count, width))
+
+        def times(sub: I64, plus: bool = True, *, of: I64) -> Any:
+            return pick(np.arange(sub.size), sub * k + of, sub.size, n * k, 1.0 if plus else -1.0)
+
+        assign = sp.kron(sp.eye_array(n), np.ones((1, k)), format="csr") @ a == 1
+        finish = -p >= S - C
+        constraints: list[Any] = [assign, finish]
+        named = {"assign": Named(assign, (n,)), "finish": Named(finish, (n,))}
+
+        def add(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
+            constraints.append(row)
+            named[name] = Named(row, shape, index)
+
+        if m:
+            e = np.repeat(np.arange(m), k) if self.bandwidth else np.arange(m)
+            g = np.tile(np.arange(k), m) if self.bandwidth else np.zeros(m, dtype=np.int64)
+            row = np.arange(e.size)
+            gap = pick(row, graph.tail[e], e.size, n) - pick(row, graph.head[e], e.size, n)
+            left = gap @ S
+            if self.bandwidth:
+                moved = times(graph.tail[e], of=g) - times(graph.head[e], of=g)
+                left = left + sp.csr_array(sp.diags_array(delay[e]) @ moved) @ a
+            add("precede", left <= -p[graph.tail[e]], (m, k), e * k + g)
+        if pairs:
+            y = cp.Variable(pairs, name="y", boolean=True)
+            variables["y"] = Named(y, (pairs,))
+            i, g = np.repeat(np.arange(pairs), k), np.tile(np.arange(k), pairs)
+            row = np.arange(i.size)
+            gap = pick(row, u[i], i.size, n) - pick(row, v[i], i.size, n)
+            both = times(u[i], of=g) + times(v[i], of=g)
+            order = pick(row, i, i.size, pairs)
+            add("before", gap @ S + order @ y + both @ a <= 3 - p[u[i]], (pairs, k), i * k + g)
+            add("after", both @ a - gap @ S - order @ y <= 2 - p[v[i]], (pairs, k), i * k + g)
+        if self.memory:
+            held = np.flatnonzero(self.occupied)
+            share = np.repeat(self.occupied[held] / self.memory, k)
+            on = np.tile(np.arange(k), held.size)
+            add("memory", pick(on, np.repeat(held * k, k) + on, k, n * k, share) @ a <= 1, (k,))
+        if m and not self.free:
+            if self.rule == "degree":
+                apart = np.flatnonzero(~np.eye(k, dtype=bool).ravel())
+                q = cp.Variable(apart.size, name="q", boolean=True)
+                variables["q"] = Named(q, (k, k), apart)
+                source, target = np.divmod(apart, k)
+                e, j = np.repeat(np.arange(m), apart.size), np.tile(np.arange(apart.size), m)
+                both = times(graph.tail[e], of=source[j]) + times(graph.head[e], of=target[j])
+                add("link", both @ a - pick(np.arange(e.size), j, e.size, apart.size) @ q <= 1, (m, k, k),
+                    e * k * k + apart[j])  # fmt: skip
+                columns = np.arange(apart.size)
+                add("sends", pick(source, columns, k, apart.size) @ q <= self.delta, (k,))
+                add("receives", pick(target, columns, k, apart.size) @ q <= self.delta, (k,))
+            else:
+                e, g = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
+                beyond = np.arange(self.delta + 1, k)
+                row = np.repeat(np.arange(e.size), beyond.size)
+                reached = ((g[:, None] + beyond) % k).ravel()
+                there = pick(row, graph.head[e[row]] * k + reached, e.size, n * k)
+                add("reach", (times(graph.tail[e], of=g) + there) @ a <= 1, (m, k), e * k + g)
+        return CvxpyModel(cp.Problem(cp.Minimize(self.horizon * C), constraints), variables, named)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model; with more than ``MOST_MODELLED`` sub-operations as if no pair were ordered."""
+        n, k, m = self.n, self.devices, self.graph.dependencies
+        pairs = self.unordered[0].size if n <= MOST_MODELLED else n * (n - 1) // 2
+        rows, entries, integers = 2 * n, n * k + 2 * n, n * k + pairs
+        rows += m * (k if self.bandwidth else 1) + 2 * pairs * k
+        entries += m * (4 * k if self.bandwidth else 2) + 10 * pairs * k
+        if self.memory:
+            rows += k
+            entries += k * int(np.count_nonzero(self.occupied))
+        if m and not self.free:
+            if self.rule == "degree":
+                rows += m * k * (k - 1) + 2 * k
+                entries += 3 * m * k * (k - 1) + 2 * k * (k - 1)
+                integers += k * (k - 1)
+            else:
+                rows += m * k
+                entries += m * k * (k - self.delta)
+        return {"variables": integers + n + 1, "constraints": rows, "nonzeros": entries, "integers": integers}
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
+        n, k = self.n, self.devices
+        result = {"q": Array((k, k), required=False, axes=("src_gpu", "dst_gpu")), "C": Array(required=False)}
+        op = ("sub-operation",)
+        if "device" in names:
+            result["device"] = Array((n,), low=0, high=k, axes=op, entries="gpu")
+            result["start"] = Array((n,), axes=op, unit="us")
+        own = "device" not in names
+        result |= {"a": Array((n, k), required=own, axes=(*op, "gpu")), "S": Array((n,), required=own, axes=op)}
+        if "y" in names:
+            result["y"] = Array((self.unordered[0].size,), required=False, axes=("unordered pair",))
+        return result
+
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Number and operation of every sub-operation, and pairs in which neither precedes the other."""
+        operation, pairs = self.graph.operation.tolist(), zip(*(ends.tolist() for ends in self.unordered), strict=True)
+        named = {"sub-operation": range(self.n), "operation": operation}
+        return {"sub-operation": named, "unordered pair": [f"{u}, {v}" for u, v in pairs]}
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone; times relative to the total work.
+
+        ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an
+        input is
+        ready, ``overlap`` the time that two run at once on a GPU, ``reach`` (rule distance) the steps beyond Delta or
+        ``degree`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan`` the
+        amount by which C, if given, understates the end.
+        """
+        limit = "reach" if self.rule == "distance" else "degree"
+        blocks = ("placed", "start", "precede", "overlap", limit, "memory", "makespan")
+        read = placed(self, values)
+        if read is None:
+            return dict.fromkeys(blocks, np.inf)
+        device, start, fraction = read
+        graph, k = self.graph, self.devices
+        start = start / self.work
+        end = start + graph.duration / self.work
+        apart = device[graph.tail] != device[graph.head]
+        ready = end[graph.tail] + np.where(apart, self.delay / self.work, 0.0)
+        order = np.lexsort((start, device))
+        follows = device[order][1:] == device[order][:-1]
+        # Compare with the latest end so far on the same GPU: an earlier sub-operation may outlast the previous one.
+        shift = device[order] * (2.0 * (float(np.abs(end).max()) + 1.0))
+        latest = np.maximum.accumulate(end[order] + shift) - shift
+        overlap = (latest[:-1] - start[order][1:])[follows]
+        result = {
+            "placed": fraction,
+            "start": max(0.0, -float(start.min())),
+            "precede": max(0.0, float((ready - start[graph.head]).max(initial=0.0))),
+            "overlap": max(0.0, float(overlap.max(initial=0.0))),
+            limit: float(_beyond(self, device)),
+            "memory": max(0.0, float(held_by(self, device).max()) / self.memory - 1.0) if self.memory else 0.0,
+            "makespan": 0.0,
+        }
+        if "C" in values:
+            claimed = float(np.asarray(values["C"])) * self.horizon / self.work
+            result["makespan"] = max(0.0, float(end.max()) - claimed)
+        # Round-off of the sums along the longest chain does not count.
+        return {name: 0.0 if value < 1e-12 * k else value for name, value in result.items()}
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Latest end [us]."""
+        read = placed(self, values)
+        return np.inf if read is None else float((read[1] + self.graph.duration).max())
+
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Keep GPUs and order, and start as early as possible; None if the values are malformed."""
+        read = placed(self, values)
+        if read is None:
+            return None
+        device, start, _ = read
+        fresh = starts(self, device, np.lexsort((np.arange(self.n), np.round(start / self.work, 9))))
+        if fresh is None:
+            fresh = starts(self, device, np.arange(self.n))
+        if fresh is None:
+            return None
+        kept = {"device": device.astype(float), "start": fresh}
+        return kept if "a" not in values else {**kept, **_columns(self, device, fresh)}
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Makespan of the step, and the times with one GPU and with unlimited GPUs."""
+        return {
+            "makespan_us": value,
+            "speedup": None if value is None else self.work / value,
+            "one_gpu_us": self.work,
+            "critical_path_us": float((self.heads + self.graph.duration + self.tails).max()),
+            "sub_ops": self.n,
+            "delta": self.delta,
+            "gpus": self.devices * self.replicas,
+        }
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """GPUs in use, largest numbers of peers that one sends to and receives from, bytes between GPUs."""
+        read = placed(self, values)
+        if read is None:
+            return {}
+        device = read[0]
+        sends, receives = peers_of(self, device)
+        apart = device[self.graph.tail] != device[self.graph.head]
+        return {
+            "gpus_used": int(np.unique(device).size),
+            "most_sends": int(sends.max()),
+            "most_hears": int(receives.max()),
+            "bytes_between": float(self.graph.volume[apart].sum()),
+            "most_memory_gib": float(held_by(self, device).max()) / 2**30,
+        }
 
 
 def _refuse_large(data: Placement) -> None:
-    if data.n > MOST_MODELLED or estimate(data)["nonzeros"] > MOST_NONZEROS:
+    if data.n > MOST_MODELLED or data.estimate()["nonzeros"] > MOST_NONZEROS:
         msg = f"{NAME}: the matrix of {data.n} sub-operations is too large; use fewer, or --method degree-aware"
         raise NotApplicable(msg)
-
-
-def derived(data: Placement) -> list[Fraction]:
-    """Durations and delays in units of the horizon, their differences to 1, 2 and 3, the horizon, and memory."""
-    durations = [rounding.decimal(value) for value in data.graph.duration.tolist()]
-    horizon, delays = sum(durations, Fraction(0)), []
-    if data.bandwidth:
-        rate = rounding.entered(data.bandwidth) / 10**6
-        delays = [rounding.decimal(value) / rate for value in data.graph.volume.tolist()]
-    if data.memory:
-        horizon += sum(delays, Fraction(0))
-    shares = {value / horizon for value in durations}
-    results = [horizon, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
-    results += [delay / horizon for delay in delays]
-    if data.memory:
-        results += [rounding.entered(held) / rounding.entered(data.memory) for held in data.occupied.tolist()]
-    return results
-
-
-def build_pyomo(data: Placement) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring; e is a dependency (u,v)."""
-    import pyomo.environ as pyo
-
-    _refuse_large(data)
-    graph, n, k, horizon, Delta = data.graph, data.n, data.devices, data.horizon, data.delta
-    p = (graph.duration / horizon).tolist()
-    E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
-    wait = dict(zip(E, (data.delay / horizon).tolist(), strict=True))
-    U = list(zip(*(part.tolist() for part in data.unordered), strict=True))
-    G = range(k)
-    model = pyo.ConcreteModel(name="degree-aware placement")
-    model.a = pyo.Var(range(n), G, domain=pyo.Binary)
-    model.a[0, 0].setlb(1)
-    for g in G[1:]:
-        model.a[0, g].setub(0)
-    model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
-    model.C = pyo.Var(bounds=(0, 1))
-    model.makespan = pyo.Objective(expr=horizon * model.C, sense=pyo.minimize)
-    model.assign = pyo.Constraint(range(n), rule=lambda b, v: pyo.quicksum(b.a[v, g] for g in G) == 1)
-    model.finish = pyo.Constraint(range(n), rule=lambda b, v: b.S[v] + p[v] <= b.C)
-    variables: dict[str, tuple[Any, ...]] = {"a": (n, k), "S": (n,), "C": ()}
-    named: dict[str, tuple[Any, ...]] = {"assign": (n,), "finish": (n,)}
-    if E:
-        model.precede = pyo.Constraint(
-            E,
-            G if data.bandwidth else [0],
-            rule=lambda b, u, v, g: (
-                b.S[v] >= b.S[u] + p[u] + (wait[u, v] * (b.a[u, g] - b.a[v, g]) if data.bandwidth else 0)
-            ),
-        )
-        named["precede"] = (E, k)
-    if U:
-        model.y = pyo.Var(U, domain=pyo.Binary)
-        variables["y"] = (U,)
-        model.before = pyo.Constraint(
-            U, G, rule=lambda b, u, v, g: b.S[u] + p[u] <= b.S[v] + 3 - b.y[u, v] - b.a[u, g] - b.a[v, g]
-        )
-        model.after = pyo.Constraint(
-            U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
-        )
-        named |= {"before": (U, k), "after": (U, k)}
-    if data.memory:
-        m, M = data.occupied.tolist(), data.memory
-        held = [v for v in range(n) if m[v]]
-        model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
-        named["memory"] = (k,)
-    if E and not data.free and data.rule == "degree":
-        apart = [(g, h) for g in G for h in G if g != h]
-        model.q = pyo.Var(apart, domain=pyo.Binary)
-        model.link = pyo.Constraint(E, apart, rule=lambda b, u, v, g, h: b.a[u, g] + b.a[v, h] - b.q[g, h] <= 1)
-        model.sends = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(b.q[g, h] for h in G if h != g) <= Delta)
-        model.receives = pyo.Constraint(G, rule=lambda b, h: pyo.quicksum(b.q[g, h] for g in G if g != h) <= Delta)
-        variables["q"] = (k, k)
-        named |= {"link": (E, k, k), "sends": (k,), "receives": (k,)}
-    elif E and not data.free:
-        model.reach = pyo.Constraint(
-            E,
-            G,
-            rule=lambda b, u, v, g: b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1,
-        )
-        named["reach"] = (E, k)
-    return PyomoModel(model, variables, named)
-
-
-def build_cvxpy(data: Placement) -> CvxpyModel:
-    """The model in matrix form, constraints named as in the docstring."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    _refuse_large(data)
-    graph, n, k, m = data.graph, data.n, data.devices, data.graph.dependencies
-    p, delay = graph.duration / data.horizon, data.delay / data.horizon
-    u, v = data.unordered
-    pairs = u.size
-    anchor = np.ones(n * k)
-    anchor[1:k] = 0.0
-    floor = np.zeros(n * k)
-    floor[0] = 1.0
-    a = cp.Variable(n * k, name="a", integer=True, bounds=[floor, anchor])
-    S = cp.Variable(n, name="S", bounds=[np.zeros(n), 1 - p])
-    C = cp.Variable(name="C", bounds=[0, 1])
-    variables = {"a": Named(a, (n, k), np.arange(n * k)), "S": Named(S, (n,)), "C": Named(C, ())}
-
-    def pick(rows: I64, columns: I64, count: int, width: int, values: F64 | float = 1.0) -> Any:
-        return sp.csr_array((np.broadcast_to(values, rows.shape), (rows, columns)), shape=(count, width))
-
-    def times(sub: I64, plus: bool = True, *, of: I64) -> Any:
-        return pick(np.arange(sub.size), sub * k + of, sub.size, n * k, 1.0 if plus else -1.0)
-
-    assign = sp.kron(sp.eye_array(n), np.ones((1, k)), format="csr") @ a == 1
-    finish = -p >= S - C
-    constraints: list[Any] = [assign, finish]
-    named = {"assign": Named(assign, (n,)), "finish": Named(finish, (n,))}
-
-    def add(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
-        constraints.append(row)
-        named[name] = Named(row, shape, index)
-
-    if m:
-        e = np.repeat(np.arange(m), k) if data.bandwidth else np.arange(m)
-        g = np.tile(np.arange(k), m) if data.bandwidth else np.zeros(m, dtype=np.int64)
-        row = np.arange(e.size)
-        gap = pick(row, graph.tail[e], e.size, n) - pick(row, graph.head[e], e.size, n)
-        left = gap @ S
-        if data.bandwidth:
-            moved = times(graph.tail[e], of=g) - times(graph.head[e], of=g)
-            left = left + sp.csr_array(sp.diags_array(delay[e]) @ moved) @ a
-        add("precede", left <= -p[graph.tail[e]], (m, k), e * k + g)
-    if pairs:
-        y = cp.Variable(pairs, name="y", boolean=True)
-        variables["y"] = Named(y, (pairs,))
-        i, g = np.repeat(np.arange(pairs), k), np.tile(np.arange(k), pairs)
-        row = np.arange(i.size)
-        gap = pick(row, u[i], i.size, n) - pick(row, v[i], i.size, n)
-        both = times(u[i], of=g) + times(v[i], of=g)
-        order = pick(row, i, i.size, pairs)
-        add("before", gap @ S + order @ y + both @ a <= 3 - p[u[i]], (pairs, k), i * k + g)
-        add("after", both @ a - gap @ S - order @ y <= 2 - p[v[i]], (pairs, k), i * k + g)
-    if data.memory:
-        held = np.flatnonzero(data.occupied)
-        share = np.repeat(data.occupied[held] / data.memory, k)
-        on = np.tile(np.arange(k), held.size)
-        add("memory", pick(on, np.repeat(held * k, k) + on, k, n * k, share) @ a <= 1, (k,))
-    if m and not data.free:
-        if data.rule == "degree":
-            apart = np.flatnonzero(~np.eye(k, dtype=bool).ravel())
-            q = cp.Variable(apart.size, name="q", boolean=True)
-            variables["q"] = Named(q, (k, k), apart)
-            source, target = np.divmod(apart, k)
-            e, j = np.repeat(np.arange(m), apart.size), np.tile(np.arange(apart.size), m)
-            both = times(graph.tail[e], of=source[j]) + times(graph.head[e], of=target[j])
-            add("link", both @ a - pick(np.arange(e.size), j, e.size, apart.size) @ q <= 1, (m, k, k),
-                e * k * k + apart[j])  # fmt: skip
-            columns = np.arange(apart.size)
-            add("sends", pick(source, columns, k, apart.size) @ q <= data.delta, (k,))
-            add("receives", pick(target, columns, k, apart.size) @ q <= data.delta, (k,))
-        else:
-            e, g = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
-            beyond = np.arange(data.delta + 1, k)
-            row = np.repeat(np.arange(e.size), beyond.size)
-            reached = ((g[:, None] + beyond) % k).ravel()
-            there = pick(row, graph.head[e[row]] * k + reached, e.size, n * k)
-            add("reach", (times(graph.tail[e], of=g) + there) @ a <= 1, (m, k), e * k + g)
-    return CvxpyModel(cp.Problem(cp.Minimize(data.horizon * C), constraints), variables, named)
-
-
-def estimate(data: Placement) -> dict[str, int]:
-    """Size of the model; with more than ``MOST_MODELLED`` sub-operations as if no pair were ordered."""
-    n, k, m = data.n, data.devices, data.graph.dependencies
-    pairs = data.unordered[0].size if n <= MOST_MODELLED else n * (n - 1) // 2
-    rows, entries, integers = 2 * n, n * k + 2 * n, n * k + pairs
-    rows += m * (k if data.bandwidth else 1) + 2 * pairs * k
-    entries += m * (4 * k if data.bandwidth else 2) + 10 * pairs * k
-    if data.memory:
-        rows += k
-        entries += k * int(np.count_nonzero(data.occupied))
-    if m and not data.free:
-        if data.rule == "degree":
-            rows += m * k * (k - 1) + 2 * k
-            entries += 3 * m * k * (k - 1) + 2 * k * (k - 1)
-            integers += k * (k - 1)
-        else:
-            rows += m * k
-            entries += m * k * (k - data.delta)
-    return {"variables": integers + n + 1, "constraints": rows, "nonzeros": entries, "integers": integers}
 
 
 def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float] | None:
@@ -388,69 +522,6 @@ def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]
         return None
     worst = max(np.minimum(np.abs(a), np.abs(a - 1)).max(), np.abs(a.sum(axis=1) - 1).max())
     return a.argmax(axis=1), S * data.horizon, float(worst)
-
-
-def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
-    n, k = data.n, data.devices
-    result = {"q": Array((k, k), required=False, axes=("src_gpu", "dst_gpu")), "C": Array(required=False)}
-    op = ("sub-operation",)
-    if "device" in names:
-        result["device"] = Array((n,), low=0, high=k, axes=op, entries="gpu")
-        result["start"] = Array((n,), axes=op, unit="us")
-    own = "device" not in names
-    result |= {"a": Array((n, k), required=own, axes=(*op, "gpu")), "S": Array((n,), required=own, axes=op)}
-    if "y" in names:
-        result["y"] = Array((data.unordered[0].size,), required=False, axes=("unordered pair",))
-    return result
-
-
-def index_sets(data: Placement, _values: object = None) -> dict[str, Names]:
-    """Number and operation of every sub-operation, and pairs in which neither precedes the other."""
-    operation, pairs = data.graph.operation.tolist(), zip(*(ends.tolist() for ends in data.unordered), strict=True)
-    named = {"sub-operation": range(data.n), "operation": operation}
-    return {"sub-operation": named, "unordered pair": [f"{u}, {v}" for u, v in pairs]}
-
-
-def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone; times relative to the total work.
-
-    ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an input is
-    ready, ``overlap`` the time that two run at once on a GPU, ``reach`` (rule distance) the steps beyond Delta or
-    ``degree`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan`` the
-    amount by which C, if given, understates the end.
-    """
-    limit = "reach" if data.rule == "distance" else "degree"
-    blocks = ("placed", "start", "precede", "overlap", limit, "memory", "makespan")
-    read = placed(data, values)
-    if read is None:
-        return dict.fromkeys(blocks, np.inf)
-    device, start, fraction = read
-    graph, k = data.graph, data.devices
-    start = start / data.work
-    end = start + graph.duration / data.work
-    apart = device[graph.tail] != device[graph.head]
-    ready = end[graph.tail] + np.where(apart, data.delay / data.work, 0.0)
-    order = np.lexsort((start, device))
-    follows = device[order][1:] == device[order][:-1]
-    # Compare with the latest end so far on the same GPU: an earlier sub-operation may outlast the previous one.
-    shift = device[order] * (2.0 * (float(np.abs(end).max()) + 1.0))
-    latest = np.maximum.accumulate(end[order] + shift) - shift
-    overlap = (latest[:-1] - start[order][1:])[follows]
-    result = {
-        "placed": fraction,
-        "start": max(0.0, -float(start.min())),
-        "precede": max(0.0, float((ready - start[graph.head]).max(initial=0.0))),
-        "overlap": max(0.0, float(overlap.max(initial=0.0))),
-        limit: float(_beyond(data, device)),
-        "memory": max(0.0, float(held_by(data, device).max()) / data.memory - 1.0) if data.memory else 0.0,
-        "makespan": 0.0,
-    }
-    if "C" in values:
-        claimed = float(np.asarray(values["C"])) * data.horizon / data.work
-        result["makespan"] = max(0.0, float(end.max()) - claimed)
-    # Round-off of the sums along the longest chain does not count.
-    return {name: 0.0 if value < 1e-12 * k else value for name, value in result.items()}
 
 
 def _beyond(data: Placement, device: I64) -> int:
@@ -474,27 +545,6 @@ def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
     source, target = np.divmod(key, k)
     other = source != target
     return np.bincount(source[other], minlength=k), np.bincount(target[other], minlength=k)
-
-
-def objective(data: Placement, values: Mapping[str, F64]) -> float:
-    """Latest end [us]."""
-    read = placed(data, values)
-    return np.inf if read is None else float((read[1] + data.graph.duration).max())
-
-
-def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Keep GPUs and order, and start as early as possible; None if the values are malformed."""
-    read = placed(data, values)
-    if read is None:
-        return None
-    device, start, _ = read
-    fresh = starts(data, device, np.lexsort((np.arange(data.n), np.round(start / data.work, 9))))
-    if fresh is None:
-        fresh = starts(data, device, np.arange(data.n))
-    if fresh is None:
-        return None
-    kept = {"device": device.astype(float), "start": fresh}
-    return kept if "a" not in values else {**kept, **_columns(data, device, fresh)}
 
 
 def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
@@ -531,66 +581,4 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
     return begun
 
 
-def metrics(data: Placement, value: float | None) -> dict[str, Json]:
-    """Makespan of the step, and the times with one GPU and with unlimited GPUs."""
-    return {
-        "makespan_us": value,
-        "speedup": None if value is None else data.work / value,
-        "one_gpu_us": data.work,
-        "critical_path_us": float((data.heads + data.graph.duration + data.tails).max()),
-        "sub_ops": data.n,
-        "delta": data.delta,
-        "gpus": data.devices * data.replicas,
-    }
-
-
-def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
-    """GPUs in use, largest numbers of peers that one sends to and receives from, bytes between GPUs."""
-    read = placed(data, values)
-    if read is None:
-        return {}
-    device = read[0]
-    sends, receives = peers_of(data, device)
-    apart = device[data.graph.tail] != device[data.graph.head]
-    return {
-        "gpus_used": int(np.unique(device).size),
-        "most_sends": int(sends.max()),
-        "most_hears": int(receives.max()),
-        "bytes_between": float(data.graph.volume[apart].sum()),
-        "most_memory_gib": float(held_by(data, device).max()) / 2**30,
-    }
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="section 3.2, Algorithm 1",
-    title="Placement of sub-operations on GPUs of limited degree: minimum makespan",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("k", int, default=4, help="GPUs per group (model parallel)"),
-        Parameter("degree", int, default=3, help="circuits per GPU, D"),
-        Parameter("replicas", int, default=2, help="groups (data parallel); with more than one, Delta = D - 1"),
-        Parameter(
-            "rule", str, default="distance", help="the paper's distance on a circle, or the degree alone", choices=RULES
-        ),
-        Parameter("bandwidth", float, default=0.0, help="bytes/s between two GPUs; 0: communication takes no time"),
-        Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit"),
-        Parameter("states", float, default=2.0, help="copies of the parameters, including gradients and optimizer"),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    derived=derived,
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    repair=repair,
-    metrics=metrics,
-    describe=describe,
-    estimate=estimate,
-    size="(n + k) k + |U| binaries",
-    meaning="makespan of a step [us]",
-    index_sets=index_sets,
-)
+FORMULATION = Placement

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -54,8 +54,10 @@ from opticoll.instances.photonics import WdmRing
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
 
+    from opticoll.formulations.variables import IndexSets, Links
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -70,8 +72,32 @@ CUTS, CUT_ENTRIES = 256, 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class RingTraffic:
+class RingTraffic(Formulation):
     """Data of the model."""
+
+    name = NAME
+    paper = PAPER
+    where = "section 3.3 (A.1)"
+    title = "Wavelengths on the arcs of an optical ring: minimum time of the slowest transfer"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter(
+            "model",
+            str,
+            default="sets",
+            help="sets of disjoint arcs as walks, or wavelength by wavelength",
+            choices=MODELS,
+        ),
+        Parameter("wavelengths", int, default=0, help="wavelengths per fibre; 0: the ring's own, or a server's ports"),
+        Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
+        Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
+        Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
+        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
+    )
+    size = "about n^3/3 variables (sets), 2 |P| W (arcs)"
+    meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
+    forms = ("cvxpy", "pyomo")
 
     n: int
     wavelengths: int
@@ -151,66 +177,346 @@ class RingTraffic:
         """Index sets of ``model=sets``."""
         return walks(self.n, self.transfers.source, self.transfers.target)
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> RingTraffic:
-    """The data of the model.
-
-    Raises
-    ------
-    NotApplicable
-        For anything but an intact optical ring or a pool of at least 3 servers; for more than ``MOST_NODES`` nodes or
-        ``MOST_WAVELENGTHS`` wavelengths.
-    BadInput
-        For unknown or empty traffic, or a bandwidth that is not positive.
-    """
-    given = parameters or {}
-    count = int(given.get("wavelengths", 0))
-    if count < 0:
-        msg = f"{NAME}: wavelengths={count}; give a number of wavelengths, or 0 for the instance's own"
-        raise NotApplicable(msg)
-    if isinstance(instance, ServerPool):
-        if instance.n < 3:
-            msg = f"{NAME}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
+        Raises
+        ------
+        NotApplicable
+            For anything but an intact optical ring or a pool of at least 3 servers; for more than ``MOST_NODES``
+            nodes or ``MOST_WAVELENGTHS`` wavelengths.
+        BadInput
+            For unknown or empty traffic, or a bandwidth that is not positive.
+        """
+        given = parameters or {}
+        count = int(given.get("wavelengths", 0))
+        if count < 0:
+            msg = f"{NAME}: wavelengths={count}; give a number of wavelengths, or 0 for the instance's own"
             raise NotApplicable(msg)
-        n, pool, count = instance.n, instance, count or instance.degree
-        _refuse_size(n, count)
-    elif isinstance(instance, WdmRing):
-        ring = whole_fibres(instance, NAME)
-        n, count = ring.n, count or ring.wavelengths
-        _refuse_size(n, count)
-        pool = servers(
-            n,
-            1,
-            str(given.get("traffic", "alltoall")),
-            seed=int(given.get("seed", 0)),
-            volume=float(given.get("volume", 1e6)),
+        if isinstance(instance, ServerPool):
+            if instance.n < 3:
+                msg = f"{NAME}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
+                raise NotApplicable(msg)
+            n, pool, count = instance.n, instance, count or instance.degree
+            _refuse_size(n, count)
+        elif isinstance(instance, WdmRing):
+            ring = whole_fibres(instance, NAME)
+            n, count = ring.n, count or ring.wavelengths
+            _refuse_size(n, count)
+            pool = servers(
+                n,
+                1,
+                str(given.get("traffic", "alltoall")),
+                seed=int(given.get("seed", 0)),
+                volume=float(given.get("volume", 1e6)),
+            )
+        else:
+            spec = getattr(instance, "spec", type(instance).__name__)
+            msg = f"{NAME}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
+            raise NotApplicable(msg)
+        where = f"{NAME}: {getattr(instance, 'spec', '')}"
+        transfers = transfers_of(pool.traffic, float(given.get("bandwidth", 1.0)), where)
+        return cls(n, count, transfers, str(given.get("model", "sets")))
+
+    def refute(self) -> Bound | None:
+        """Bound that proves infeasibility if one circuit per pair exceeds the capacity of all segments or of a cut."""
+        if np.isfinite(self.least):
+            return None
+        if np.isinf(self.distance_bound):
+            segments = int(self.hops.min(axis=1).sum())
+            reason = f"one circuit per pair takes {segments} segments, more than {2 * self.n * self.wavelengths}"
+            return Bound("arc-load", np.inf, reason, "sipml")
+        _, first, size = self.cut_bound
+        reason = f"one circuit per pair is more than {2 * self.wavelengths} out of the {size} nodes from {first} on"
+        return Bound("cut", np.inf, reason, "sipml")
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        _refuse_large(self)
+        moves, W = self.transfers, self.wavelengths
+        pairs = moves.pairs
+        rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), self.high, NAME)
+        c = cp.Variable(pairs, name="c", integer=True, bounds=[1, self.high.astype(float)])
+        t = cp.Variable(name="t", bounds=[0, 1])
+        tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
+        chord = t + tilt @ c >= rows.level
+        width = int(self.high.max())
+        constraints: list[Any] = [chord]
+        named = {"chord": Named(chord, (pairs, width), rows.pair * width + rows.j - 1)}
+        variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
+        if self.model == "sets":
+            walk = self.walks
+            sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
+            whole = {
+                name: cp.Variable(size, name=name, nonneg=True, integer=name != "idle")
+                for name, size in sizes.items()
+                if size
+            }
+            variables |= {name: Named(item, (sizes[name],)) for name, item in whole.items()}
+
+            def by_row(rows: int, **row_of: I64) -> Any:
+                """Sum the variables by row, without those in row -1."""
+                return sum(
+                    sp.csr_array((row >= 0.0, (np.maximum(row, 0), np.arange(row.size))), (rows, row.size)) @
+                    whole[name] for name, row in row_of.items() if name in whole
+                )  # fmt: skip
+
+            if walk.rows:
+                arrives = by_row(
+                    walk.rows,
+                    f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_head),
+                    idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail + 1),
+                    over=walk.row_of(walk.over_way, walk.over_head, walk.over_head),
+                )
+                departs = by_row(
+                    walk.rows,
+                    f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_tail),
+                    idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail),
+                    over=walk.row_of(walk.over_way, walk.over_head, walk.over_tail),
+                )
+                kept = arrives - departs == 0
+                constraints.append(kept)
+                named["walk"] = Named(kept, (walk.rows,))
+            started = (
+                np.where((start == 0) & (tail == 0), way, -1)
+                for way, start, tail in (
+                    (walk.flow_way, walk.flow_start, walk.flow_tail), (walk.idle_way, walk.idle_start, walk.idle_tail),
+                )
+            )  # fmt: skip
+            light = by_row(2, **dict(zip(("f", "idle"), started, strict=True)), over=walk.over_way) <= W
+            serve = c - by_row(pairs, f=walk.flow_pair, over=walk.over_pair) <= 0
+            constraints += [light, serve]
+            named |= {"light": Named(light, (2,)), "serve": Named(serve, (pairs,))}
+        else:
+            x = cp.Variable(pairs * 2 * W, name="x", boolean=True)
+            place, owner = _arc_uses(self)
+            over = sp.csr_array((np.ones(place.size), (place, owner)), shape=(2 * self.n, 2 * pairs))
+            used = np.unique(place)
+            free = sp.kron(over[used], sp.eye_array(W), format="csr") @ x <= 1
+            serve = c - sp.kron(sp.eye_array(pairs), np.ones((1, 2 * W)), format="csr") @ x <= 0
+            constraints += [free, serve]
+            variables["x"] = Named(x, (pairs, 2, W), np.arange(pairs * 2 * W))
+            cells = (used[:, None] * W + np.arange(W)).ravel()
+            named |= {"free": Named(free, (2, self.n, W), cells), "serve": Named(serve, (pairs,))}
+        return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``c[i,j]``, ``t``, ``f[d,v,i,j]``, ``x[i,j,d,w]``."""
+        import pyomo.environ as pyo
+
+        _refuse_large(self)
+        moves, n, W = self.transfers, self.n, self.wavelengths
+        share = dict(
+            zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True)
         )
-    else:
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{NAME}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
-        raise NotApplicable(msg)
-    where = f"{NAME}: {getattr(instance, 'spec', '')}"
-    transfers = transfers_of(pool.traffic, float(given.get("bandwidth", 1.0)), where)
-    return RingTraffic(n, count, transfers, str(given.get("model", "sets")))
+        P = list(share)
+        high = dict(zip(P, self.high.tolist(), strict=True))
+        model = pyo.ConcreteModel(name="wavelengths on a ring")
+        model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
+        model.t = pyo.Var(bounds=(0, 1))
+        model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
+        model.chord = pyo.Constraint(
+            [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
+            rule=lambda b, i, j, h: (
+                b.t + share[i, j] / (h * (h + 1)) * b.c[i, j] >= share[i, j] * (2 * h + 1) / (h * (h + 1))
+            ),
+        )
+        variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
+        named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, max(high.values()) + 1)), "serve": (P,)}
+        if self.model == "sets":
+            state_walks(model, P, n, W, variables, named)
+            return PyomoModel(model, variables, named)
+        ways = (0, 1)
+        over: dict[tuple[int, int], list[tuple[int, int]]] = {}  # segment s lies between nodes s and s + 1
+        for i, j in P:
+            for d, start, end in ((0, i, j), (1, j, i)):
+                for step in range((end - start) % n):
+                    over.setdefault((d, (start + step) % n), []).append((i, j))
+        model.x = pyo.Var(P, ways, range(W), domain=pyo.Binary)
+        model.free = pyo.Constraint(
+            sorted(over), range(W), rule=lambda b, d, s, w: pyo.quicksum(b.x[(*p, d, w)] for p in over[d, s]) <= 1
+        )
+        model.serve = pyo.Constraint(
+            P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(b.x[i, j, d, w] for d in ways for w in range(W)) <= 0
+        )
+        variables["x"] = (P, ways, W)
+        named["free"] = (ways, n, W)
+        return PyomoModel(model, variables, named)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        pairs, n, W = self.transfers.pairs, self.n, self.wavelengths
+        rows = chord_count(np.ones(pairs, dtype=np.int64), self.high)
+        if self.model == "arcs":
+            uses = pairs * n
+            used = np.unique(_arc_uses(self)[0]).size
+            x = 2 * pairs * W
+            return {
+                "variables": pairs + 1 + x, "constraints": rows + used * W + pairs,
+                "nonzeros": 2 * rows + uses * W + pairs + x, "integers": pairs + x,
+            }  # fmt: skip
+        walk = self.walks
+        whole = walk.flow_way.size + walk.over_way.size
+        ends = (
+            (walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head),
+            (walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1),
+            (walk.over_way, walk.over_head, walk.over_tail, walk.over_head),
+        )
+        entries = sum(int((walk.row_of(way, v, a) >= 0).sum()) for way, v, *both in ends for a in both)
+        entries += int(((walk.flow_start == 0) & (walk.flow_tail == 0)).sum() + 2 * walk.over_way.size)
+        entries += int(((walk.idle_start == 0) & (walk.idle_tail == 0)).sum() + walk.flow_way.size)
+        return {
+            "variables": int(pairs + 1 + whole + walk.idle_way.size), "constraints": rows + walk.rows + 2 + pairs,
+            "nonzeros": int(2 * rows + pairs + entries), "integers": int(pairs + whole),
+        }  # fmt: skip
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of ``circuits``, x, or the walks; with c and t if given."""
+        pairs, fields = self.transfers.pairs, ("pair", "direction", "wavelength")
+        result = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
+        if "circuits" in names:
+            columns = (pairs, 2, MOST_WAVELENGTHS + 1)
+            shape = (SolutionSize("circuits", most=MOST_CIRCUITS), 3)
+            result["circuits"] = Array(shape, low=0, high=columns, axes=("circuit",), entries=fields)
+        if "x" in names:
+            result["x"] = Array((pairs, 2, self.wavelengths), axes=fields)
+        if result.keys().isdisjoint({"circuits", "x"}) or not {"f", "idle", "over"}.isdisjoint(names):
+            walk, alone = self.walks, result.keys().isdisjoint({"circuits", "x"})
+            result["f"] = Array((walk.flow_way.size,), required=alone, axes=("circuit of a walk",))
+            result["idle"] = Array((walk.idle_way.size,), required=False, axes=("idle segment",))
+            result["over"] = Array((walk.over_way.size,), required=False, axes=("crossing circuit",))
+        return result
+
+    def dual_arrays(self) -> dict[str, Array]:
+        """The duals of ``serve``."""
+        return {"serve": Array((self.transfers.pairs,))}
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone.
+
+        ``whole`` is the distance from integers, ``wavelengths`` the number beyond W, ``free`` the excess circuits on a
+        segment of a wavelength, ``served`` the pairs without a circuit, ``count`` the circuits that c claims but the
+        assignment lacks, ``time`` the relative amount by which t understates T (c, t: if given).
+        """
+        blocks = ("whole", "wavelengths", "free", "served", "count", "time")
+        read = circuits_of(self, values)
+        if read is None:
+            return dict.fromkeys(blocks, np.inf)
+        circuits, fraction = read
+        moves, n = self.transfers, self.n
+        pair, way, wavelength = circuits.T
+        worst = dict.fromkeys(blocks, 0.0)
+        worst["whole"] = fraction
+        worst["wavelengths"] = float(max(0, wavelength.max(initial=-1) + 1 - self.wavelengths))
+        hops = int(self.hops[pair, way].sum())
+        room = 2 * n * int(wavelength.max(initial=-1) + 1)
+        if hops > room:  # more segments than all wavelengths have: the list could be huge
+            worst["free"] = float(-(-hops // max(room, 1)) - 1)
+        else:
+            span, _, owner = arcs_taken(n, moves.source[pair], moves.target[pair], way == 0)
+            _, count = np.unique((wavelength[owner] * 2 + way[owner]) * n + span, return_counts=True)
+            worst["free"] = float(count.max(initial=1) - 1)
+        there = np.bincount(pair, minlength=moves.pairs)
+        worst["served"] = float((there < 1).sum())
+        c = there.astype(float)
+        if "c" in values:
+            c = np.asarray(values["c"], dtype=float)
+            if c.shape != there.shape or not np.isfinite(c).all():
+                return dict.fromkeys(blocks, np.inf)
+            worst["count"] = float(np.maximum(c - there, 0.0).max())
+        if "t" in values:
+            stated, true = float(np.asarray(values["t"])), moves.slowest(np.maximum(c, there)) / moves.unit_time
+            worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
+        return worst
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
+        read = circuits_of(self, values)
+        if read is None:
+            return np.inf
+        return self.transfers.slowest(np.bincount(read[0][:, 0], minlength=self.transfers.pairs))
+
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Round to integer flows (or x) and recompute c and t; None if they are malformed."""
+        read = circuits_of(self, values)
+        if read is None:
+            return None
+        there = np.bincount(read[0][:, 0], minlength=self.transfers.pairs)
+        if (there < 1).any():
+            return None
+        whole = {name: np.rint(values[name]) for name in ("circuits", "x", "f", "idle", "over") if name in values}
+        c = np.minimum(there, self.high).astype(float)
+        return {**whole, "c": c, "t": np.asarray(self.transfers.slowest(c) / self.transfers.unit_time)}
+
+    def bounds(self) -> list[Bound]:
+        """Bounds from the total of segments, and from the worst cut."""
+        time, first, size = self.cut_bound
+        arcs, time = (float(t) if np.isinf(t) else max(float(rounding.down(t, TIME_ROUNDINGS)), 0.0)
+                      for t in (self.distance_bound, time))  # fmt: skip
+        reason = f"at most {2 * self.wavelengths} circuits leave the {size} nodes from {first} on"
+        return [
+            Bound("arc-load", arcs, "in less time the circuits take more segments than exist", "sipml"),
+            Bound("cut", time, reason, "sipml"),
+        ]
+
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """Bound proven by any prices of pairs; the heaviest sets are recomputed."""
+        if "serve" not in duals:
+            return None
+        weight = np.abs(np.asarray(duals["serve"], dtype=float))
+        weight = np.where(np.isfinite(weight), weight, 0.0)
+        if weight.shape != (self.transfers.pairs,) or not weight.max(initial=0.0) > 0:
+            return None
+        value = self.priced_time(weight / weight.max())
+        if not np.isfinite(value):
+            return None
+        return Bound("sets", value, "prices of pairs; no wavelength carries more than the heaviest set", "sipml")
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """The slowest transfer and the size of the problem."""
+        moves = self.transfers
+        return {
+            "transfer_s": value,
+            "max_load": None if value is None else value * moves.bandwidth,
+            "wavelengths_available": self.wavelengths,
+            "pairs": moves.pairs,
+            "nodes": self.n,
+        }
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer side."""
+        read = circuits_of(self, values)
+        if read is None:
+            return {}
+        pair, way, wavelength = read[0].T
+        hops = self.hops[pair, way]
+        return {
+            "circuits": int(pair.size), "wavelengths": int(wavelength.max(initial=-1) + 1),
+            "use": float(hops.sum() / (2 * self.n * self.wavelengths)),
+            "detours": int((hops > self.hops[pair].min(axis=1)).sum()),
+        }  # fmt: skip
+
+    def derived(self) -> Iterable[Fraction]:
+        """Numbers of the matrix that are computed from the data."""
+        return derived(self.transfers, self.high)
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Names of the indices."""
+        return pair_sets(self.transfers, self.walks if "f" in values else None)
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        return ring_links(self.n, decode(self, values), self.wavelengths)
 
 
 def _refuse_size(n: int, wavelengths: int) -> None:
     if n > MOST_NODES or wavelengths > MOST_WAVELENGTHS:
         msg = f"{NAME}: {n} nodes with {wavelengths} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
         raise NotApplicable(msg)
-
-
-def refute(data: RingTraffic) -> Bound | None:
-    """Bound that proves infeasibility if one circuit per pair exceeds the capacity of all segments or of a cut."""
-    if np.isfinite(data.least):
-        return None
-    if np.isinf(data.distance_bound):
-        segments = int(data.hops.min(axis=1).sum())
-        reason = f"one circuit per pair takes {segments} segments, more than {2 * data.n * data.wavelengths}"
-        return Bound("arc-load", np.inf, reason, "sipml")
-    _, first, size = data.cut_bound
-    reason = f"one circuit per pair is more than {2 * data.wavelengths} out of the {size} nodes from {first} on"
-    return Bound("cut", np.inf, reason, "sipml")
 
 
 def _arc_uses(data: RingTraffic) -> tuple[I64, I64]:
@@ -223,156 +529,10 @@ def _arc_uses(data: RingTraffic) -> tuple[I64, I64]:
 
 
 def _refuse_large(data: RingTraffic) -> None:
-    nonzeros = estimate(data)["nonzeros"]
+    nonzeros = data.estimate()["nonzeros"]
     if nonzeros > MOST_NONZEROS:
         msg = f"{NAME}: the model would have {nonzeros:,} non-zeros; model=sets or --method ring-first-fit needs less"
         raise NotApplicable(msg)
-
-
-def build_cvxpy(data: RingTraffic) -> CvxpyModel:
-    """The model in matrix form."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    _refuse_large(data)
-    moves, W = data.transfers, data.wavelengths
-    pairs = moves.pairs
-    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
-    c = cp.Variable(pairs, name="c", integer=True, bounds=[1, data.high.astype(float)])
-    t = cp.Variable(name="t", bounds=[0, 1])
-    tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
-    chord = t + tilt @ c >= rows.level
-    width = int(data.high.max())
-    constraints: list[Any] = [chord]
-    named = {"chord": Named(chord, (pairs, width), rows.pair * width + rows.j - 1)}
-    variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
-    if data.model == "sets":
-        walk = data.walks
-        sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
-        whole = {
-            name: cp.Variable(size, name=name, nonneg=True, integer=name != "idle")
-            for name, size in sizes.items()
-            if size
-        }
-        variables |= {name: Named(item, (sizes[name],)) for name, item in whole.items()}
-
-        def by_row(rows: int, **row_of: I64) -> Any:
-            """Sum the variables by row, without those in row -1."""
-            return sum(
-                sp.csr_array((row >= 0.0, (np.maximum(row, 0), np.arange(row.size))), (rows, row.size)) @ whole[name]
-                for name, row in row_of.items() if name in whole
-            )  # fmt: skip
-
-        if walk.rows:
-            arrives = by_row(
-                walk.rows,
-                f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_head),
-                idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail + 1),
-                over=walk.row_of(walk.over_way, walk.over_head, walk.over_head),
-            )
-            departs = by_row(
-                walk.rows,
-                f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_tail),
-                idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail),
-                over=walk.row_of(walk.over_way, walk.over_head, walk.over_tail),
-            )
-            kept = arrives - departs == 0
-            constraints.append(kept)
-            named["walk"] = Named(kept, (walk.rows,))
-        started = (
-            np.where((start == 0) & (tail == 0), way, -1)
-            for way, start, tail in (
-                (walk.flow_way, walk.flow_start, walk.flow_tail), (walk.idle_way, walk.idle_start, walk.idle_tail),
-            )
-        )  # fmt: skip
-        light = by_row(2, **dict(zip(("f", "idle"), started, strict=True)), over=walk.over_way) <= W
-        serve = c - by_row(pairs, f=walk.flow_pair, over=walk.over_pair) <= 0
-        constraints += [light, serve]
-        named |= {"light": Named(light, (2,)), "serve": Named(serve, (pairs,))}
-    else:
-        x = cp.Variable(pairs * 2 * W, name="x", boolean=True)
-        place, owner = _arc_uses(data)
-        over = sp.csr_array((np.ones(place.size), (place, owner)), shape=(2 * data.n, 2 * pairs))
-        used = np.unique(place)
-        free = sp.kron(over[used], sp.eye_array(W), format="csr") @ x <= 1
-        serve = c - sp.kron(sp.eye_array(pairs), np.ones((1, 2 * W)), format="csr") @ x <= 0
-        constraints += [free, serve]
-        variables["x"] = Named(x, (pairs, 2, W), np.arange(pairs * 2 * W))
-        cells = (used[:, None] * W + np.arange(W)).ravel()
-        named |= {"free": Named(free, (2, data.n, W), cells), "serve": Named(serve, (pairs,))}
-    return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
-
-
-def build_pyomo(data: RingTraffic) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``f[d,v,i,j]``, ``x[i,j,d,w]``."""
-    import pyomo.environ as pyo
-
-    _refuse_large(data)
-    moves, n, W = data.transfers, data.n, data.wavelengths
-    share = dict(
-        zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True)
-    )
-    P = list(share)
-    high = dict(zip(P, data.high.tolist(), strict=True))
-    model = pyo.ConcreteModel(name="wavelengths on a ring")
-    model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
-    model.t = pyo.Var(bounds=(0, 1))
-    model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
-    model.chord = pyo.Constraint(
-        [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
-        rule=lambda b, i, j, h: (
-            b.t + share[i, j] / (h * (h + 1)) * b.c[i, j] >= share[i, j] * (2 * h + 1) / (h * (h + 1))
-        ),
-    )
-    variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
-    named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, max(high.values()) + 1)), "serve": (P,)}
-    if data.model == "sets":
-        state_walks(model, P, n, W, variables, named)
-        return PyomoModel(model, variables, named)
-    ways = (0, 1)
-    over: dict[tuple[int, int], list[tuple[int, int]]] = {}  # segment s lies between nodes s and s + 1
-    for i, j in P:
-        for d, start, end in ((0, i, j), (1, j, i)):
-            for step in range((end - start) % n):
-                over.setdefault((d, (start + step) % n), []).append((i, j))
-    model.x = pyo.Var(P, ways, range(W), domain=pyo.Binary)
-    model.free = pyo.Constraint(
-        sorted(over), range(W), rule=lambda b, d, s, w: pyo.quicksum(b.x[(*p, d, w)] for p in over[d, s]) <= 1
-    )
-    model.serve = pyo.Constraint(
-        P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(b.x[i, j, d, w] for d in ways for w in range(W)) <= 0
-    )
-    variables["x"] = (P, ways, W)
-    named["free"] = (ways, n, W)
-    return PyomoModel(model, variables, named)
-
-
-def estimate(data: RingTraffic) -> dict[str, int]:
-    """Size of the model."""
-    pairs, n, W = data.transfers.pairs, data.n, data.wavelengths
-    rows = chord_count(np.ones(pairs, dtype=np.int64), data.high)
-    if data.model == "arcs":
-        uses = pairs * n
-        used = np.unique(_arc_uses(data)[0]).size
-        x = 2 * pairs * W
-        return {
-            "variables": pairs + 1 + x, "constraints": rows + used * W + pairs,
-            "nonzeros": 2 * rows + uses * W + pairs + x, "integers": pairs + x,
-        }  # fmt: skip
-    walk = data.walks
-    whole = walk.flow_way.size + walk.over_way.size
-    ends = (
-        (walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head),
-        (walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1),
-        (walk.over_way, walk.over_head, walk.over_tail, walk.over_head),
-    )
-    entries = sum(int((walk.row_of(way, v, a) >= 0).sum()) for way, v, *both in ends for a in both)
-    entries += int(((walk.flow_start == 0) & (walk.flow_tail == 0)).sum() + 2 * walk.over_way.size)
-    entries += int(((walk.idle_start == 0) & (walk.idle_tail == 0)).sum() + walk.flow_way.size)
-    return {
-        "variables": int(pairs + 1 + whole + walk.idle_way.size), "constraints": rows + walk.rows + 2 + pairs,
-        "nonzeros": int(2 * rows + pairs + entries), "integers": int(pairs + whole),
-    }  # fmt: skip
 
 
 def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, float] | None:
@@ -406,141 +566,6 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
     return circuits_of_sets(sets), fraction
 
 
-def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``circuits``, x, or the walks; with c and t if given."""
-    pairs, fields = data.transfers.pairs, ("pair", "direction", "wavelength")
-    result = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
-    if "circuits" in names:
-        columns = (pairs, 2, MOST_WAVELENGTHS + 1)
-        shape = (SolutionSize("circuits", most=MOST_CIRCUITS), 3)
-        result["circuits"] = Array(shape, low=0, high=columns, axes=("circuit",), entries=fields)
-    if "x" in names:
-        result["x"] = Array((pairs, 2, data.wavelengths), axes=fields)
-    if result.keys().isdisjoint({"circuits", "x"}) or not {"f", "idle", "over"}.isdisjoint(names):
-        walk, alone = data.walks, result.keys().isdisjoint({"circuits", "x"})
-        result["f"] = Array((walk.flow_way.size,), required=alone, axes=("circuit of a walk",))
-        result["idle"] = Array((walk.idle_way.size,), required=False, axes=("idle segment",))
-        result["over"] = Array((walk.over_way.size,), required=False, axes=("crossing circuit",))
-    return result
-
-
-def dual_arrays(data: RingTraffic) -> dict[str, Array]:
-    """The duals of ``serve``."""
-    return {"serve": Array((data.transfers.pairs,))}
-
-
-def residuals(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone.
-
-    ``whole`` is the distance from integers, ``wavelengths`` the number beyond W, ``free`` the excess circuits on a
-    segment of a wavelength, ``served`` the pairs without a circuit, ``count`` the circuits that c claims but the
-    assignment lacks, ``time`` the relative amount by which t understates T (c, t: if given).
-    """
-    blocks = ("whole", "wavelengths", "free", "served", "count", "time")
-    read = circuits_of(data, values)
-    if read is None:
-        return dict.fromkeys(blocks, np.inf)
-    circuits, fraction = read
-    moves, n = data.transfers, data.n
-    pair, way, wavelength = circuits.T
-    worst = dict.fromkeys(blocks, 0.0)
-    worst["whole"] = fraction
-    worst["wavelengths"] = float(max(0, wavelength.max(initial=-1) + 1 - data.wavelengths))
-    hops = int(data.hops[pair, way].sum())
-    room = 2 * n * int(wavelength.max(initial=-1) + 1)
-    if hops > room:  # more segments than all wavelengths have: the list could be huge
-        worst["free"] = float(-(-hops // max(room, 1)) - 1)
-    else:
-        span, _, owner = arcs_taken(n, moves.source[pair], moves.target[pair], way == 0)
-        _, count = np.unique((wavelength[owner] * 2 + way[owner]) * n + span, return_counts=True)
-        worst["free"] = float(count.max(initial=1) - 1)
-    there = np.bincount(pair, minlength=moves.pairs)
-    worst["served"] = float((there < 1).sum())
-    c = there.astype(float)
-    if "c" in values:
-        c = np.asarray(values["c"], dtype=float)
-        if c.shape != there.shape or not np.isfinite(c).all():
-            return dict.fromkeys(blocks, np.inf)
-        worst["count"] = float(np.maximum(c - there, 0.0).max())
-    if "t" in values:
-        stated, true = float(np.asarray(values["t"])), moves.slowest(np.maximum(c, there)) / moves.unit_time
-        worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
-    return worst
-
-
-def objective(data: RingTraffic, values: Mapping[str, F64]) -> float:
-    """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
-    read = circuits_of(data, values)
-    if read is None:
-        return np.inf
-    return data.transfers.slowest(np.bincount(read[0][:, 0], minlength=data.transfers.pairs))
-
-
-def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Round to integer flows (or x) and recompute c and t; None if they are malformed."""
-    read = circuits_of(data, values)
-    if read is None:
-        return None
-    there = np.bincount(read[0][:, 0], minlength=data.transfers.pairs)
-    if (there < 1).any():
-        return None
-    whole = {name: np.rint(values[name]) for name in ("circuits", "x", "f", "idle", "over") if name in values}
-    c = np.minimum(there, data.high).astype(float)
-    return {**whole, "c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time)}
-
-
-def bounds(data: RingTraffic) -> list[Bound]:
-    """Bounds from the total of segments, and from the worst cut."""
-    time, first, size = data.cut_bound
-    arcs, time = (float(t) if np.isinf(t) else max(float(rounding.down(t, TIME_ROUNDINGS)), 0.0)
-                  for t in (data.distance_bound, time))  # fmt: skip
-    reason = f"at most {2 * data.wavelengths} circuits leave the {size} nodes from {first} on"
-    return [
-        Bound("arc-load", arcs, "in less time the circuits take more segments than exist", "sipml"),
-        Bound("cut", time, reason, "sipml"),
-    ]
-
-
-def certify(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
-    """Bound proven by any prices of pairs; the heaviest sets are recomputed."""
-    if "serve" not in duals:
-        return None
-    weight = np.abs(np.asarray(duals["serve"], dtype=float))
-    weight = np.where(np.isfinite(weight), weight, 0.0)
-    if weight.shape != (data.transfers.pairs,) or not weight.max(initial=0.0) > 0:
-        return None
-    value = data.priced_time(weight / weight.max())
-    if not np.isfinite(value):
-        return None
-    return Bound("sets", value, "prices of pairs; no wavelength carries more than the heaviest set", "sipml")
-
-
-def metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
-    """The slowest transfer and the size of the problem."""
-    moves = data.transfers
-    return {
-        "transfer_s": value,
-        "max_load": None if value is None else value * moves.bandwidth,
-        "wavelengths_available": data.wavelengths,
-        "pairs": moves.pairs,
-        "nodes": data.n,
-    }
-
-
-def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer side."""
-    read = circuits_of(data, values)
-    if read is None:
-        return {}
-    pair, way, wavelength = read[0].T
-    hops = data.hops[pair, way]
-    return {
-        "circuits": int(pair.size), "wavelengths": int(wavelength.max(initial=-1) + 1),
-        "use": float(hops.sum() / (2 * data.n * data.wavelengths)),
-        "detours": int((hops > data.hops[pair].min(axis=1)).sum()),
-    }  # fmt: skip
-
-
 def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int, bool, int]]:
     """Circuits as (source, target, clockwise, wavelength).
 
@@ -550,7 +575,7 @@ def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int,
         If the values are not a valid assignment.
     """
     read = circuits_of(data, values)
-    if read is None or max(residuals(data, values).values()) > 1e-6:
+    if read is None or max(data.residuals(values).values()) > 1e-6:
         msg = f"{NAME}: the values are not a valid assignment of wavelengths"
         raise NotApplicable(msg)
     pair, way, wavelength = read[0].T
@@ -558,29 +583,4 @@ def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int,
     return list(zip(*(part.tolist() for part in ends), strict=True))
 
 
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="section 3.3 (A.1)",
-    title="Wavelengths on the arcs of an optical ring: minimum time of the slowest transfer",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("model", str, default="sets", help="sets of disjoint arcs as walks, or wavelength by wavelength",
-                  choices=MODELS),
-        Parameter("wavelengths", int, default=0, help="wavelengths per fibre; 0: the ring's own, or a server's ports"),
-        Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
-        Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
-        Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
-        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    derived=lambda data: derived(data.transfers, data.high),
-    residuals=residuals, objective=objective, bounds=bounds, arrays=arrays, certify=certify, dual_arrays=dual_arrays,
-    repair=repair, metrics=metrics, describe=describe, estimate=estimate, refute=refute,
-    size="about n^3/3 variables (sets), 2 |P| W (arcs)",
-    meaning="time of the slowest transfer [bytes / circuit bandwidth]",
-    index_sets=lambda data, values: pair_sets(data.transfers, data.walks if "f" in values else None),
-    links=lambda data, values: ring_links(data.n, decode(data, values), data.wavelengths),
-)  # fmt: skip
+FORMULATION = RingTraffic

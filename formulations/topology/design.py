@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -62,8 +62,25 @@ MOST_NODES = 256
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Formulation):
     """Data of the model."""
+
+    name = NAME
+    paper = "topology"
+    where = "ours"
+    title = "Topology of given degree with minimum all-to-all time"
+    sense = "max"
+    problem = "MILP"
+    parameters = (
+        Parameter("directed", bool, default=False, help="allow one-way links"),
+        Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
+        Parameter("cables", int, default=0, help="maximum number of cables from one rack to another; 0 for no limit"),
+        Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
+    )
+    size = "n (n-1)^2 flows, n (n-1) links"
+    meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
+    shards = True
+    forms = ("cvxpy", "pyomo")
 
     n: int
     degree: int
@@ -73,7 +90,7 @@ class Design:
     uplinks: int = 0
 
     @property
-    def links(self) -> int:
+    def most_links(self) -> int:
         """Maximum number of links of a topology, C; a two-way link counts twice."""
         total = self.n * self.degree
         if self.rack:
@@ -106,25 +123,197 @@ class Design:
         tail, head = np.nonzero(~np.eye(self.n, dtype=bool))
         return tail, head
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """Prepare the data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> Design:
-    """Prepare the data of the model.
+        Raises
+        ------
+        NotApplicable
+            For anything but a server pool with uniform all-to-all traffic, a degree above n-1, or too many nodes.
+        """
+        if not isinstance(instance, ServerPool):
+            msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
+            raise NotApplicable(msg)
+        off_diagonal = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
+        if instance.groups or off_diagonal.min() <= 0 or off_diagonal.min() != off_diagonal.max():
+            msg = (
+                f"{NAME}: needs the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for "
+                "other traffic"
+            )
+            raise NotApplicable(msg)
+        given = parameters or {}
+        limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}
+        return design_data(instance.n, instance.degree, bool(given.get("directed", False)), **limits)
 
-    Raises
-    ------
-    NotApplicable
-        For anything but a server pool with uniform all-to-all traffic, a degree above n-1, or too many nodes.
-    """
-    if not isinstance(instance, ServerPool):
-        msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
-        raise NotApplicable(msg)
-    off_diagonal = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
-    if instance.groups or off_diagonal.min() <= 0 or off_diagonal.min() != off_diagonal.max():
-        msg = f"{NAME}: needs the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
-        raise NotApplicable(msg)
-    given = parameters or {}
-    limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}
-    return design_data(instance.n, instance.degree, bool(given.get("directed", False)), **limits)
+    def bounds(self) -> list[Bound]:
+        """Bounds from distances in any topology of the degree, and from cuts between racks."""
+        time, reason = _moore_time(self)
+        result = [Bound("moore", rounding.fraction_up(1 / time), reason, "topology")]
+        if self.rack:
+            time, reason = _cut_time(self)
+            result.append(Bound("rack-cut", rounding.fraction_up(1 / time), reason, "topology"))
+        return result
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form; flows by source, then pair."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        _refuse_large(self)
+        n, (tail, head) = self.n, self.pairs
+        m = tail.size
+        source, pair = np.nonzero(head[None, :] != np.arange(n)[:, None])
+        x = cp.Variable(m, name="x", boolean=True)
+        g = cp.Variable(source.size, name="g", nonneg=True)
+        F = cp.Variable(name="F", nonneg=True)
+        cell, each = tail * n + head, np.arange(m)
+
+        def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
+            return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
+
+        flow = np.arange(source.size)
+        entering = ones(head[pair] * n + source, flow, (n * n, source.size))
+        leaving = ones(tail[pair] * n + source, flow, (n * n, source.size))
+        kept = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
+        named = {
+            "ports_out": Named(ones(tail, each, (n, m)) @ x <= self.degree, (n,)),
+            "ports_in": Named(ones(head, each, (n, m)) @ x <= self.degree, (n,)),
+            "balance": Named((entering - leaving)[kept] @ g - F >= 0, (n, n), kept),
+            "capacity": Named(ones(pair, flow, (m, source.size)) @ g - x <= 0, (n, n), cell),
+        }
+        if not self.directed:
+            onward = np.flatnonzero(tail < head)
+            back = np.searchsorted(cell, head[onward] * n + tail[onward])
+            named["both_ways"] = Named(x[onward] - x[back] == 0, (n, n), cell[onward])
+        if self.rack:
+            K, rack = self.racks, self.rack_of
+            crossing = np.flatnonzero(rack[tail] != rack[head])
+            pairs = np.flatnonzero(~np.eye(K, dtype=bool).ravel())
+            between = ones(rack[tail[crossing]] * K + rack[head[crossing]], crossing, (K * K, m))
+            if self.cables:
+                named["cables"] = Named(between[pairs] @ x <= self.cables, (K, K), pairs)
+            if self.uplinks:
+                named["uplinks_out"] = Named(ones(rack[tail[crossing]], crossing, (K, m)) @ x <= self.uplinks, (K,))
+                named["uplinks_in"] = Named(ones(rack[head[crossing]], crossing, (K, m)) @ x <= self.uplinks, (K,))
+        variables = {
+            "x": Named(x, (n, n), cell),
+            "g": Named(g, (n, n, n), source * n * n + cell[pair]),
+            "F": Named(F, ()),
+        }
+        return CvxpyModel(cp.Problem(cp.Maximize(F), [row.item for row in named.values()]), variables, named)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring."""
+        import pyomo.environ as pyo
+
+        _refuse_large(self)
+        n, d = self.n, self.degree
+        V = range(n)
+        links = [(i, j) for i in V for j in V if i != j]
+        model = pyo.ConcreteModel(name="topology with minimum all-to-all time")
+        model.x = pyo.Var(links, domain=pyo.Binary)
+        model.g = pyo.Var([(s, i, j) for s in V for i, j in links if j != s], domain=pyo.NonNegativeReals)
+        model.F = pyo.Var(domain=pyo.NonNegativeReals)
+        model.ports_out = pyo.Constraint(V, rule=lambda m, i: pyo.quicksum(m.x[i, j] for j in V if j != i) <= d)
+        model.ports_in = pyo.Constraint(V, rule=lambda m, j: pyo.quicksum(m.x[i, j] for i in V if i != j) <= d)
+        model.balance = pyo.Constraint(
+            [(u, s) for u in V for s in V if u != s],
+            rule=lambda m, u, s: (
+                pyo.quicksum(m.g[s, v, u] for v in V if v != u)
+                - pyo.quicksum(m.g[s, u, v] for v in V if v not in (u, s))
+                >= m.F
+            ),
+        )
+        model.capacity = pyo.Constraint(
+            links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in V if s != j) <= m.x[i, j]
+        )
+        named: dict[str, tuple[Any, ...]] = {
+            "ports_out": (n,), "ports_in": (n,), "balance": (n, n), "capacity": (n, n),
+        }  # fmt: skip
+        if not self.directed:
+            model.both_ways = pyo.Constraint(
+                [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]
+            )
+            named["both_ways"] = (n, n)
+        K = range(self.racks)
+        R = [[i for i in V if i // (self.rack or n) == p] for p in K]
+        if self.cables:
+            model.cables = pyo.Constraint(
+                [(p, q) for p in K for q in K if p != q],
+                rule=lambda m, p, q: pyo.quicksum(m.x[i, j] for i in R[p] for j in R[q]) <= self.cables,
+            )
+            named["cables"] = (len(K), len(K))
+        if self.uplinks:
+            model.uplinks_out = pyo.Constraint(
+                K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for i in R[p] for j in V if j not in R[p]) <= self.uplinks
+            )
+            model.uplinks_in = pyo.Constraint(
+                K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for j in R[p] for i in V if i not in R[p]) <= self.uplinks
+            )
+            named |= {"uplinks_out": (len(K),), "uplinks_in": (len(K),)}
+        model.value = pyo.Objective(expr=model.F, sense=pyo.maximize)
+        return PyomoModel(model, {"x": (n, n), "g": (n, n, n), "F": ()}, named)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        n = self.n
+        m, flows, mutual = n * (n - 1), n * (n - 1) ** 2, 0 if self.directed else n * (n - 1) // 2
+        entries = flows + (flows - m) + m + flows + m  # of balance: into, out of (not s itself), F; of capacity: g, x
+        K, crossing = self.racks, int((self.rack_of[:, None] != self.rack_of[None, :]).sum())
+        rows = (K * (K - 1) if self.cables else 0) + (2 * K if self.uplinks else 0)
+        wired = crossing * (bool(self.cables) + 2 * bool(self.uplinks))
+        return {
+            "variables": m + flows + 1,
+            "constraints": 2 * n + 2 * m + mutual + rows,
+            "nonzeros": 2 * m + entries + 2 * mutual + wired,
+            "integers": m,
+        }
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of the variables."""
+        n, pair = self.n, ("src", "dst")
+        return {"x": Array((n, n), axes=pair), "g": Array((n, n, n), axes=("source", *pair)), "F": Array()}
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block; flows relative to F."""
+        n, d = self.n, self.degree
+        x, g, F = (np.asarray(values[name], dtype=float) for name in ("x", "g", "F"))
+        loops = np.eye(n, dtype=bool)
+        x, g = np.where(loops, 0.0, np.nan_to_num(x)), np.where(loops, 0.0, np.nan_to_num(g))
+        g = np.where(np.arange(n)[:, None, None] == np.arange(n)[None, None, :], 0.0, g)  # none into its source
+        arriving = (g.sum(axis=1) - g.sum(axis=2)).T  # (u, s)
+        short, links = np.where(loops, 0.0, F - arriving), np.rint(np.clip(x, 0.0, 1.0))
+        return {
+            "integrality": float(np.abs(x - links).max()),
+            "ports_out": float(max((links.sum(axis=1) - d).max(), 0.0)),
+            "ports_in": float(max((links.sum(axis=0) - d).max(), 0.0)),
+            "both_ways": 0.0 if self.directed else float(np.abs(links - links.T).max()),
+            **rack_excess(self, links),
+            "balance": float(max(short.max(), 0.0)) / max(abs(float(F)), 1e-300),
+            "capacity": float(max((g.sum(axis=0) - links).max(), 0.0)),
+            "sign": float(max(-g.min(), -float(F), 0.0)),
+        }
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """F."""
+        return float(values["F"])
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """Properties of a verified solution: its links, and the topology as a spec."""
+        topology = topology_of(self, values)
+        spec = digraph_spec(topology)
+        return {"links": topology.arcs} | ({} if spec is None else {"topology": spec})
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Flow over every link, all sources together."""
+        topology = topology_of(self, values)
+        total = np.asarray(values["g"], dtype=float).sum(axis=0)[topology.tail, topology.head]
+        return Links(topology, total, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+
+    def metrics(self, value: float | None) -> Mapping[str, Json]:
+        """Figures at a value."""
+        return {} if not value else {"F": value, "T": 1.0 / value}
 
 
 def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
@@ -222,9 +411,9 @@ def _moore_time(data: Design) -> tuple[Fraction, str]:
     elif not data.directed and d >= 3 and diameter >= 2 and not (diameter == 2 and d in {3, 7, 57}):
         total += 2
         reason += ", attained by no graph (Hoffman & Singleton; Damerell; Bannai & Ito)"
-    if data.links < n * d - n * d % 2:
-        reason += f", and at most {data.links} links within and between the racks"
-    return Fraction(total, data.links), reason
+    if data.most_links < n * d - n * d % 2:
+        reason += f", and at most {data.most_links} links within and between the racks"
+    return Fraction(total, data.most_links), reason
 
 
 def _moore_diameter(data: Design) -> int:
@@ -238,160 +427,10 @@ def _moore_diameter(data: Design) -> int:
     return k if nodes == data.n else 0
 
 
-def bounds(data: Design) -> list[Bound]:
-    """Bounds from distances in any topology of the degree, and from cuts between racks."""
-    time, reason = _moore_time(data)
-    result = [Bound("moore", rounding.fraction_up(1 / time), reason, "topology")]
-    if data.rack:
-        time, reason = _cut_time(data)
-        result.append(Bound("rack-cut", rounding.fraction_up(1 / time), reason, "topology"))
-    return result
-
-
 # builds ---------------------------------------------------------------------------------------------------------------
 
 
-def build_cvxpy(data: Design) -> CvxpyModel:
-    """The model in matrix form; flows by source, then pair."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    _refuse_large(data)
-    n, (tail, head) = data.n, data.pairs
-    m = tail.size
-    source, pair = np.nonzero(head[None, :] != np.arange(n)[:, None])
-    x = cp.Variable(m, name="x", boolean=True)
-    g = cp.Variable(source.size, name="g", nonneg=True)
-    F = cp.Variable(name="F", nonneg=True)
-    cell, each = tail * n + head, np.arange(m)
-
-    def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
-        return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
-
-    flow = np.arange(source.size)
-    entering = ones(head[pair] * n + source, flow, (n * n, source.size))
-    leaving = ones(tail[pair] * n + source, flow, (n * n, source.size))
-    kept = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
-    named = {
-        "ports_out": Named(ones(tail, each, (n, m)) @ x <= data.degree, (n,)),
-        "ports_in": Named(ones(head, each, (n, m)) @ x <= data.degree, (n,)),
-        "balance": Named((entering - leaving)[kept] @ g - F >= 0, (n, n), kept),
-        "capacity": Named(ones(pair, flow, (m, source.size)) @ g - x <= 0, (n, n), cell),
-    }
-    if not data.directed:
-        onward = np.flatnonzero(tail < head)
-        back = np.searchsorted(cell, head[onward] * n + tail[onward])
-        named["both_ways"] = Named(x[onward] - x[back] == 0, (n, n), cell[onward])
-    if data.rack:
-        K, rack = data.racks, data.rack_of
-        crossing = np.flatnonzero(rack[tail] != rack[head])
-        pairs = np.flatnonzero(~np.eye(K, dtype=bool).ravel())
-        between = ones(rack[tail[crossing]] * K + rack[head[crossing]], crossing, (K * K, m))
-        if data.cables:
-            named["cables"] = Named(between[pairs] @ x <= data.cables, (K, K), pairs)
-        if data.uplinks:
-            named["uplinks_out"] = Named(ones(rack[tail[crossing]], crossing, (K, m)) @ x <= data.uplinks, (K,))
-            named["uplinks_in"] = Named(ones(rack[head[crossing]], crossing, (K, m)) @ x <= data.uplinks, (K,))
-    variables = {"x": Named(x, (n, n), cell), "g": Named(g, (n, n, n), source * n * n + cell[pair]), "F": Named(F, ())}
-    return CvxpyModel(cp.Problem(cp.Maximize(F), [row.item for row in named.values()]), variables, named)
-
-
-def build_pyomo(data: Design) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
-    import pyomo.environ as pyo
-
-    _refuse_large(data)
-    n, d = data.n, data.degree
-    V = range(n)
-    links = [(i, j) for i in V for j in V if i != j]
-    model = pyo.ConcreteModel(name="topology with minimum all-to-all time")
-    model.x = pyo.Var(links, domain=pyo.Binary)
-    model.g = pyo.Var([(s, i, j) for s in V for i, j in links if j != s], domain=pyo.NonNegativeReals)
-    model.F = pyo.Var(domain=pyo.NonNegativeReals)
-    model.ports_out = pyo.Constraint(V, rule=lambda m, i: pyo.quicksum(m.x[i, j] for j in V if j != i) <= d)
-    model.ports_in = pyo.Constraint(V, rule=lambda m, j: pyo.quicksum(m.x[i, j] for i in V if i != j) <= d)
-    model.balance = pyo.Constraint(
-        [(u, s) for u in V for s in V if u != s],
-        rule=lambda m, u, s: (
-            pyo.quicksum(m.g[s, v, u] for v in V if v != u) - pyo.quicksum(m.g[s, u, v] for v in V if v not in (u, s))
-            >= m.F
-        ),
-    )
-    model.capacity = pyo.Constraint(
-        links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in V if s != j) <= m.x[i, j]
-    )
-    named: dict[str, tuple[Any, ...]] = {
-        "ports_out": (n,), "ports_in": (n,), "balance": (n, n), "capacity": (n, n),
-    }  # fmt: skip
-    if not data.directed:
-        model.both_ways = pyo.Constraint(
-            [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]
-        )
-        named["both_ways"] = (n, n)
-    K = range(data.racks)
-    R = [[i for i in V if i // (data.rack or n) == p] for p in K]
-    if data.cables:
-        model.cables = pyo.Constraint(
-            [(p, q) for p in K for q in K if p != q],
-            rule=lambda m, p, q: pyo.quicksum(m.x[i, j] for i in R[p] for j in R[q]) <= data.cables,
-        )
-        named["cables"] = (len(K), len(K))
-    if data.uplinks:
-        model.uplinks_out = pyo.Constraint(
-            K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for i in R[p] for j in V if j not in R[p]) <= data.uplinks
-        )
-        model.uplinks_in = pyo.Constraint(
-            K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for j in R[p] for i in V if i not in R[p]) <= data.uplinks
-        )
-        named |= {"uplinks_out": (len(K),), "uplinks_in": (len(K),)}
-    model.value = pyo.Objective(expr=model.F, sense=pyo.maximize)
-    return PyomoModel(model, {"x": (n, n), "g": (n, n, n), "F": ()}, named)
-
-
-def estimate(data: Design) -> dict[str, int]:
-    """Size of the model."""
-    n = data.n
-    m, flows, mutual = n * (n - 1), n * (n - 1) ** 2, 0 if data.directed else n * (n - 1) // 2
-    entries = flows + (flows - m) + m + flows + m  # of balance: into, out of (not s itself), F; of capacity: g, x
-    K, crossing = data.racks, int((data.rack_of[:, None] != data.rack_of[None, :]).sum())
-    rows = (K * (K - 1) if data.cables else 0) + (2 * K if data.uplinks else 0)
-    wired = crossing * (bool(data.cables) + 2 * bool(data.uplinks))
-    return {
-        "variables": m + flows + 1,
-        "constraints": 2 * n + 2 * m + mutual + rows,
-        "nonzeros": 2 * m + entries + 2 * mutual + wired,
-        "integers": m,
-    }
-
-
 # solutions ------------------------------------------------------------------------------------------------------------
-
-
-def arrays(data: Design, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of the variables."""
-    n, pair = data.n, ("src", "dst")
-    return {"x": Array((n, n), axes=pair), "g": Array((n, n, n), axes=("source", *pair)), "F": Array()}
-
-
-def residuals(data: Design, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block; flows relative to F."""
-    n, d = data.n, data.degree
-    x, g, F = (np.asarray(values[name], dtype=float) for name in ("x", "g", "F"))
-    loops = np.eye(n, dtype=bool)
-    x, g = np.where(loops, 0.0, np.nan_to_num(x)), np.where(loops, 0.0, np.nan_to_num(g))
-    g = np.where(np.arange(n)[:, None, None] == np.arange(n)[None, None, :], 0.0, g)  # none into its source
-    arriving = (g.sum(axis=1) - g.sum(axis=2)).T  # (u, s)
-    short, links = np.where(loops, 0.0, F - arriving), np.rint(np.clip(x, 0.0, 1.0))
-    return {
-        "integrality": float(np.abs(x - links).max()),
-        "ports_out": float(max((links.sum(axis=1) - d).max(), 0.0)),
-        "ports_in": float(max((links.sum(axis=0) - d).max(), 0.0)),
-        "both_ways": 0.0 if data.directed else float(np.abs(links - links.T).max()),
-        **rack_excess(data, links),
-        "balance": float(max(short.max(), 0.0)) / max(abs(float(F)), 1e-300),
-        "capacity": float(max((g.sum(axis=0) - links).max(), 0.0)),
-        "sign": float(max(-g.min(), -float(F), 0.0)),
-    }
 
 
 def rack_excess(data: Design, links: F64) -> dict[str, float]:
@@ -410,55 +449,10 @@ def rack_excess(data: Design, links: F64) -> dict[str, float]:
     return result
 
 
-def objective(data: Design, values: Mapping[str, F64]) -> float:
-    """F."""
-    return float(values["F"])
-
-
 def topology_of(data: Design, values: Mapping[str, F64]) -> Topology:
     """Build the topology of the chosen links."""
     tail, head = np.nonzero(np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))) == 1)
     return Topology(data.n, tail, head)
 
 
-def describe(data: Design, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Properties of a verified solution: its links, and the topology as a spec."""
-    topology = topology_of(data, values)
-    spec = digraph_spec(topology)
-    return {"links": topology.arcs} | ({} if spec is None else {"topology": spec})
-
-
-def loads(data: Design, values: Mapping[str, F64]) -> Links:
-    """Flow over every link, all sources together."""
-    topology = topology_of(data, values)
-    total = np.asarray(values["g"], dtype=float).sum(axis=0)[topology.tail, topology.head]
-    return Links(topology, total, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper="topology",
-    where="ours",
-    title="Topology of given degree with minimum all-to-all time",
-    sense="max",
-    problem="MILP",
-    parameters=(
-        Parameter("directed", bool, default=False, help="allow one-way links"),
-        Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
-        Parameter("cables", int, default=0, help="maximum number of cables from one rack to another; 0 for no limit"),
-        Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    metrics=lambda data, value: {} if not value else {"F": value, "T": 1.0 / value},
-    describe=describe,
-    estimate=estimate,
-    size="n (n-1)^2 flows, n (n-1) links",
-    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
-    shards=True,
-    links=loads,
-)
+FORMULATION = Design

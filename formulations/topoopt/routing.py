@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -92,33 +92,130 @@ def routed_by_flow(
 
 
 @dataclass(frozen=True, eq=False)
-class FixedCircuits(model.ConcurrentFlow):
+class FixedCircuits(model.ConcurrentFlow, Formulation):
     """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
+
+    name = NAME
+    paper = PAPER
+    where = "section 5.5, figure 15"
+    title = "Routing that minimizes the maximum load over the circuits of a heuristic"
+    sense = "max"
+    problem = "LP"
+    parameters = (
+        Parameter(
+            "circuits",
+            str,
+            default="topology-finder",
+            help="method that chooses the circuits",
+            choices=("topology-finder", "ocs-reconfig"),
+        ),
+        Parameter(
+            "traffic",
+            str,
+            default="all",
+            help="traffic to route: all, or point-to-point only",
+            choices=("all", "point-to-point"),
+        ),
+    )
+    given_by = "circuits"
+    concurrent = "F"
+    size = "m |S| + 1 variables"
+    meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
+    forms = ("cvxpy", "pyomo", "matrix")
+    residuals = model.residuals
+    objective = model.objective
+    arrays = model.arrays
+    index_sets = model.index_sets
+    certify = model.certify
+    dual_arrays = model.dual_arrays
+    repair = model.repair
+    estimate = model.estimate
+    cvxpy = model.build_cvxpy
+    pyomo = model.build_pyomo
+    matrix = model.build_matrix
 
     design: CircuitDesign
     unit: float
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings, construct: Callable[[ServerPool], CircuitDesign]) -> Self:
+        """Prepare the data of the model; ``construct`` makes the design with the given circuits.
 
-def prepare(instance: object, parameters: Settings, construct: Callable[[ServerPool], CircuitDesign]) -> FixedCircuits:
-    """Prepare the data of the model; ``construct`` makes the design with the given circuits.
+        Raises
+        ------
+        NotApplicable
+            For anything but a server pool with such traffic, of at most ``MOST_SERVERS`` servers.
+        """
+        pool = server_pool(instance, NAME)
+        if pool.n > MOST_SERVERS:
+            msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
+            raise NotApplicable(msg)
+        given = construct(pool)
+        if parameters.get("traffic", "all") == "all":
+            return flow_over(given)
+        if not pool.point_to_point.any():
+            msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"
+            raise NotApplicable(msg)
+        alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
+        return flow_over(routed_design(alone, given.circuits, ()))
 
-    Raises
-    ------
-    NotApplicable
-        For anything but a server pool with such traffic, of at most ``MOST_SERVERS`` servers.
-    """
-    pool = server_pool(instance, NAME)
-    if pool.n > MOST_SERVERS:
-        msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
-        raise NotApplicable(msg)
-    given = construct(pool)
-    if parameters.get("traffic", "all") == "all":
-        return flow_over(given)
-    if not pool.point_to_point.any():
-        msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"
-        raise NotApplicable(msg)
-    alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
-    return flow_over(routed_design(alone, given.circuits, ()))
+    def derived(self) -> list[Fraction]:
+        """Demands in units of Lambda_0."""
+        n, demand = self.design.pool.n, self.design.demand
+        whole = {value: rounding.decimal(value) for value in np.unique(demand).tolist()}
+        free = (np.maximum(-ports, 1).tolist() for ports in ports_left(n, 0, self.design.circuits))
+        sums = ([sum((whole[v] for v in row), Fraction(0)) for row in side.tolist()] for side in (demand, demand.T))
+        unit = max(total / circuits for side, ports in zip(sums, free, strict=True)
+                   for total, circuits in zip(side, ports, strict=True))  # fmt: skip
+        return [value / unit for value in whole.values() if value]
+
+    def bounds(self) -> list[Bound]:
+        """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
+        hops = model.length_bound(self, np.ones(self.topology.arcs))
+        lengths = any_lengths_bound(self)
+        return [
+            Bound(
+                "ports",
+                float(rounding.up(1.0, 2 * self.topology.n + 6)),
+                "some server sends or receives Lambda_0 over each of its circuits",
+                "topoopt",
+            ),
+            Bound("distance", hops, "every byte takes at least the minimum number of hops", "topoopt"),
+            Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
+        ]
+
+    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+        """Minimum of the maximum load [bytes], and the maximum load of the design's own routes."""
+        least = self.unit / value if value else None
+        own = self.design
+        return {
+            "F": value,
+            "max_load": least,
+            "unit_load": self.unit,
+            "heuristic_load": own.max_load,
+            "heuristic_over_optimum": own.max_load / least if least else None,
+            "heuristic_tax": own.bandwidth_tax,
+            "circuits": self.topology.arcs,
+        }
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """Loads of a verified flow for the whole demand [bytes]: quantiles 0, 5, .. 100 % over circuits; its tax."""
+        load = np.asarray(values["f"], dtype=float).sum(axis=1) * self.unit / float(np.asarray(values["F"]))
+        return {
+            "load_quantiles": np.quantile(load, QUANTILES).tolist(),
+            "heuristic_quantiles": np.quantile(self.design.loads, QUANTILES).tolist(),
+            "least_over_most": float(load.min() / load.max()),
+            "bandwidth_tax": float(load.sum() / (self.demand.sum() * self.unit)),
+        }
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Bytes over every circuit if all demand is served, relative to the busiest one."""
+        load = np.asarray(values["f"], dtype=float).sum(axis=1) * self.unit / float(np.asarray(values["F"]))
+        return Links(self.topology, load, self.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")
+
+    def restriction(self) -> str | None:
+        """Restriction of the optimum by a parameter."""
+        return "on the given circuits"
 
 
 def flow_over(design: CircuitDesign) -> FixedCircuits:
@@ -132,59 +229,6 @@ def flow_over(design: CircuitDesign) -> FixedCircuits:
     return FixedCircuits(
         topology, sources, scaled, topology.capacity, blocked, equality=False, flow="f", design=design, unit=unit
     )
-
-
-def derived(data: FixedCircuits) -> list[Fraction]:
-    """Demands in units of Lambda_0."""
-    n, demand = data.design.pool.n, data.design.demand
-    whole = {value: rounding.decimal(value) for value in np.unique(demand).tolist()}
-    free = (np.maximum(-ports, 1).tolist() for ports in ports_left(n, 0, data.design.circuits))
-    sums = ([sum((whole[v] for v in row), Fraction(0)) for row in side.tolist()] for side in (demand, demand.T))
-    unit = max(total / circuits for side, ports in zip(sums, free, strict=True)
-               for total, circuits in zip(side, ports, strict=True))  # fmt: skip
-    return [value / unit for value in whole.values() if value]
-
-
-def bounds(data: FixedCircuits) -> list[Bound]:
-    """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
-    hops = model.length_bound(data, np.ones(data.topology.arcs))
-    lengths = any_lengths_bound(data)
-    return [
-        Bound(
-            "ports",
-            float(rounding.up(1.0, 2 * data.topology.n + 6)),
-            "some server sends or receives Lambda_0 over each of its circuits",
-            "topoopt",
-        ),
-        Bound("distance", hops, "every byte takes at least the minimum number of hops", "topoopt"),
-        Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
-    ]
-
-
-def metrics(data: FixedCircuits, value: float | None) -> dict[str, float | int | None]:
-    """Minimum of the maximum load [bytes], and the maximum load of the design's own routes over the same circuits."""
-    least = data.unit / value if value else None
-    own = data.design
-    return {
-        "F": value,
-        "max_load": least,
-        "unit_load": data.unit,
-        "heuristic_load": own.max_load,
-        "heuristic_over_optimum": own.max_load / least if least else None,
-        "heuristic_tax": own.bandwidth_tax,
-        "circuits": data.topology.arcs,
-    }
-
-
-def describe(data: FixedCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Loads [bytes] of a verified flow, scaled to the whole demand: quantiles 0, 5, .. 100 % over circuits; its tax."""
-    load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
-    return {
-        "load_quantiles": np.quantile(load, QUANTILES).tolist(),
-        "heuristic_quantiles": np.quantile(data.design.loads, QUANTILES).tolist(),
-        "least_over_most": float(load.min() / load.max()),
-        "bandwidth_tax": float(load.sum() / (data.demand.sum() * data.unit)),
-    }
 
 
 def decode(data: FixedCircuits, values: Mapping[str, F64]) -> CircuitDesign:
@@ -204,43 +248,4 @@ def decode(data: FixedCircuits, values: Mapping[str, F64]) -> CircuitDesign:
     return result
 
 
-def links(data: FixedCircuits, values: Mapping[str, F64]) -> Links:
-    """Bytes over every circuit if all demand is served, relative to the busiest one."""
-    load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
-    return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="section 5.5, figure 15",
-    title="Routing that minimizes the maximum load over the circuits of a heuristic",
-    sense="max",
-    problem="LP",
-    parameters=(
-        Parameter("circuits", str, default="topology-finder", help="method that chooses the circuits",
-                  choices=("topology-finder", "ocs-reconfig")),
-        Parameter("traffic", str, default="all", help="traffic to route: all, or point-to-point only",
-                  choices=("all", "point-to-point")),
-    ),
-    prepare=prepare,
-    build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
-    residuals=model.residuals,
-    objective=model.objective,
-    bounds=bounds,
-    derived=derived,
-    arrays=model.arrays,
-    index_sets=model.index_sets,
-    links=links,
-    meaning="served fraction F of the unit load; largest load of a circuit = unit load / F",
-    certify=model.certify,
-    dual_arrays=model.dual_arrays,
-    repair=model.repair,
-    metrics=metrics,
-    describe=describe,
-    restriction=lambda _data: "on the given circuits",
-    estimate=model.estimate,
-    concurrent="F",
-    given_by="circuits",
-    size="m |S| + 1 variables",
-)  # fmt: skip
+FORMULATION = FixedCircuits

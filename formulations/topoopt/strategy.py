@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -60,18 +60,42 @@ MOST_SERVERS = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class Plane(Formulation):
     """Data of the model.
 
     ``kinds`` are jobs of one part; ``ways`` are names, ``shards`` the number of shards of each (0: none); ``measured``
     has the computing time [s] of a part by shards for every kind, and is empty if computing takes no time.
     """
 
+    name = NAME
+    paper = PAPER
+    where = "sections 4.1, 5.4, Eq. (1)"
+    title = "Data or model parallelism for every layer"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]"),
+        Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit"),
+        Parameter("weight_bytes", float, default=8.0, help="bytes per weight, including its gradient"),
+        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators"),
+        Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies"),
+        Parameter(
+            "operators",
+            str,
+            default="list-1",
+            help="layers of List 1, or operators with the authors' times",
+            choices=("list-1", "measured"),
+        ),
+    )
+    size = "kinds of layers times ways"
+    meaning = "iteration time by Eq. (1) [s]"
+    forms = ("cvxpy", "pyomo")
+
     pool: ServerPool
     kinds: tuple[TrainingJob, ...]
     count: I64
     ways: tuple[str, ...]
-    shards: tuple[int, ...]
+    sharding: tuple[int, ...]
     bandwidth: float
     memory: float
     weight_bytes: float
@@ -86,10 +110,10 @@ class Plane:
         for kind in self.kinds:
             split = bool(kind.layers) and kind.layers[0].split
             rows.append([way == "replicated" or (way == "placed" and bool(kind.tables)) or (s > 0 and split)
-                         for way, s in zip(self.ways, self.shards, strict=True)])  # fmt: skip
+                         for way, s in zip(self.ways, self.sharding, strict=True)])  # fmt: skip
         possible = np.array(rows, dtype=bool)
         for k, times in enumerate(self.measured):
-            possible[k] &= [s in times for s in self.shards]
+            possible[k] &= [s in times for s in self.sharding]
             possible[k, 0] &= not self.kinds[k].tables
         return possible
 
@@ -98,7 +122,7 @@ class Plane:
         """t_kc [s]; 0 if not allowed."""
         values = np.zeros(self.allowed.shape)
         for k, times in enumerate(self.measured):
-            values[k] = [times.get(s, 0.0) for s in self.shards]
+            values[k] = [times.get(s, 0.0) for s in self.sharding]
         return np.where(self.allowed, values, 0.0)
 
     def traffic(self, kind: int, way: int) -> Traffic:
@@ -106,7 +130,7 @@ class Plane:
         job = self.kinds[kind]
         if self.ways[way] == "replicated":
             return traffic_of(job, self.pool.n, "data")
-        return traffic_of(job, self.pool.n, "hybrid", self.shards[way] or 2)
+        return traffic_of(job, self.pool.n, "hybrid", self.sharding[way] or 2)
 
     @cached_property
     def patterns(self) -> dict[tuple[int, int], Traffic]:
@@ -157,7 +181,7 @@ class Plane:
         kind = self.kinds[k]
         if self.ways[c] == "placed":
             return Fraction(max(-(-t.count // self.pool.n) * t.rows * t.columns for t in kind.tables))
-        return Fraction(kind.dense_weights + kind.table_weights) / (self.shards[c] or 1)
+        return Fraction(kind.dense_weights + kind.table_weights) / (self.sharding[c] or 1)
 
     def job_pool(self, x: I64) -> ServerPool:
         """Build the pool with the traffic of a strategy, ``(K, C)``; groups with the same members are merged."""
@@ -176,248 +200,213 @@ class Plane:
         """Time by Eq. (1) with the alphas of the data [s]."""
         return self.computing + float((self.cost * x).sum())
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> Plane:
-    """The data of the model.
-
-    Raises
-    ------
-    NotApplicable
-        For anything but a pool whose traffic is a training job, parameters out of range, or too little memory.
-    BadInput
-        If there are no measurements for ``operators=measured``.
-    """
-    pool = server_pool(instance, NAME)
-    given, family = dict(parameters or {}), dict(pool.parameters)
-    measured = given.pop("operators", "list-1") == "measured"
-    name = str(family.get("traffic", ""))
-    if name not in JOBS:
-        msg = f"{NAME}: the traffic of {pool.spec} is not a training job; use traffic= one of {', '.join(JOBS)}"
-        raise NotApplicable(msg)
-    if pool.n > MOST_SERVERS:
-        msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
-        raise NotApplicable(msg)
-    numbers = {
-        "bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0,
-    } | {key: float(value) for key, value in given.items()}  # fmt: skip
-    for key, value in numbers.items():
-        positive = key in {"bandwidth", "weight_bytes"}
-        if not 0 <= value < np.inf or (positive and value == 0):
-            msg = f"{NAME}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
+        Raises
+        ------
+        NotApplicable
+            For anything but a pool whose traffic is a training job, parameters out of range, or too little memory.
+        BadInput
+            If there are no measurements for ``operators=measured``.
+        """
+        pool = server_pool(instance, NAME)
+        given, family = dict(parameters or {}), dict(pool.parameters)
+        measured = given.pop("operators", "list-1") == "measured"
+        name = str(family.get("traffic", ""))
+        if name not in JOBS:
+            msg = f"{NAME}: the traffic of {pool.spec} is not a training job; use traffic= one of {', '.join(JOBS)}"
             raise NotApplicable(msg)
-    given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
-    times: tuple[dict[int, float], ...] = ()
-    if measured:
-        result, rest = measured_kinds(*given_job, pool.n)
-        kinds, count = tuple(kind.job for kind in result), [kind.count for kind in result]
-        times = tuple(kind.seconds for kind in result)
-        numbers["computing"] += rest
-    else:
-        job = training_job(*given_job)
-        bare = replace(job, layers=(), tables=())
-        layers = list(dict.fromkeys(job.layers))
-        kinds = tuple(replace(bare, layers=(one,)) for one in layers)
-        kinds += tuple(replace(bare, tables=(t,)) for t in job.tables)
-        count = [job.layers.count(one) for one in layers] + [1] * len(job.tables)
-    divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
-    ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
-    data = Plane(
-        pool, kinds, np.array(count, dtype=np.int64), ways, (0, 0, *divisors), numbers["bandwidth"],
-        numbers["memory"] * 2**30, numbers["weight_bytes"], numbers["computing"], numbers["alpha"], times,
-    )  # fmt: skip
-    least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
-    if 0 < data.memory < least:
-        msg = f"{NAME}: {name} needs at least {least / 2**30:.4g} GiB per server; raise memory, or set 0 for no limit"
-        raise NotApplicable(msg)
-    return data
-
-
-def derived(data: Plane) -> list[Fraction]:
-    """Time of one part in every way, and its share of the memory."""
-    rate = data.pool.n * data.pool.degree * rounding.entered(data.bandwidth)
-    slow = rounding.entered(data.alpha) if data.alpha > 0 else Fraction(1)
-    moved = data.direct if data.alpha > 0 else data.hops
-    parts = (array[data.allowed].tolist() for array in (data.work, data.reduced, moved))
-    results = [
-        rounding.measured(t) + (rounding.entered(r) + slow * rounding.entered(a)) / rate
-        for t, r, a in zip(*parts, strict=True)
-    ]
-    if data.memory:
-        each = rounding.entered(data.weight_bytes) / rounding.entered(data.memory / 2**30) / 2**30
-        results += [each * data.weights(k, c) for k, c in np.argwhere(data.allowed).tolist()]
-    return results
-
-
-def build_cvxpy(data: Plane) -> CvxpyModel:
-    """The model in matrix form."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    kind, way = np.nonzero(data.allowed)
-    x = cp.Variable(kind.size, name="x", integer=True, bounds=[np.zeros(kind.size), data.count[kind].astype(float)])
-    each = sp.csr_array((np.ones(kind.size), (kind, np.arange(kind.size))), shape=(len(data.kinds), kind.size))
-    parts = each @ x == data.count
-    constraints: list[Any] = [parts]
-    named = {"parts": Named(parts, (len(data.kinds),))}
-    if data.memory:
-        limit = (data.held[kind, way] / data.memory) @ x <= 1
-        constraints.append(limit)
-        named["memory"] = Named(limit, ())
-    time = data.cost[kind, way] @ x + data.computing
-    shape = data.allowed.shape
-    return CvxpyModel(cp.Problem(cp.Minimize(time), constraints), {"x": Named(x, shape, kind * shape[1] + way)}, named)
-
-
-def build_pyomo(data: Plane) -> PyomoModel:
-    """The model in Pyomo: ``x[k,c]`` with c the name of a way, ``parts[k]``, ``memory``."""
-    import pyomo.environ as pyo
-
-    K, C, n, M = range(len(data.kinds)), data.ways, data.pool.n, data.memory
-    allowed = [(k, c) for k in K for c, possible in zip(C, data.allowed[k], strict=True) if possible]
-    t, R, A, W = (
-        {(k, c): float(array[k, i]) for k in K for i, c in enumerate(C)}
-        for array in (data.work, data.reduced, data.hops, data.held)
-    )
-    m = data.count.tolist()
-    model = pyo.ConcreteModel(name="layers and ways")
-    model.x = pyo.Var(allowed, domain=pyo.Integers, bounds=lambda _, k, c: (0, m[k]))
-    model.parts = pyo.Constraint(
-        K, rule=lambda b, k: pyo.quicksum(b.x[cell] for cell in allowed if cell[0] == k) == m[k]
-    )
-    named: dict[str, tuple[Any, ...]] = {"parts": (len(K),)}
-    if M:
-        model.memory = pyo.Constraint(expr=pyo.quicksum(W[cell] / M * model.x[cell] for cell in allowed) <= 1)
-        named["memory"] = ()
-    rate = n * data.pool.degree * data.bandwidth
-    model.time = pyo.Objective(
-        expr=data.computing + pyo.quicksum((t[cell] + (R[cell] + A[cell]) / rate) * model.x[cell] for cell in allowed),
-        sense=pyo.minimize,
-    )
-    return PyomoModel(model, {"x": (len(K), C)}, named)
-
-
-def arrays(data: Plane, _names: Collection[str]) -> dict[str, Array]:
-    """Shape of x."""
-    return {"x": Array(data.allowed.shape, axes=("part", "placement"), unit="parts")}
-
-
-def index_sets(data: Plane, _values: object = None) -> dict[str, Names]:
-    """Names of the kinds of parts and of the ways to place one."""
-    parts = [
-        *(f"layer of {one.weights} weights" for kind in data.kinds for one in kind.layers),
-        *(f"{one.count} tables of {one.rows} x {one.columns}" for kind in data.kinds for one in kind.tables),
-    ]
-    return {"part": parts, "placement": data.ways}
-
-
-def residuals(data: Plane, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone; memory relative to the limit."""
-    x = np.asarray(values.get("x", ()), dtype=float)
-    blocks = ("parts", "integer", "nonnegative", "allowed", "memory")
-    if x.shape != data.allowed.shape:
-        return dict.fromkeys(blocks, np.inf)
-    if not np.isfinite(x[data.allowed]).all():
-        return dict.fromkeys(blocks, np.inf)
-    inside = np.where(data.allowed, x, 0.0)
-    outside = np.nan_to_num(np.where(data.allowed, 0.0, x))
-    over = float((data.held * inside).sum()) / data.memory - 1.0 if data.memory > 0 else 0.0
-    return {
-        "parts": float(np.abs(inside.sum(axis=1) - data.count).max()),
-        "integer": float(np.abs(inside - np.rint(inside)).max()),
-        "nonnegative": max(-float(inside.min()), 0.0),
-        "allowed": float(np.abs(outside).max()),
-        "memory": max(over, 0.0),
-    }
-
-
-def objective(data: Plane, values: Mapping[str, F64]) -> float:
-    """Eq. (1) [s]."""
-    return data.time(np.where(data.allowed, np.asarray(values["x"], dtype=float), 0.0))
-
-
-def bounds(data: Plane) -> list[Bound]:
-    """Bound of every kind in its cheapest way, and a Lagrangian bound with the best memory price of all ratios."""
-    cost, held = (np.where(data.allowed, array, np.inf) for array in (data.cost, data.held))
-    cheapest = rounding.sum_down([data.computing, rounding.dot_down(data.count, cost.min(axis=1))])
-    pick = np.argmin(cost, axis=1)
-    fits = data.memory <= 0 or float(data.count @ held[np.arange(len(pick)), pick]) <= data.memory
-    result = [Bound("separable", cheapest, "every kind is placed in its cheapest way", "topoopt", exact=fits)]
-    if not fits:
-
-        def priced(price: float) -> F64:
-            return np.where(data.allowed, rounding.down(data.cost + price * data.held, 2), np.inf)
-
-        prices = [0.0]
-        for k in range(len(data.kinds)):
-            c, h = data.cost[k, data.allowed[k]], data.held[k, data.allowed[k]]
-            rise, fall = c[:, None] - c[None, :], h[None, :] - h[:, None]
-            prices += (rise[fall > 0] / fall[fall > 0]).tolist()
-        best = max(
-            rounding.sum_down([
-                data.computing,
-                rounding.dot_down(data.count, priced(price).min(axis=1)),
-                -float(rounding.up(price * data.memory)),
-            ])
-            for price in prices
-            if price >= 0
+        if pool.n > MOST_SERVERS:
+            msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
+            raise NotApplicable(msg)
+        numbers = {
+            "bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0,
+        } | {key: float(value) for key, value in given.items()}  # fmt: skip
+        for key, value in numbers.items():
+            positive = key in {"bandwidth", "weight_bytes"}
+            if not 0 <= value < np.inf or (positive and value == 0):
+                msg = f"{NAME}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
+                raise NotApplicable(msg)
+        given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
+        times: tuple[dict[int, float], ...] = ()
+        if measured:
+            result, rest = measured_kinds(*given_job, pool.n)
+            kinds, count = tuple(kind.job for kind in result), [kind.count for kind in result]
+            times = tuple(kind.seconds for kind in result)
+            numbers["computing"] += rest
+        else:
+            job = training_job(*given_job)
+            bare = replace(job, layers=(), tables=())
+            layers = list(dict.fromkeys(job.layers))
+            kinds = tuple(replace(bare, layers=(one,)) for one in layers)
+            kinds += tuple(replace(bare, tables=(t,)) for t in job.tables)
+            count = [job.layers.count(one) for one in layers] + [1] * len(job.tables)
+        divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
+        ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
+        data = cls(
+            pool, kinds, np.array(count, dtype=np.int64), ways, (0, 0, *divisors), numbers["bandwidth"],
+            numbers["memory"] * 2**30, numbers["weight_bytes"], numbers["computing"], numbers["alpha"], times,
         )  # fmt: skip
-        result.append(Bound("lagrangian", best, "Lagrangian relaxation of the memory limit", "topoopt"))
-    return result
+        least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
+        if 0 < data.memory < least:
+            msg = (
+                f"{NAME}: {name} needs at least {least / 2**30:.4g} GiB per server; raise memory, or set 0 for no limit"
+            )
+            raise NotApplicable(msg)
+        return data
+
+    def derived(self) -> list[Fraction]:
+        """Time of one part in every way, and its share of the memory."""
+        rate = self.pool.n * self.pool.degree * rounding.entered(self.bandwidth)
+        slow = rounding.entered(self.alpha) if self.alpha > 0 else Fraction(1)
+        moved = self.direct if self.alpha > 0 else self.hops
+        parts = (array[self.allowed].tolist() for array in (self.work, self.reduced, moved))
+        results = [
+            rounding.measured(t) + (rounding.entered(r) + slow * rounding.entered(a)) / rate
+            for t, r, a in zip(*parts, strict=True)
+        ]
+        if self.memory:
+            each = rounding.entered(self.weight_bytes) / rounding.entered(self.memory / 2**30) / 2**30
+            results += [each * self.weights(k, c) for k, c in np.argwhere(self.allowed).tolist()]
+        return results
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        kind, way = np.nonzero(self.allowed)
+        x = cp.Variable(kind.size, name="x", integer=True, bounds=[np.zeros(kind.size), self.count[kind].astype(float)])
+        each = sp.csr_array((np.ones(kind.size), (kind, np.arange(kind.size))), shape=(len(self.kinds), kind.size))
+        parts = each @ x == self.count
+        constraints: list[Any] = [parts]
+        named = {"parts": Named(parts, (len(self.kinds),))}
+        if self.memory:
+            limit = (self.held[kind, way] / self.memory) @ x <= 1
+            constraints.append(limit)
+            named["memory"] = Named(limit, ())
+        time = self.cost[kind, way] @ x + self.computing
+        shape = self.allowed.shape
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(time), constraints), {"x": Named(x, shape, kind * shape[1] + way)}, named
+        )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``x[k,c]`` with c the name of a way, ``parts[k]``, ``memory``."""
+        import pyomo.environ as pyo
+
+        K, C, n, M = range(len(self.kinds)), self.ways, self.pool.n, self.memory
+        allowed = [(k, c) for k in K for c, possible in zip(C, self.allowed[k], strict=True) if possible]
+        t, R, A, W = (
+            {(k, c): float(array[k, i]) for k in K for i, c in enumerate(C)}
+            for array in (self.work, self.reduced, self.hops, self.held)
+        )
+        m = self.count.tolist()
+        model = pyo.ConcreteModel(name="layers and ways")
+        model.x = pyo.Var(allowed, domain=pyo.Integers, bounds=lambda _, k, c: (0, m[k]))
+        model.parts = pyo.Constraint(
+            K, rule=lambda b, k: pyo.quicksum(b.x[cell] for cell in allowed if cell[0] == k) == m[k]
+        )
+        named: dict[str, tuple[Any, ...]] = {"parts": (len(K),)}
+        if M:
+            model.memory = pyo.Constraint(expr=pyo.quicksum(W[cell] / M * model.x[cell] for cell in allowed) <= 1)
+            named["memory"] = ()
+        rate = n * self.pool.degree * self.bandwidth
+        model.time = pyo.Objective(
+            expr=self.computing
+            + pyo.quicksum((t[cell] + (R[cell] + A[cell]) / rate) * model.x[cell] for cell in allowed),
+            sense=pyo.minimize,
+        )
+        return PyomoModel(model, {"x": (len(K), C)}, named)
+
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """Shape of x."""
+        return {"x": Array(self.allowed.shape, axes=("part", "placement"), unit="parts")}
+
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of the kinds of parts and of the ways to place one."""
+        parts = [
+            *(f"layer of {one.weights} weights" for kind in self.kinds for one in kind.layers),
+            *(f"{one.count} tables of {one.rows} x {one.columns}" for kind in self.kinds for one in kind.tables),
+        ]
+        return {"part": parts, "placement": self.ways}
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone; memory relative to the limit."""
+        x = np.asarray(values.get("x", ()), dtype=float)
+        blocks = ("parts", "integer", "nonnegative", "allowed", "memory")
+        if x.shape != self.allowed.shape:
+            return dict.fromkeys(blocks, np.inf)
+        if not np.isfinite(x[self.allowed]).all():
+            return dict.fromkeys(blocks, np.inf)
+        inside = np.where(self.allowed, x, 0.0)
+        outside = np.nan_to_num(np.where(self.allowed, 0.0, x))
+        over = float((self.held * inside).sum()) / self.memory - 1.0 if self.memory > 0 else 0.0
+        return {
+            "parts": float(np.abs(inside.sum(axis=1) - self.count).max()),
+            "integer": float(np.abs(inside - np.rint(inside)).max()),
+            "nonnegative": max(-float(inside.min()), 0.0),
+            "allowed": float(np.abs(outside).max()),
+            "memory": max(over, 0.0),
+        }
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Eq. (1) [s]."""
+        return self.time(np.where(self.allowed, np.asarray(values["x"], dtype=float), 0.0))
+
+    def bounds(self) -> list[Bound]:
+        """Bound of every kind in its cheapest way, and a Lagrangian bound with the best memory price of all ratios."""
+        cost, held = (np.where(self.allowed, array, np.inf) for array in (self.cost, self.held))
+        cheapest = rounding.sum_down([self.computing, rounding.dot_down(self.count, cost.min(axis=1))])
+        pick = np.argmin(cost, axis=1)
+        fits = self.memory <= 0 or float(self.count @ held[np.arange(len(pick)), pick]) <= self.memory
+        result = [Bound("separable", cheapest, "every kind is placed in its cheapest way", "topoopt", exact=fits)]
+        if not fits:
+
+            def priced(price: float) -> F64:
+                return np.where(self.allowed, rounding.down(self.cost + price * self.held, 2), np.inf)
+
+            prices = [0.0]
+            for k in range(len(self.kinds)):
+                c, h = self.cost[k, self.allowed[k]], self.held[k, self.allowed[k]]
+                rise, fall = c[:, None] - c[None, :], h[None, :] - h[:, None]
+                prices += (rise[fall > 0] / fall[fall > 0]).tolist()
+            best = max(
+                rounding.sum_down([
+                    self.computing,
+                    rounding.dot_down(self.count, priced(price).min(axis=1)),
+                    -float(rounding.up(price * self.memory)),
+                ])
+                for price in prices
+                if price >= 0
+            )  # fmt: skip
+            result.append(Bound("lagrangian", best, "Lagrangian relaxation of the memory limit", "topoopt"))
+        return result
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """Summary of a verified strategy: bytes, memory, and parts by way."""
+        x = np.where(self.allowed, np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))), 0.0)
+        return {
+            "all_reduce_bytes": float((self.reduced * x).sum()),
+            "direct_bytes": float((self.direct * x).sum()),
+            "memory_gib": float((self.held * x).sum()) / 2**30,
+            "computing_time": self.computing + float((self.work * x).sum()),
+            **{f"parts {way}": int(total) for way, total in zip(self.ways, x.sum(axis=0), strict=True) if total},
+        }
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        cells, limit = int(self.allowed.sum()), int(self.memory > 0)
+        held = int((self.held[self.allowed] != 0).sum()) * limit
+        return {
+            "variables": cells, "constraints": len(self.kinds) + limit, "nonzeros": cells + held, "integers": cells,
+        }  # fmt: skip
+
+    def closed_forms(self) -> list[Bound]:
+        """The exact ones among the bounds."""
+        return self.bounds()
 
 
-def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Summary of a verified strategy: bytes, memory, and parts by way."""
-    x = np.where(data.allowed, np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))), 0.0)
-    return {
-        "all_reduce_bytes": float((data.reduced * x).sum()),
-        "direct_bytes": float((data.direct * x).sum()),
-        "memory_gib": float((data.held * x).sum()) / 2**30,
-        "computing_time": data.computing + float((data.work * x).sum()),
-        **{f"parts {way}": int(total) for way, total in zip(data.ways, x.sum(axis=0), strict=True) if total},
-    }
-
-
-def estimate(data: Plane) -> dict[str, int]:
-    """Size of the model."""
-    cells, limit = int(data.allowed.sum()), int(data.memory > 0)
-    held = int((data.held[data.allowed] != 0).sum()) * limit
-    return {
-        "variables": cells, "constraints": len(data.kinds) + limit, "nonzeros": cells + held, "integers": cells,
-    }  # fmt: skip
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="sections 4.1, 5.4, Eq. (1)",
-    title="Data or model parallelism for every layer",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]"),
-        Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit"),
-        Parameter("weight_bytes", float, default=8.0, help="bytes per weight, including its gradient"),
-        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators"),
-        Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies"),
-        Parameter(
-            "operators",
-            str,
-            default="list-1",
-            help="layers of List 1, or operators with the authors' times",
-            choices=("list-1", "measured"),
-        ),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    derived=derived,
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    closed_forms=bounds,
-    arrays=arrays,
-    describe=describe,
-    estimate=estimate,
-    size="kinds of layers times ways",
-    meaning="iteration time by Eq. (1) [s]",
-    index_sets=index_sets,
-)
+FORMULATION = Plane

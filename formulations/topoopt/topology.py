@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -61,6 +61,7 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -72,11 +73,44 @@ MOST_MEMBERS = 7
 
 
 @dataclass(frozen=True, eq=False)
-class Wiring:
+class Wiring(Formulation):
     """Data of the model."""
 
+    name = NAME
+    paper = PAPER
+    where = "section 4, Algorithm 1"
+    title = "Circuits and routes that minimize the maximum load or the bandwidth tax"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter(
+            "objective",
+            str,
+            default="max-load",
+            help="bytes over the busiest circuit, or byte-hops per byte",
+            choices=OBJECTIVES,
+        ),
+        Parameter("parallel", int, default=0, help="maximum circuits per pair of servers; 0: as many as it has ports"),
+        Parameter(
+            "rings",
+            str,
+            default="free",
+            help="all-reduce rings: chosen, or in the order of the members",
+            choices=("free", "default"),
+        ),
+        Parameter(
+            "flows",
+            str,
+            default="source",
+            help="commodities of the program: servers, or pairs (tighter)",
+            choices=("source", "pair"),
+        ),
+    )
+    size = "n (n-1)^2 flows, p n (n-1) circuits"
+    forms = ("cvxpy", "pyomo")
+
     pool: ServerPool
-    objective: str
+    goal: str
     parallel: int
     free_rings: bool
     by_pair: bool
@@ -94,7 +128,7 @@ class Wiring:
     @property
     def copies(self) -> int:
         """Number p of parallel circuits of a pair in the program."""
-        return 1 if self.objective == "bandwidth-tax" else self.parallel
+        return 1 if self.goal == "bandwidth-tax" else self.parallel
 
     @cached_property
     def total(self) -> float:
@@ -143,7 +177,7 @@ class Wiring:
 
     def value_of(self, design: CircuitDesign) -> float:
         """Objective value of a design."""
-        return design.max_load if self.objective == "max-load" else design.bandwidth_tax
+        return design.max_load if self.goal == "max-load" else design.bandwidth_tax
 
     @cached_property
     def unit(self) -> float:
@@ -194,7 +228,7 @@ class Wiring:
     @cached_property
     def floor(self) -> float:
         """L [U]."""
-        best = max(bound.value for bound in bounds(self)) if self.objective == "max-load" else 0.0
+        best = max(bound.value for bound in self.bounds()) if self.goal == "max-load" else 0.0
         return min(-rounding.digits_up(-rounding.quotient_down(best, self.unit), 9), 1.0)
 
     @cached_property
@@ -246,204 +280,277 @@ class Wiring:
         ring_, commodity, to, amount = zip(*results, strict=True)
         return np.array(ring_), np.array(commodity), np.array(to), np.array(amount)
 
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
 
-def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
-    """The data of the model.
+        Raises
+        ------
+        NotApplicable
+            For anything but a server pool with traffic, a negative ``parallel``, or more ports than ``parallel``
+            allows to use.
+        """
+        pool, given = server_pool(instance, NAME), parameters or {}
+        parallel = int(given.get("parallel", 0))
+        if parallel < 0:
+            msg = f"{NAME}: parallel={parallel}; give the maximum number of circuits of a pair, or 0 for no limit"
+            raise NotApplicable(msg)
+        limit = min(parallel or pool.degree, pool.degree)
+        if limit * (pool.n - 1) < pool.degree:
+            msg = (
+                f"{NAME}: parallel={parallel} leaves some of {pool.degree} ports without a circuit to one of the "
+                f"{pool.n - 1} other servers; use degree={limit * (pool.n - 1)} or parallel=0"
+            )
+            raise NotApplicable(msg)
+        return cls(
+            pool, str(given.get("objective", "max-load")), limit, given.get("rings", "free") == "free",
+            given.get("flows", "source") == "pair",
+        )  # fmt: skip
 
-    Raises
-    ------
-    NotApplicable
-        For anything but a server pool with traffic, a negative ``parallel``, or more ports than ``parallel`` allows to
-        use.
-    """
-    pool, given = server_pool(instance, NAME), parameters or {}
-    parallel = int(given.get("parallel", 0))
-    if parallel < 0:
-        msg = f"{NAME}: parallel={parallel}; give the maximum number of circuits of a pair, or 0 for no limit"
-        raise NotApplicable(msg)
-    limit = min(parallel or pool.degree, pool.degree)
-    if limit * (pool.n - 1) < pool.degree:
-        msg = (
-            f"{NAME}: parallel={parallel} leaves some of {pool.degree} ports without a circuit to one of the "
-            f"{pool.n - 1} other servers; use degree={limit * (pool.n - 1)} or parallel=0"
+    def derived(self) -> list[Fraction]:
+        """Demands in units of U, and U over the total demand; U, L and H are decimals."""
+        pairs = np.argwhere(self.most > 0) if self.by_pair else None
+        result, total = circuit_design.demand_fractions(self.pool, self.fixed, pairs, free_rings=self.free_rings)
+        return [value / rounding.entered(self.unit) for value in result] + [rounding.entered(self.unit) / total]
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        n, p, (tail, head) = self.n, self.copies, self.pairs
+        m, each, loads = tail.size, np.arange(tail.size), self.goal == "max-load"
+        source, demand, most = self.commodities
+        commodity, pair = self.flows
+        flows, groups = commodity.size, source.size
+        cell = tail * n + head
+        cells = (cell[:, None] * p + np.arange(p)).ravel()
+        y = cp.Variable(m * p, name="y", boolean=True)
+        f = cp.Variable(flows, name="f", bounds=[np.zeros(flows), most[commodity]])
+        variables = {
+            "y": Named(y, (n, n, p), cells),
+            "f": Named(f, (groups, n, n), commodity * n * n + cell[pair]),
+        }
+        constraints: list[Any] = []
+        named: dict[str, Named] = {}
+
+        def state(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
+            constraints.append(row)
+            named[name] = Named(row, shape, index)
+
+        def ones(rows: I64, columns: I64, shape: tuple[int, int], sign: float | F64 = 1.0) -> sp.csr_array:
+            return sp.csr_array((np.broadcast_to(sign, rows.shape).astype(float), (rows, columns)), shape=shape)
+
+        copy_pair = np.repeat(each, p)
+        state("ports_out", ones(tail[copy_pair], np.arange(m * p), (n, m * p)) @ y <= self.degree, (n,))
+        state("ports_in", ones(head[copy_pair], np.arange(m * p), (n, m * p)) @ y <= self.degree, (n,))
+        if p > 1:
+            upper = (each[:, None] * p + np.arange(1, p)).ravel()
+            rows = np.arange(upper.size)
+            step = ones(rows, upper, (rows.size, m * p)) - ones(rows, upper - 1, (rows.size, m * p))
+            state("order", step @ y <= 0, (n, n, p - 1), (cell[:, None] * (p - 1) + np.arange(p - 1)).ravel())
+        row_in, row_out = head[pair] * groups + commodity, tail[pair] * groups + commodity
+        moving = ones(row_in, np.arange(flows), (n * groups, flows)) - ones(
+            row_out, np.arange(flows), (n * groups, flows)
         )
-        raise NotApplicable(msg)
-    return Wiring(
-        pool, str(given.get("objective", "max-load")), limit, given.get("rings", "free") == "free",
-        given.get("flows", "source") == "pair",
-    )  # fmt: skip
+        kept = np.flatnonzero((np.arange(n)[:, None] != source[None, :]).ravel())
+        balance = moving[kept] @ f
+        if self.orders:
+            share = cp.Variable(len(self.orders), name="share", bounds=[0, 1])
+            variables["share"] = Named(share, (len(self.orders),))
+            ring, of, to, amount = self.ring_hops
+            hop = sp.csr_array((amount, (to * groups + of, ring)), shape=(n * groups, len(self.orders)))
+            balance = balance - hop[kept] @ share
+        state("balance", balance == demand.ravel()[kept], (n, groups), kept)
+        if self.orders:
+            group = np.array([ring.group for ring in self.orders])
+            whole = ones(group, np.arange(group.size), (len(self.pool.groups), group.size))
+            state("split", whole @ share == 1, (len(self.pool.groups),))
+        first = ones(np.arange(flows), pair * p, (flows, m * p), most[commodity])
+        state("open", f - first @ y <= 0, (groups, n, n), commodity * n * n + cell[pair])
+        if loads:
+            w = cp.Variable(m * p, name="w", bounds=[0, 1])
+            t = cp.Variable(name="t", bounds=[self.floor, 1])
+            variables |= {"w": Named(w, (n, n, p), cells), "t": Named(t, ())}
+            carried = ones(pair, np.arange(flows), (m, flows)) @ f - ones(copy_pair, np.arange(m * p), (m, m * p)) @ w
+            state("pair_load", carried <= 0, (n, n), cell)
+            state("load_open", w - y <= 0, (n, n, p), cells)
+            state("load_level", w - t - self.floor * y <= -self.floor, (n, n, p), cells)
+            state("total_load", cp.sum(f) - n * self.degree * t <= 0, ())
+        state("total_hops", cp.sum(f) >= self.hops, ())
+        minimized = self.unit * t if loads else self.unit / self.total * cp.sum(f)
+        return CvxpyModel(cp.Problem(cp.Minimize(minimized), constraints), variables, named)
 
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo; k is s or (s,t), r a group and its ring's order."""
+        import pyomo.environ as pyo
 
-def derived(data: Wiring) -> list[Fraction]:
-    """Demands in units of U, and U over the total demand; U, L and H are decimals."""
-    pairs = np.argwhere(data.most > 0) if data.by_pair else None
-    result, total = circuit_design.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
-    return [value / rounding.entered(data.unit) for value in result] + [rounding.entered(data.unit) / total]
-
-
-def build_cvxpy(data: Wiring) -> CvxpyModel:
-    """The model in matrix form."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    n, p, (tail, head) = data.n, data.copies, data.pairs
-    m, each, loads = tail.size, np.arange(tail.size), data.objective == "max-load"
-    source, demand, most = data.commodities
-    commodity, pair = data.flows
-    flows, groups = commodity.size, source.size
-    cell = tail * n + head
-    cells = (cell[:, None] * p + np.arange(p)).ravel()
-    y = cp.Variable(m * p, name="y", boolean=True)
-    f = cp.Variable(flows, name="f", bounds=[np.zeros(flows), most[commodity]])
-    variables = {
-        "y": Named(y, (n, n, p), cells),
-        "f": Named(f, (groups, n, n), commodity * n * n + cell[pair]),
-    }
-    constraints: list[Any] = []
-    named: dict[str, Named] = {}
-
-    def state(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
-        constraints.append(row)
-        named[name] = Named(row, shape, index)
-
-    def ones(rows: I64, columns: I64, shape: tuple[int, int], sign: float | F64 = 1.0) -> sp.csr_array:
-        return sp.csr_array((np.broadcast_to(sign, rows.shape).astype(float), (rows, columns)), shape=shape)
-
-    copy_pair = np.repeat(each, p)
-    state("ports_out", ones(tail[copy_pair], np.arange(m * p), (n, m * p)) @ y <= data.degree, (n,))
-    state("ports_in", ones(head[copy_pair], np.arange(m * p), (n, m * p)) @ y <= data.degree, (n,))
-    if p > 1:
-        upper = (each[:, None] * p + np.arange(1, p)).ravel()
-        rows = np.arange(upper.size)
-        step = ones(rows, upper, (rows.size, m * p)) - ones(rows, upper - 1, (rows.size, m * p))
-        state("order", step @ y <= 0, (n, n, p - 1), (cell[:, None] * (p - 1) + np.arange(p - 1)).ravel())
-    row_in, row_out = head[pair] * groups + commodity, tail[pair] * groups + commodity
-    moving = ones(row_in, np.arange(flows), (n * groups, flows)) - ones(row_out, np.arange(flows), (n * groups, flows))
-    kept = np.flatnonzero((np.arange(n)[:, None] != source[None, :]).ravel())
-    balance = moving[kept] @ f
-    if data.orders:
-        share = cp.Variable(len(data.orders), name="share", bounds=[0, 1])
-        variables["share"] = Named(share, (len(data.orders),))
-        ring, of, to, amount = data.ring_hops
-        hop = sp.csr_array((amount, (to * groups + of, ring)), shape=(n * groups, len(data.orders)))
-        balance = balance - hop[kept] @ share
-    state("balance", balance == demand.ravel()[kept], (n, groups), kept)
-    if data.orders:
-        group = np.array([ring.group for ring in data.orders])
-        whole = ones(group, np.arange(group.size), (len(data.pool.groups), group.size))
-        state("split", whole @ share == 1, (len(data.pool.groups),))
-    first = ones(np.arange(flows), pair * p, (flows, m * p), most[commodity])
-    state("open", f - first @ y <= 0, (groups, n, n), commodity * n * n + cell[pair])
-    if loads:
-        w = cp.Variable(m * p, name="w", bounds=[0, 1])
-        t = cp.Variable(name="t", bounds=[data.floor, 1])
-        variables |= {"w": Named(w, (n, n, p), cells), "t": Named(t, ())}
-        carried = ones(pair, np.arange(flows), (m, flows)) @ f - ones(copy_pair, np.arange(m * p), (m, m * p)) @ w
-        state("pair_load", carried <= 0, (n, n), cell)
-        state("load_open", w - y <= 0, (n, n, p), cells)
-        state("load_level", w - t - data.floor * y <= -data.floor, (n, n, p), cells)
-        state("total_load", cp.sum(f) - n * data.degree * t <= 0, ())
-    state("total_hops", cp.sum(f) >= data.hops, ())
-    minimized = data.unit * t if loads else data.unit / data.total * cp.sum(f)
-    return CvxpyModel(cp.Problem(cp.Minimize(minimized), constraints), variables, named)
-
-
-def build_pyomo(data: Wiring) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring; k is s or (s,t), r a group and its ring's order."""
-    import pyomo.environ as pyo
-
-    n, d, loads = data.n, data.degree, data.objective == "max-load"
-    V, copies = range(n), range(data.copies)
-    source, demand, most = data.commodities
-    K: list[tuple[int, ...]] = [(s,) for s in source.tolist()]
-    if data.by_pair:
-        K = [tuple(pair) for pair in np.argwhere(data.most).tolist()]
-    D: dict[tuple[int, ...], float] = {(u, *k): float(demand[u, i]) for u in V for i, k in enumerate(K)}
-    B = dict(zip(K, most.tolist(), strict=True))
-    R = [(ring.group, ">".join(map(str, ring.order))) for ring in data.orders]
-    brings: dict[tuple[int, ...], list[tuple[tuple[int, str], float]]] = {}
-    for r, ring in zip(R, data.orders, strict=True):
-        for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
-            hop = (v, u, v) if data.by_pair else (v, u)
-            brings.setdefault(hop, []).append((r, data.pool.groups[ring.group].transfer / data.unit))
-    arcs = [(i, j) for i in V for j in V if i != j]
-    moving = [(*k, i, j) for k in K for i, j in arcs if j != k[0]]
-    model = pyo.ConcreteModel(name="circuits and routes")
-    model.y = pyo.Var(arcs, copies, domain=pyo.Binary)
-    model.f = pyo.Var(moving, bounds=lambda _, *key: (0, B[key[:-2]]))
-    variables: dict[str, tuple[Any, ...]] = {"y": (n, n, len(copies)), "f": (K, n, n)}
-    named: dict[str, tuple[Any, ...]] = {"ports_out": (n,), "ports_in": (n,)}
-    model.ports_out = pyo.Constraint(
-        V, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in V if j != i for c in copies) <= d
-    )
-    model.ports_in = pyo.Constraint(
-        V, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in V if i != j for c in copies) <= d
-    )
-    if len(copies) > 1:
-        model.order = pyo.Constraint(arcs, copies[:-1], rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0)
-        named["order"] = (n, n, len(copies) - 1)
-    if R:
-        groups = sorted({g for g, _ in R})
-        model.share = pyo.Var(R, bounds=(0, 1))
-        model.split = pyo.Constraint(groups, rule=lambda m, g: pyo.quicksum(m.share[r] for r in R if r[0] == g) == 1)
-        variables["share"] = (R,)
-        named["split"] = (len(groups),)
-
-    def balance(m: Any, u: int, *k: int) -> Any:
-        entering = pyo.quicksum(m.f[(*k, v, u)] for v in V if v != u)
-        leaving = pyo.quicksum(m.f[(*k, u, v)] for v in V if v not in (u, k[0]))
-        by_rings = pyo.quicksum(S * m.share[r] for r, S in brings.get((u, *k), []))
-        return entering - leaving - by_rings == D[(u, *k)]
-
-    model.balance = pyo.Constraint([(u, *k) for u in V for k in K if u != k[0]], rule=balance)
-    model.open = pyo.Constraint(moving, rule=lambda m, *key: m.f[key] - B[key[:-2]] * m.y[key[-2], key[-1], 0] <= 0)
-    named |= {"balance": (n, K), "open": (K, n, n)}
-    flow = pyo.quicksum(model.f[key] for key in moving)
-    if loads:
-        L = data.floor
-        model.w = pyo.Var(arcs, copies, bounds=(0, 1))
-        model.t = pyo.Var(bounds=(L, 1))
-        model.pair_load = pyo.Constraint(
-            arcs,
-            rule=lambda m, i, j: (
-                pyo.quicksum(m.f[(*k, i, j)] for k in K if k[0] != j) - pyo.quicksum(m.w[i, j, c] for c in copies) <= 0
-            ),
+        n, d, loads = self.n, self.degree, self.goal == "max-load"
+        V, copies = range(n), range(self.copies)
+        source, demand, most = self.commodities
+        K: list[tuple[int, ...]] = [(s,) for s in source.tolist()]
+        if self.by_pair:
+            K = [tuple(pair) for pair in np.argwhere(self.most).tolist()]
+        D: dict[tuple[int, ...], float] = {(u, *k): float(demand[u, i]) for u in V for i, k in enumerate(K)}
+        B = dict(zip(K, most.tolist(), strict=True))
+        R = [(ring.group, ">".join(map(str, ring.order))) for ring in self.orders]
+        brings: dict[tuple[int, ...], list[tuple[tuple[int, str], float]]] = {}
+        for r, ring in zip(R, self.orders, strict=True):
+            for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
+                hop = (v, u, v) if self.by_pair else (v, u)
+                brings.setdefault(hop, []).append((r, self.pool.groups[ring.group].transfer / self.unit))
+        arcs = [(i, j) for i in V for j in V if i != j]
+        moving = [(*k, i, j) for k in K for i, j in arcs if j != k[0]]
+        model = pyo.ConcreteModel(name="circuits and routes")
+        model.y = pyo.Var(arcs, copies, domain=pyo.Binary)
+        model.f = pyo.Var(moving, bounds=lambda _, *key: (0, B[key[:-2]]))
+        variables: dict[str, tuple[Any, ...]] = {"y": (n, n, len(copies)), "f": (K, n, n)}
+        named: dict[str, tuple[Any, ...]] = {"ports_out": (n,), "ports_in": (n,)}
+        model.ports_out = pyo.Constraint(
+            V, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in V if j != i for c in copies) <= d
         )
-        model.load_open = pyo.Constraint(arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
-        model.load_level = pyo.Constraint(
-            arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] <= m.t - L * (1 - m.y[i, j, c])
+        model.ports_in = pyo.Constraint(
+            V, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in V if i != j for c in copies) <= d
         )
-        model.total_load = pyo.Constraint(expr=flow - n * d * model.t <= 0)
-        loaded = (n, n, len(copies))
-        variables |= {"w": loaded, "t": ()}
-        named |= {"pair_load": (n, n), "load_open": loaded, "load_level": loaded, "total_load": ()}
-    model.total_hops = pyo.Constraint(expr=flow >= data.hops)
-    named["total_hops"] = ()
-    minimized = data.unit * model.t if loads else data.unit / data.total * flow
-    model.objective = pyo.Objective(expr=minimized, sense=pyo.minimize)
-    return PyomoModel(model, variables, named)
+        if len(copies) > 1:
+            model.order = pyo.Constraint(
+                arcs, copies[:-1], rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0
+            )
+            named["order"] = (n, n, len(copies) - 1)
+        if R:
+            groups = sorted({g for g, _ in R})
+            model.share = pyo.Var(R, bounds=(0, 1))
+            model.split = pyo.Constraint(
+                groups, rule=lambda m, g: pyo.quicksum(m.share[r] for r in R if r[0] == g) == 1
+            )
+            variables["share"] = (R,)
+            named["split"] = (len(groups),)
 
+        def balance(m: Any, u: int, *k: int) -> Any:
+            entering = pyo.quicksum(m.f[(*k, v, u)] for v in V if v != u)
+            leaving = pyo.quicksum(m.f[(*k, u, v)] for v in V if v not in (u, k[0]))
+            by_rings = pyo.quicksum(S * m.share[r] for r, S in brings.get((u, *k), []))
+            return entering - leaving - by_rings == D[(u, *k)]
 
-def estimate(data: Wiring) -> dict[str, int]:
-    """Size of the model."""
-    n, p, groups, rings = data.n, data.copies, data.commodities[0].size, len(data.orders)
-    m, loads = n * (n - 1), data.objective == "max-load"
-    flows = groups * (n - 1) * (n - 1)
-    split = len(data.pool.groups) if rings else 0
-    hops = sum(len(ring.order) for ring in data.orders)
-    rows = 2 * n + m * (p - 1) + groups * (n - 1) + flows + 1 + split
-    nonzeros = 2 * m * p + 2 * m * (p - 1) + flows * 2 - groups * (n - 1) + 2 * flows + flows + hops + rings
-    if loads:
-        rows += m + 2 * m * p + 1
-        nonzeros += flows + m * p + 2 * m * p + 3 * m * p + flows + 1
-    columns = m * p + flows + rings + (m * p + 1 if loads else 0)
-    return {"variables": columns, "constraints": rows, "nonzeros": nonzeros, "integers": m * p}
+        model.balance = pyo.Constraint([(u, *k) for u in V for k in K if u != k[0]], rule=balance)
+        model.open = pyo.Constraint(moving, rule=lambda m, *key: m.f[key] - B[key[:-2]] * m.y[key[-2], key[-1], 0] <= 0)
+        named |= {"balance": (n, K), "open": (K, n, n)}
+        flow = pyo.quicksum(model.f[key] for key in moving)
+        if loads:
+            L = self.floor
+            model.w = pyo.Var(arcs, copies, bounds=(0, 1))
+            model.t = pyo.Var(bounds=(L, 1))
+            model.pair_load = pyo.Constraint(
+                arcs,
+                rule=lambda m, i, j: (
+                    pyo.quicksum(m.f[(*k, i, j)] for k in K if k[0] != j) - pyo.quicksum(m.w[i, j, c] for c in copies)
+                    <= 0
+                ),
+            )
+            model.load_open = pyo.Constraint(arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
+            model.load_level = pyo.Constraint(
+                arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] <= m.t - L * (1 - m.y[i, j, c])
+            )
+            model.total_load = pyo.Constraint(expr=flow - n * d * model.t <= 0)
+            loaded = (n, n, len(copies))
+            variables |= {"w": loaded, "t": ()}
+            named |= {"pair_load": (n, n), "load_open": loaded, "load_level": loaded, "total_load": ()}
+        model.total_hops = pyo.Constraint(expr=flow >= self.hops)
+        named["total_hops"] = ()
+        minimized = self.unit * model.t if loads else self.unit / self.total * flow
+        model.objective = pyo.Objective(expr=minimized, sense=pyo.minimize)
+        return PyomoModel(model, variables, named)
 
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        n, p, groups, rings = self.n, self.copies, self.commodities[0].size, len(self.orders)
+        m, loads = n * (n - 1), self.goal == "max-load"
+        flows = groups * (n - 1) * (n - 1)
+        split = len(self.pool.groups) if rings else 0
+        hops = sum(len(ring.order) for ring in self.orders)
+        rows = 2 * n + m * (p - 1) + groups * (n - 1) + flows + 1 + split
+        nonzeros = 2 * m * p + 2 * m * (p - 1) + flows * 2 - groups * (n - 1) + 2 * flows + flows + hops + rings
+        if loads:
+            rows += m + 2 * m * p + 1
+            nonzeros += flows + m * p + 2 * m * p + 3 * m * p + flows + 1
+        columns = m * p + flows + rings + (m * p + 1 if loads else 0)
+        return {"variables": columns, "constraints": rows, "nonzeros": nonzeros, "integers": m * p}
 
-def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
-    """Add the design that the values describe, if any."""
-    result = _design_of(data, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
-    return kept if result is None else {**kept, **result.values()}
+    def unfold(self, values: Mapping[str, F64]) -> dict[str, F64]:
+        """Add the design that the values describe, if any."""
+        result = _design_of(self, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
+        return kept if result is None else {**kept, **result.values()}
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of a design, and of the program's variables if given."""
+        result = circuit_design.arrays(self.pool)
+        if {"y", "f", "w", "t", "share"}.isdisjoint(names):
+            return result
+        n, pair = self.n, ("src", "dst")
+        copies = Array((n, n, self.copies), required=False, axes=(*pair, "copy"))
+        return result | {
+            "y": copies,
+            "f": Array((self.commodities[0].size, n, n), required=False, axes=("commodity", *pair)),
+            "w": copies,
+            "t": Array(required=False),
+            "share": Array((len(self.orders),), required=False, axes=("order",)),
+        }
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block of :func:`.circuit_design.residuals`, and of the parameters.
+
+        ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for any other than the
+        default rings.
+        """
+        result, read = circuit_design.residuals(self.pool, values), circuit_design.read_design(self.pool, values)
+        if read is None:
+            return {**result, "parallel": np.inf, "default_rings": np.inf}
+        _, number = np.unique(read.circuits, axis=0, return_counts=True)
+        result["parallel"] = float(max(int(number.max(initial=0)) - self.parallel, 0))
+        own = circuit_design.ring_demand(self.pool, read.rings)
+        same = self.free_rings or np.allclose(own, self.pool.traffic, rtol=1e-9, atol=0.0)
+        result["default_rings"] = 0.0 if same else np.inf
+        return result
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Maximum load [bytes] or bandwidth tax of the routes; infinite if they are malformed."""
+        read = circuit_design.read_design(self.pool, values)
+        return np.inf if read is None else self.value_of(read)
+
+    def bounds(self) -> list[Bound]:
+        """Bounds from ports or depths, and from byte-hops (:mod:`opticoll.formulations.topoopt.forwarding`)."""
+        n, d, hops = self.n, self.degree, self.byte_hops
+        reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
+        bytes_ = float(rounding.up(self.total, n * n + len(self.pool.groups)))
+        value = rounding.quotient_down(hops, n * d if self.goal == "max-load" else bytes_)
+        return [
+            circuit_design.lower_bounds(self.bounded_pool)[self.goal],
+            Bound("transport", value, reason, "topoopt"),
+        ]
+
+    def describe(self, values: Mapping[str, F64]) -> Mapping[str, Json]:
+        """Summary of a verified design."""
+        read = circuit_design.read_design(self.pool, values)
+        assert read is not None
+        return circuit_design.describe(read)
+
+    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
+        """Names of circuits, routes and commodities; servers are numbered."""
+        result = circuit_design.index_sets(decode(self, values))
+        if self.by_pair:
+            source, target = np.nonzero(self.most > 0)
+            pairs = [f"{s} -> {t}" for s, t in zip(source.tolist(), target.tolist(), strict=True)]
+            return result | {"commodity": pairs}
+        return result | {"commodity": self.commodities[0].tolist()}
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        return circuit_design.links(decode(self, values))
+
+    @property
+    def meaning(self) -> str:  # type: ignore[override]
+        """Meaning of the value."""
+        return MEANINGS[self.goal]
 
 
 def _design_of(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign | None:
@@ -485,64 +592,6 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
     )
 
 
-def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of a design, and of the program's variables if given."""
-    result = circuit_design.arrays(data.pool)
-    if {"y", "f", "w", "t", "share"}.isdisjoint(names):
-        return result
-    n, pair = data.n, ("src", "dst")
-    copies = Array((n, n, data.copies), required=False, axes=(*pair, "copy"))
-    return result | {
-        "y": copies,
-        "f": Array((data.commodities[0].size, n, n), required=False, axes=("commodity", *pair)),
-        "w": copies,
-        "t": Array(required=False),
-        "share": Array((len(data.orders),), required=False, axes=("order",)),
-    }
-
-
-def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block of :func:`.circuit_design.residuals`, and of the parameters.
-
-    ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for any other than the default
-    rings.
-    """
-    result, read = circuit_design.residuals(data.pool, values), circuit_design.read_design(data.pool, values)
-    if read is None:
-        return {**result, "parallel": np.inf, "default_rings": np.inf}
-    _, number = np.unique(read.circuits, axis=0, return_counts=True)
-    result["parallel"] = float(max(int(number.max(initial=0)) - data.parallel, 0))
-    own = circuit_design.ring_demand(data.pool, read.rings)
-    same = data.free_rings or np.allclose(own, data.pool.traffic, rtol=1e-9, atol=0.0)
-    result["default_rings"] = 0.0 if same else np.inf
-    return result
-
-
-def objective(data: Wiring, values: Mapping[str, F64]) -> float:
-    """Maximum load [bytes] or bandwidth tax of the routes; infinite if they are malformed."""
-    read = circuit_design.read_design(data.pool, values)
-    return np.inf if read is None else data.value_of(read)
-
-
-def bounds(data: Wiring) -> list[Bound]:
-    """Bounds from ports or depths, and from byte-hops (:mod:`opticoll.formulations.topoopt.forwarding`)."""
-    n, d, hops = data.n, data.degree, data.byte_hops
-    reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
-    bytes_ = float(rounding.up(data.total, n * n + len(data.pool.groups)))
-    value = rounding.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
-    return [
-        circuit_design.lower_bounds(data.bounded_pool)[data.objective],
-        Bound("transport", value, reason, "topoopt"),
-    ]
-
-
-def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
-    """Summary of a verified design."""
-    read = circuit_design.read_design(data.pool, values)
-    assert read is not None
-    return circuit_design.describe(read)
-
-
 def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
     """Return the typed design.
 
@@ -558,44 +607,4 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
     return read
 
 
-def index_sets(data: Wiring, values: Mapping[str, F64]) -> dict[str, Names]:
-    """Names of circuits, routes and commodities; servers are numbered."""
-    result = circuit_design.index_sets(decode(data, values))
-    if data.by_pair:
-        source, target = np.nonzero(data.most > 0)
-        pairs = [f"{s} -> {t}" for s, t in zip(source.tolist(), target.tolist(), strict=True)]
-        return result | {"commodity": pairs}
-    return result | {"commodity": data.commodities[0].tolist()}
-
-
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="section 4, Algorithm 1",
-    title="Circuits and routes that minimize the maximum load or the bandwidth tax",
-    sense="min",
-    problem="MILP",
-    parameters=(
-        Parameter("objective", str, default="max-load", help="bytes over the busiest circuit, or byte-hops per byte",
-                  choices=OBJECTIVES),
-        Parameter("parallel", int, default=0, help="maximum circuits per pair of servers; 0: as many as it has ports"),
-        Parameter("rings", str, default="free", help="all-reduce rings: chosen, or in the order of the members",
-                  choices=("free", "default")),
-        Parameter("flows", str, default="source", help="commodities of the program: servers, or pairs (tighter)",
-                  choices=("source", "pair")),
-    ),
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    derived=derived,
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    describe=describe,
-    estimate=estimate,
-    unfold=unfold,
-    size="n (n-1)^2 flows, p n (n-1) circuits",
-    meaning=lambda data: MEANINGS[data.objective],
-    index_sets=index_sets,
-    links=lambda data, values: circuit_design.links(decode(data, values)),
-)  # fmt: skip
+FORMULATION = Wiring

@@ -246,7 +246,7 @@ def kind_of(model: Formulation, data: Any) -> str:
         "lumorph.rounds": lambda: data.version != "corrected" or data.collective.summing or data.fixed,
         "sipml.placement": lambda: bool(data.memory),
         "topoopt.topology": lambda: bool(
-            data.objective != "max-load"
+            data.goal != "max-load"
             or data.parallel < data.degree
             or data.pool.groups
             or data.n > SERVERS
@@ -371,9 +371,8 @@ def _routing(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mappin
 
 
 def _colouring(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mapping[str, NDArray[np.float64]]) -> Parts:
-    from opticoll.formulations.optree.one_stage import decode
 
-    plan = decode(data, values)
+    plan = data.rounds(values)
     order = np.lexsort((plan.circuit_target, plan.circuit_source)).tolist()
     colour = plan.circuit_round * data.fibres.wavelengths + plan.circuit_wavelength
     solution = {"paths": [plan.path(k) for k in order], "colour": colour[order].tolist()}
@@ -391,9 +390,8 @@ def _rounds_problem(data: Any) -> dict[str, Any]:
 
 def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
     from opticoll.formulations.lumorph.round_bounds import round_bounds
-    from opticoll.formulations.lumorph.rounds import decode
 
-    plan = decode(data, values)
+    plan = data.rounds(values)
     arguments = _ends(round_bounds(data.topology, data.collective, data.limits))
     return _rounds_problem(data), _schedule(plan), arguments
 
@@ -499,9 +497,8 @@ def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
 
 def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
     from opticoll.formulations.lumorph.round_bounds import sum_bounds
-    from opticoll.formulations.lumorph.sum_rounds import decode
 
-    plan = decode(data, values)
+    plan = data.rounds(values)
     result = _schedule(plan)
     for move, adds in zip(result["transfers"], plan.transfer_adds.tolist(), strict=True):
         move.append(adds)

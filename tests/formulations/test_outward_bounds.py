@@ -20,7 +20,6 @@ from opticoll.formulations.flows.flow_bounds import length_bound_and_load
 from opticoll.formulations.lumorph.min_overlap import length_bound as overlap_bound
 from opticoll.formulations.lumorph.min_overlap import unit_data
 from opticoll.formulations.lumorph.round_bounds import rounded_up
-from opticoll.formulations.sipml import ocs_circuits
 from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
 from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.formulations.topoopt.forwarding import travelled
@@ -171,10 +170,10 @@ def flow_trial(random):
 
 def uniform_trial(random, topology, exact, unique):
     """The same for the models that only know the uniform demand."""
-    printed = link_mcf.prepare(topology, {"printed": True})
+    printed = link_mcf.LinkFlow.prepare(topology, {"printed": True})
     paths = path_mcf.prepare(topology, {"paths": "all"})
     listed = path_mcf.prepare(topology, {"paths": "shortest"})
-    for bound in link_mcf.bounds(printed):
+    for bound in printed.bounds():
         yield "printed distance", above(bound.value, exact)
     for data in (paths, listed):
         for bound in path_mcf.bounds(data):
@@ -184,7 +183,7 @@ def uniform_trial(random, topology, exact, unique):
     whole = min_congestion.prepare(topology, {"paths": "all"})
     for bound in min_congestion.bounds(whole):
         yield f"congestion {bound.name}", below(bound.value, time)
-    steps = timestep_mcf.prepare(topology, {"aggregate": "source", "steps": 0})
+    steps = timestep_mcf.StepFlow.prepare(topology, {"aggregate": "source", "steps": 0})
     loads = {}
     for path in routes(topology).values():
         for t, a in enumerate(path):
@@ -192,7 +191,7 @@ def uniform_trial(random, topology, exact, unique):
     capacity = fractions(topology.capacity)
     last = max(t for t, _ in loads)
     schedule = sum(max(k / capacity[a] for (t, a), k in loads.items() if t == step) for step in range(last + 1))
-    for bound in timestep_mcf.bounds(steps):
+    for bound in steps.bounds():
         yield f"steps {bound.name}", below(bound.value, schedule)
         if unique:
             yield f"steps fluid {bound.name}", below(bound.value, time)
@@ -200,12 +199,12 @@ def uniform_trial(random, topology, exact, unique):
         for data in (paths, listed):
             bound = path_mcf.certify(data, {"capacity": duals})
             yield "paths certify", bound is None or above(bound.value, exact)
-        bound = link_mcf.certify(printed, {"capacity": duals})
+        bound = printed.certify({"capacity": duals})
         yield "printed certify", bound is None or above(bound.value, exact)
         bound = min_congestion.certify(whole, {"congestion": duals})
         yield "congestion certify", bound is None or below(bound.value, time)
     for duals in adversarial(random, topology, (topology.arcs, steps.steps)):
-        bound = timestep_mcf.certify(steps, {"capacity": -duals})
+        bound = steps.certify({"capacity": -duals})
         yield "steps certify", bound is None or below(bound.value, schedule)
 
 
@@ -225,7 +224,7 @@ def gather_trial(random):
         if bound.exact and best < Fraction(np.finfo(float).max):
             yield "gather attained", bound.value == pytest.approx(float(best), rel=1e-15)
     for duals in adversarial(random, topology, (topology.arcs, n)):
-        bound = all_gather.certify(data, {"capacity": -duals})
+        bound = data.certify({"capacity": -duals})
         yield "gather certify", bound is None or below(bound.value, best)
 
 
@@ -257,7 +256,7 @@ def other_trial(random):
         least_time([v / Fraction(bandwidth) for v in line if v], pool.degree)
         for line in [*volume, *map(list, zip(*volume, strict=True))]
     )
-    for bound in ocs_circuits.bounds(circuits):
+    for bound in circuits.bounds():
         yield f"circuits {bound.name}", below(bound.value, need)
         if bound.exact:
             yield "circuits attained", bound.value == pytest.approx(float(need), rel=1e-14)

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from opticoll.formulations.lumorph import round_bounds
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds
-from opticoll.formulations.lumorph.min_overlap import length_bound, prepare
+from opticoll.formulations.lumorph.min_overlap import Overlap, length_bound
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.instances import Topology, parse
 from opticoll.solvers.adapters import adapters
@@ -131,7 +131,7 @@ def test_large_topologies_have_their_hops_from_scipy_and_agree(spec: str) -> Non
 @settings(max_examples=10, deadline=None)
 def test_equal_lengths_prove_what_nearly_equal_ones_do(seed: int, length: float) -> None:
     """Equal lengths take the hops, unequal ones Dijkstra's algorithm: both bound the mean of the hops, rounded up."""
-    data = prepare(parse("lightpath:3x4"), {"circuits": "permutation", "seed": seed})
+    data = Overlap.prepare(parse("lightpath:3x4"), {"circuits": "permutation", "seed": seed})
     equal = np.full(data.topology.arcs, length)
     hops = data.topology.hops[data.commodities].sum()
     assert length_bound(data, equal) == -(-int(hops) // data.topology.arcs)
@@ -157,7 +157,7 @@ def test_copies_inside_sets_are_counted_alike_by_dense_and_sparse_tables(monkeyp
 
 @pytest.mark.parametrize(("spec", "seed"), [("lightpath:8x16", 0), ("lightpath:16x16", 1), ("lightpath:4x64", 1)])
 def test_first_reroutings_meet_the_cut_by_routes_that_hold(spec: str, seed: int) -> None:
-    data = prepare(parse(spec), {"circuits": "permutation", "seed": seed})
+    data = Overlap.prepare(parse(spec), {"circuits": "permutation", "seed": seed})
     topology, (sources, targets) = data.topology, data.commodities
     cut = int(cut_bounds(topology, data.commodities)[0].value)
     straight = straight_or_shortest(topology, sources, targets)
@@ -180,7 +180,7 @@ def test_first_reroutings_meet_the_cut_by_routes_that_hold(spec: str, seed: int)
 
 
 def test_first_reroutings_end_where_the_limit_is_below_the_cut() -> None:
-    data = prepare(parse("lightpath:8x8"), {"circuits": "permutation", "seed": 1})
+    data = Overlap.prepare(parse("lightpath:8x8"), {"circuits": "permutation", "seed": 1})
     sources, targets = data.commodities
     cut = int(cut_bounds(data.topology, data.commodities)[0].value)
     straight = straight_or_shortest(data.topology, sources, targets)

@@ -92,8 +92,8 @@ def _link_optimum(topology: Topology) -> float:
     """F of (25)-(28); the solver's dual arc lengths prove its optimality."""
     from opticoll.solvers.standard_form import compile_model
 
-    data = link_mcf.prepare(topology, {"printed": False})
-    form = compile_model(link_mcf.build_cvxpy(data))
+    data = link_mcf.LinkFlow.prepare(topology, {"printed": False})
+    form = compile_model(data.cvxpy())
     value, _, duals = linear_optimum(form)
     above = length_bound(data.flow, np.maximum(-form.rows["capacity"].gather(duals), 0.0))
     if abs(above / value - 1) > SAME:
@@ -255,7 +255,7 @@ def _linear_programs(spec: str) -> dict[str, Any]:
 
     topology: Any = parse(spec)
     return {
-        "link": compile_model(link_mcf.build_cvxpy(link_mcf.prepare(topology, {"printed": False}))),
+        "link": compile_model(link_mcf.LinkFlow.prepare(topology, {"printed": False}).cvxpy()),
         "master": compile_model(build_matrix(by_source(topology))),
     }
 

@@ -123,13 +123,13 @@ def _switches(laboratory: Laboratory) -> Measurement:
         random = np.random.default_rng(seed)
         for case in range(per_seed):
             matrix, degree = _random_traffic(random, most)
-            data = ocs_circuits.prepare(ServerPool(matrix.shape[0], degree, matrix))
+            data = ocs_circuits.OcsCircuits.prepare(ServerPool(matrix.shape[0], degree, matrix))
             needs = data.transfers.needs(bisect(data)[0])
             match = ocs_circuits.matchings_of(data, needs).astype(float)
             ends = (data.transfers.source, data.transfers.target)
             used = max(float(np.bincount(end, needs).max()) for end in ends)
             full += used == degree
-            sweep.add(used / degree, holds=max(ocs_circuits.residuals(data, {"match": match}).values()) <= 0,
+            sweep.add(used / degree, holds=max(data.residuals({"match": match}).values()) <= 0,
                       size=matrix.shape[0], case=f"seed {seed}, case {case}: {matrix.shape[0]} GPUs, D = {degree}, "
                                                  f"traffic {matrix.astype(int).tolist()}")  # fmt: skip
     return Measurement(
@@ -157,7 +157,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
     )
     differ, ratios = [], []
     for spec in specs:
-        least, _ = bisect(ocs_circuits.prepare(parse(spec)))
+        least, _ = bisect(ocs_circuits.OcsCircuits.prepare(parse(spec)))
         ilp = laboratory.proven("sipml.ocs-circuits", spec, method="highs")
         if abs(ilp["objective"] / least - 1) > 1e-6:
             differ.append(f"{spec}: ILP {ilp['objective']}, optimum {least}")

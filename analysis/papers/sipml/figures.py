@@ -39,7 +39,7 @@ def _volume_bound(spec: str) -> float:
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances import parse
 
-    bounds = {bound.name: bound.value for bound in ocs_circuits.bounds(ocs_circuits.prepare(parse(spec)))}
+    bounds = {bound.name: bound.value for bound in ocs_circuits.OcsCircuits.prepare(parse(spec)).bounds()}
     return bounds["volume"]
 
 
@@ -257,13 +257,13 @@ def circuits() -> list[Row]:
         for _ in range(3 * degree // 4):
             matrix[np.arange(n), random.permutation(n)] += random.integers(1, 1000, n)
         np.fill_diagonal(matrix, 0)
-        data = ocs_circuits.prepare(ServerPool(n, degree, matrix))
+        data = ocs_circuits.OcsCircuits.prepare(ServerPool(n, degree, matrix))
         start = time.perf_counter()
         least, _ = bisect(data)
         bisected = time.perf_counter()
         match = ocs_circuits.matchings_of(data, data.transfers.needs(least))
         coloured = time.perf_counter()
-        worst = max(ocs_circuits.residuals(data, {"match": match.astype(float)}).values())
+        worst = max(data.residuals({"match": match.astype(float)}).values())
         rows.append({
             "servers": n, "degree": degree, "pairs": data.transfers.pairs, "bisection [s]": bisected - start,
             "colouring [s]": coloured - bisected, "violation": worst,
@@ -285,7 +285,7 @@ def placements() -> list[Row]:
         ("op-graph:model=dlrm,layers=12,parts=16", 16, 4),
         ("op-graph:model=random,layers=2000,parts=16", 16, 4),
     ):
-        data = placement.prepare(parse(spec), {"k": k, "degree": degree})
+        data = placement.Placement.prepare(parse(spec), {"k": k, "degree": degree})
         start = time.perf_counter()
         state = Unrolled(data, 0)
         state.place()

@@ -181,7 +181,7 @@ def _placements(laboratory: Laboratory, k: int | None = None, delta: int | None 
             devices, limit = int(random.integers(3, 12)), int(random.integers(1, 6))
             graph = random_graph(random, int(random.integers(12, laboratory.scope["sub-ops"] + 1)))
             parameters = {"k": k or devices, "degree": (delta or limit) + 1, "replicas": 2}
-            data = placement.prepare(graph, parameters)
+            data = placement.Placement.prepare(graph, parameters)
             state = Unrolled(data, 0)
             state.place()
             yield seed, data, np.array(state.device)
@@ -350,7 +350,7 @@ def _convergence(laboratory: Laboratory) -> Measurement:
         random = np.random.default_rng(seed)
         for case in range(laboratory.scope["graphs per seed"]):
             graph = random_graph(random, sizes[case % len(sizes)])
-            data = placement.prepare(graph, {"k": min(8, graph.n), "degree": int(random.integers(2, 5))})
+            data = placement.Placement.prepare(graph, {"k": min(8, graph.n), "degree": int(random.integers(2, 5))})
             problems[described(data)] = data
     choices, failing = [], []
     for nearest in NEAREST:
@@ -396,7 +396,7 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
         unproven.setdefault(f"k = {k}", []).append(n if record["proof"] not in PROVEN else size)
         specs.append(spec)
     whole = "op-graph:model=transformer,layers=136,parts=32"
-    data = placement.prepare(parse(whole), {"k": 32, "degree": 5})
+    data = placement.Placement.prepare(parse(whole), {"k": 32, "degree": 5})
     placed = data.n if data.n > size and Unrolled(data, 0).place() else 0
     measured["placed by Algorithm 1"] = placed
     choices = tuple(

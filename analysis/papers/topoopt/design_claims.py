@@ -72,7 +72,7 @@ def _explodes(laboratory: Laboratory) -> Measurement:
     circuits = {n: wirings(n, DEGREE) for n in range(3, servers + 1)}
     designs = {}
     for model, spec in zip(MODELS, joint, strict=True):
-        data = strategy.prepare(parse(spec))
+        data = strategy.Plane.prepare(parse(spec))
         laid = sum(float(count * np.log10(_layouts(data, k))) for k, count in enumerate(data.count.tolist()))
         designs[model] = round(laid + float(np.log10(circuits[servers])), 1)
     records = [laboratory.solve("topoopt.topology", spec, method="design-search") for spec in WIRED]
@@ -120,7 +120,7 @@ def _alternating(laboratory: Laboratory) -> Measurement:
     for kind, models in cases.items():
         worst, best, over = {}, {}, 0
         for model, (spec, settings) in models.items():
-            data = strategy.prepare(parse(spec), settings)
+            data = strategy.Plane.prepare(parse(spec), settings)
             times, _, strategies = front(data)
             sequential = planned(data, strategies[0]).time
             ratios = [

@@ -23,7 +23,7 @@ def run_source_flows(context: Context) -> Answer:
     The bound is that of the time-stepped LP by source, from its step prices, rounded up to whole rounds; if it is below
     the value and the program is small, ``certified-branching`` raises it.
     """
-    from opticoll.formulations.alltoall.sccl import chunk_values, prepare
+    from opticoll.formulations.alltoall.sccl import ChunkSteps, chunk_values
     from opticoll.solvers.auto import is_small
 
     data: ChunkSteps = context.data
@@ -68,7 +68,7 @@ def run_source_flows(context: Context) -> Answer:
     if result.verified and result.values is not None:
         values = {name: np.rint(array) for name, array in result.values.items()}
         if data.model == "chunks":
-            values = chunk_values(data, prepare(context.instance, settings), values)
+            values = chunk_values(data, ChunkSteps.prepare(context.instance, settings), values)
     return Answer(
         result.termination, values=values, bound=bound, bound_source=source,
         solver={**result.record["solver"], "name": "source-flows"}, message=result.record["message"] or "",

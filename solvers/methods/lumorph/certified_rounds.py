@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph import rounds
-from opticoll.formulations.lumorph.rounds import decode
+from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
@@ -236,7 +236,7 @@ def solve_program(context: Context, rounds: int, seconds: float) -> RoundSchedul
     )  # fmt: skip
     if not record.verified or record.values is None:
         return None
-    schedule: RoundSchedule = decode(context.data, record.values)
+    schedule: RoundSchedule = context.data.rounds(record.values)
     return schedule if schedule.rounds <= rounds else None
 
 

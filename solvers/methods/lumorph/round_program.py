@@ -45,7 +45,7 @@ def run_round_program(context: Context) -> Answer:
     starts = _constructed(context)
     programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))
     model = replace(data, symmetry=False, given=programs)
-    form = compile_model(rounds.build_cvxpy(model))
+    form = compile_model(model.cvxpy())
     C = np.concatenate(
         [column_vector(program, constructed) for program, constructed in zip(programs, starts, strict=True)]
     )
@@ -65,7 +65,7 @@ def run_round_program(context: Context) -> Answer:
         if schedule is not None and schedule.rounds <= sum(constructed.rounds for constructed in starts):
             values = schedule.values()
     bound = None
-    if not data.use_bounds or sum(data.least) < rounds.objective(data, values):
+    if not data.use_bounds or sum(data.least) < data.objective(values):
         request = replace(request, time_limit_s=context.remaining(), warm_start=None)
         bound = relaxation_bound(form, request, context.task.memory_limit_gib)
     return Answer(

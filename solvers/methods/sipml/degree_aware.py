@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.sipml.placement import prepare, starts
+from opticoll.formulations.sipml.placement import Placement, starts
 from opticoll.instances import parse
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
@@ -296,7 +296,7 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
         try:
             if batch % groups:
                 continue
-            data = prepare(parse(f"{spec},parts={k},batch={batch // groups}"), parameters)
+            data = Placement.prepare(parse(f"{spec},parts={k},batch={batch // groups}"), parameters)
         except NotApplicable:
             continue
         best: tuple[float, I64] | None = None

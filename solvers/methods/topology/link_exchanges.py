@@ -274,7 +274,7 @@ def exchanged(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000
         rng = np.random.default_rng([seed, start])
         order, draws = rng.permutation(data.n**2), rng.random((steps, 5))
         result.append(
-            _exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.links)
+            _exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.most_links)
         )
     for links, norm in sorted(result, key=lambda one: one[1]):
         if norm < UNREACHED:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.circuit_design import default_rings, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
@@ -99,7 +98,7 @@ class Oracle:
         A design is returned only if it is better than ``target``.
         """
         self.solved += 1
-        if self.data.objective == "bandwidth-tax":
+        if self.data.goal == "bandwidth-tax":
             return self._shortest(count, target)
         return self._least_load(count, target)
 
@@ -241,11 +240,11 @@ class WiringSearch:
         on_improvement: Callable[[CircuitDesign], None],
     ) -> None:  # fmt: skip
         self.data, self.tol, self.seed, self.tick, self.on_improvement = data, tol, seed, tick, on_improvement
-        self.tax = data.objective == "bandwidth-tax"
+        self.tax = data.goal == "bandwidth-tax"
         self.oracle = Oracle(data)
         self.best = starting_design(data)
         self.value = data.value_of(self.best)
-        self.bound = max(bound.value for bound in topology.bounds(data))
+        self.bound = max(bound.value for bound in data.bounds())
         self.tally = np.zeros(4, dtype=np.int64)
         self.stages = self.descents = 0
         self.settled = 0  # searches that ended at the incumbent's load

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.circuit_design import default_rings
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
@@ -77,7 +76,7 @@ def starting_design(data: Wiring) -> CircuitDesign:
     pool, servers = data.pool, np.arange(data.n)
     circuits = np.stack([servers, (servers + 1) % data.n], axis=1)
     designs = (topology_finder(pool), ocs_reconfig(pool), routed_design(pool, circuits, default_rings(pool)))
-    allowed = [design for design in designs if max(topology.residuals(data, design.values()).values()) <= 1e-6]
+    allowed = [design for design in designs if max(data.residuals(design.values()).values()) <= 1e-6]
     return min(allowed, key=data.value_of)
 
 

@@ -193,7 +193,7 @@ def test_sizes_are_as_the_docstrings_say(spec):
         assert form.size["nonzeros"] <= estimate["nonzeros"]
 
 
-@pytest.mark.parametrize("prepare", [master.prepare, link_mcf.prepare, child.prepare])
+@pytest.mark.parametrize("prepare", [master.prepare, link_mcf.LinkFlow.prepare, child.prepare])
 @pytest.mark.parametrize(("spec", "word"), [
     ("path:4+fail=1,seed=0", "disconnected"), (Topology(1, [], []), "at least 2"),
     ("servers:n=4,degree=2,traffic=alltoall", "is not a topology"),

@@ -25,7 +25,7 @@ SPECS = ("ring:4,directed", "mesh:2x2", "path:3+scale=1.5", "genkautz:n=5,d=2")
 
 
 def compiled(spec, form="cvxpy", **parameters):
-    data = model.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    data = model.ChunkSteps.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
     return data, compile_model(model.FORMULATION.build[form](data))
 
 
@@ -57,11 +57,11 @@ def test_one_flow_for_each_source_has_the_same_optimum(topology, chunks, extra):
     data, value, values = solved(topology, steps=steps, chunks=chunks)
     other, least, flows = solved(topology, steps=steps, chunks=chunks, model="sources")
     assert value == least
-    assert max(model.residuals(data, values).values()) == 0
-    assert max(model.residuals(other, flows).values()) <= 1e-9
+    assert max(data.residuals(values).values()) == 0
+    assert max(other.residuals(flows).values()) <= 1e-9
     split = model.chunk_values(data, other, flows)
-    assert max(model.residuals(data, split).values()) == 0
-    assert all(bound.value <= value for bound in model.bounds(data))
+    assert max(data.residuals(split).values()) == 0
+    assert all(bound.value <= value for bound in data.bounds())
     for one, result in ((data, values), (other, flows)):
         routes = routes_of(model.NAME, one, result)
         assert sum(route.weight for route in routes) == pytest.approx(topology.ranks * (topology.ranks - 1))
@@ -76,12 +76,12 @@ def test_more_chunks_come_nearer_to_the_fluid_time():
 @pytest.mark.parametrize("parameters", [{"chunks": 2}, {"model": "sources"}])
 def test_every_wrong_solution_is_noticed(parameters):
     data, _, values = solved("ring:4", **parameters)
-    assert max(model.residuals(data, values).values()) == 0
+    assert max(data.residuals(values).values()) == 0
 
     def violated(change):
         wrong = {name: array.copy() for name, array in values.items()}
         change(wrong)
-        return {block for block, value in model.residuals(data, wrong).items() if value > 1e-6}
+        return {block for block, value in data.residuals(wrong).items() if value > 1e-6}
 
     sent = [tuple(at) for at in np.argwhere(values["f"] > 0)]
     first, last = sent[0], next(at for at in sent if at[2] == 1)
@@ -107,7 +107,7 @@ def test_a_chunk_that_arrives_twice_is_detected():
     v = data.flow.topology.head[a]
     other = next(b for b in np.flatnonzero(data.flow.topology.head == v) if b != a)
     values["f"][other, k, t] = 1.0
-    assert model.residuals(data, values)["once"] == 1
+    assert data.residuals(values)["once"] == 1
 
 
 def test_the_program_stops_where_flows_by_source_go_on():
@@ -120,7 +120,7 @@ def test_the_program_stops_where_flows_by_source_go_on():
 def test_two_way_lines_of_sources_are_straightened():
     """A chunk that runs in a circle while others use its way waits instead."""
     topology = Topology(3, [0, 1, 1, 2, 2], [1, 0, 2, 1, 0])
-    by_source = model.prepare(topology, {"model": "sources", "steps": 4})
+    by_source = model.ChunkSteps.prepare(topology, {"model": "sources", "steps": 4})
     flows = solved(topology, model="sources", steps=4)[2]
     go, back = (int(np.flatnonzero((topology.tail == u) & (topology.head == v))[0]) for u, v in ((1, 2), (2, 1)))
     at = next(t for t in range(4) if flows["f"][:, 0, t:].sum(axis=0).max() > 0)
@@ -130,9 +130,9 @@ def test_two_way_lines_of_sources_are_straightened():
     first = next(t for t in range(4) if flows["f"][go, 0, t] > 0)
     flows["f"][go, 0, first] -= 1
     flows["U"][:] = 9
-    data = model.prepare(topology, {"steps": 4})
+    data = model.ChunkSteps.prepare(topology, {"steps": 4})
     split = model.chunk_values(data, by_source, flows)
-    assert {b: v for b, v in model.residuals(data, split).items() if v > 0} == {}
+    assert {b: v for b, v in data.residuals(split).items() if v > 0} == {}
 
 
 @pytest.mark.parametrize(("spec", "parameters", "words"), [
@@ -141,7 +141,7 @@ def test_two_way_lines_of_sources_are_straightened():
 ])  # fmt: skip
 def test_refusals(spec, parameters, words):
     with pytest.raises(NotApplicable, match=words):
-        model.prepare(parse(spec), parameters)
+        model.ChunkSteps.prepare(parse(spec), parameters)
 
 
 def test_a_schedule_from_the_command_line(tmp_path, capfd):

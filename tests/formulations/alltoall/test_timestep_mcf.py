@@ -29,7 +29,7 @@ SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "bipartite:2x3", "genk
 
 def compiled(spec, form="cvxpy", **parameters):
     topology = parse(spec) if isinstance(spec, str) else spec
-    data = model.prepare(topology, parameters)
+    data = model.StepFlow.prepare(topology, parameters)
     return data, compile_model(model.FORMULATION.build[form](data))
 
 
@@ -135,12 +135,12 @@ def test_what_enters_in_place_of_what_stays_is_no_aggregation():
 @pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=6,d=2", "hypercube:2+host=1.5"])
 def test_corrupted_flows_are_refused(spec, aggregate):
     data, _, values = solved(spec, steps=int(parse(spec).diameter) + 1, aggregate=aggregate)
-    assert max(model.residuals(data, values).values()) < 1e-8
+    assert max(data.residuals(values).values()) < 1e-8
 
     def refused(change, block):
         broken = {k: v.copy() for k, v in values.items()}
         change(broken)
-        result = model.residuals(data, broken)
+        result = data.residuals(broken)
         assert result[block] > verify.FEASIBLE, result
 
     a, k, t = np.argwhere(values["f"] > 1e-3)[-1]
@@ -164,12 +164,12 @@ def test_any_prices_bound_any_optimum(topology, seed):
     random = np.random.default_rng(seed)
     for prices in (random.random(data.shape[::2]), random.exponential(size=data.shape[::2]) ** 4):
         assert model.price_bound(data, prices) <= value * (1 + 1e-9)
-    for bound in model.bounds(data):
+    for bound in data.bounds():
         assert bound.value <= value * (1 + 1e-7), bound
     noisy = {"f": values["f"] + random.normal(size=data.shape) * 1e-3, "U": values["U"]}
-    repaired = model.repair(data, noisy)
-    assert max(model.residuals(data, repaired).values()) < 1e-9
-    assert model.objective(data, repaired) >= value * (1 - 1e-9)
+    repaired = data.repair(noisy)
+    assert max(data.residuals(repaired).values()) < 1e-9
+    assert data.objective(repaired) >= value * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("spec", ["hypercube:3", "bipartite:4x4", "genkautz:n=12,d=4"])
@@ -178,7 +178,7 @@ def test_the_duals_prove_the_optimum(spec):
         run = solve.solve(Task(model.NAME, spec, method="highs-simplex", settings={"aggregate": aggregate}))
         assert run.proof == "optimal", run.record
         data, form = compiled(spec, aggregate=aggregate)
-        assert model.certify(data, run.duals).value == pytest.approx(run.objective, rel=1e-9)
+        assert data.certify(run.duals).value == pytest.approx(run.objective, rel=1e-9)
         assert np.isfinite(verify.dual_bound(form, np.random.default_rng(1).normal(size=form.A.shape[0])))
 
 
@@ -202,7 +202,7 @@ def test_the_unrolled_graph():
 ])  # fmt: skip
 def test_refusals(parameters, word):
     with pytest.raises(NotApplicable, match=word) as caught:
-        model.prepare(parse("hypercube:3"), parameters)
+        model.StepFlow.prepare(parse("hypercube:3"), parameters)
     assert "\n" not in str(caught.value)
 
 
@@ -252,7 +252,7 @@ def test_a_step_is_one_link():
 @pytest.mark.parametrize("spec", ["hypercube:2+host=1.5", "hypercube:2+host=0.8,relay=nic"])
 def test_what_a_relay_keeps_is_refused(spec):
     data, _, values = solved(spec, steps=3, aggregate="source")
-    assert max(model.residuals(data, values).values()) < 1e-8
+    assert max(data.residuals(values).values()) < 1e-8
     a, k, t = next(
         (a, k, t) for a, k, t in np.argwhere(values["f"] > 1e-3) if not data.holds[data.topology.head[a]] and t < 2
     )
@@ -260,18 +260,18 @@ def test_what_a_relay_keeps_is_refused(spec):
     out = data.topology.tail == data.topology.head[a]
     late["f"][out, k, t + 1] += late["f"][out, k, t]
     late["f"][out, k, t] = 0.0
-    assert model.residuals(data, late)["passing"] > verify.FEASIBLE
+    assert data.residuals(late)["passing"] > verify.FEASIBLE
     noise = np.random.default_rng(3).normal(size=data.shape) * 1e-3
-    repaired = model.repair(data, {"f": values["f"] + noise, "U": values["U"]})
-    assert max(model.residuals(data, repaired).values()) < 1e-9
-    assert model.price_bound(data, np.random.default_rng(4).random(data.shape[::2])) <= model.objective(data, values)
+    repaired = data.repair({"f": values["f"] + noise, "U": values["U"]})
+    assert max(data.residuals(repaired).values()) < 1e-9
+    assert model.price_bound(data, np.random.default_rng(4).random(data.shape[::2])) <= data.objective(values)
 
 
 def test_zero_capacity_is_refused(tmp_path):
     with pytest.raises(BadInput, match="capacity"):
         Topology(2, [0, 1], [1, 0], [1.0, 0.0])
     with pytest.raises(NotApplicable, match="disconnected"):
-        model.prepare(Topology(3, [0, 1], [1, 0]), {})
+        model.StepFlow.prepare(Topology(3, [0, 1], [1, 0]), {})
 
 
 def test_the_command_line(capfd):

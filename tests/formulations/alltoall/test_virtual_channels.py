@@ -52,8 +52,8 @@ def test_no_layer_of_a_heuristic_has_a_cycle(spec, name):
     layer = HEURISTICS[name](data)
     assert not has_cycle(data, layer)
     values = model.values_of(data, layer)
-    assert max(model.residuals(data, values).values()) == 0
-    assert model.objective(data, values) == layer.max() + 1 >= model.bounds(data)[0].value
+    assert max(data.residuals(values).values()) == 0
+    assert data.objective(values) == layer.max() + 1 >= data.bounds()[0].value
 
 
 @pytest.mark.parametrize(("spec", "layers"), [
@@ -62,23 +62,23 @@ def test_no_layer_of_a_heuristic_has_a_cycle(spec, name):
 def test_the_exact_model_finds_the_fewest(spec, layers):
     """On a directed n-ring a layer is free of cycles if some vertex forwards nothing: ceil(n/2) layers, n = 4, 5."""
     data = first_shortest(spec, layers=max(layers, 2))
-    form = compile_model(model.build_pyomo(data))
+    form = compile_model(data.pyomo())
     best, x = optimum(form)
     assert round(best) == layers
     values = form.values(x)
     layer = model.layers_of(data, values)
     assert not has_cycle(data, layer)
-    assert model.objective(data, {"y": np.round(values["y"])}) == layers
-    estimate = model.estimate(data)
+    assert data.objective({"y": np.round(values["y"])}) == layers
+    estimate = data.estimate()
     assert all(estimate[k] == form.size[k] for k in ("variables", "constraints", "nonzeros", "integers"))
-    assert layers >= model.bounds(data)[0].value
+    assert layers >= data.bounds()[0].value
 
 
 def test_one_layer_is_infeasible_where_there_is_a_cycle():
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     data = first_shortest("ring:4,directed", layers=1)
-    form = compile_model(model.build_pyomo(data))
+    form = compile_model(data.pyomo())
     result = milp(
         form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
         bounds=Bounds(form.col_lower, form.col_upper), integrality=form.integer.astype(int),
@@ -98,13 +98,13 @@ def test_the_acyclicity_check_agrees_with_networkx(seed):
 def test_a_layer_with_a_cycle_is_refused():
     data = first_shortest("ring:5,directed", layers=3)
     values = model.values_of(data, np.zeros(20, dtype=np.int64))
-    assert model.residuals(data, values)["acyclic"] == np.inf
+    assert data.residuals(values)["acyclic"] == np.inf
     for change in ((0, 0.5), (0, 0.0)):
         layer = breaking_cycles(data)
         broken = model.values_of(data, layer)
         broken["y"][0, layer[0]] = change[1]
-        assert max(model.residuals(data, broken).values()) > 1e-6
-    assert model.residuals(data, {"y": np.zeros((3, 3))})["acyclic"] == np.inf
+        assert max(data.residuals(broken).values()) > 1e-6
+    assert data.residuals({"y": np.zeros((3, 3))})["acyclic"] == np.inf
 
 
 def test_too_few_layers_say_how_many():
@@ -112,9 +112,9 @@ def test_too_few_layers_say_how_many():
     with pytest.raises(NotApplicable, match="layers=3"):
         model.values_of(data, breaking_cycles(data))
     with pytest.raises(NotApplicable, match="layers=0"):
-        model.prepare(parse("ring:5"), {"layers": 0})
+        model.LayeredRoutes.prepare(parse("ring:5"), {"layers": 0})
     with pytest.raises(NotApplicable, match="min-congestion"):
-        _ = model.prepare(parse("ring:5"), {}).known_routes
+        _ = model.LayeredRoutes.prepare(parse("ring:5"), {}).known_routes
 
 
 def test_every_route_on_its_own_dependency_cycle_needs_two():

@@ -101,17 +101,17 @@ def test_duals_certify_the_optimum(spec):
 
 def test_the_printed_relaxation_has_a_certificate_of_its_own():
     for spec in ("path:4", "ring:8", "genkautz:n=6,d=2"):
-        data = link_mcf.prepare(parse(spec), {"printed": True})
-        form = compile_model(link_mcf.build_cvxpy(data))
+        data = link_mcf.LinkFlow.prepare(parse(spec), {"printed": True})
+        form = compile_model(data.cvxpy())
         F, x = optimum(form)
-        assert max(link_mcf.residuals(data, form.values(x)).values()) < 1e-7
+        assert max(data.residuals(form.values(x)).values()) < 1e-7
         random = np.random.default_rng(1)
         for _ in range(20):
             assert link_mcf.printed_length_bound(data, random.random(data.flow.topology.arcs) + 1e-6) >= F * (1 - 1e-9)
-        for bound in link_mcf.bounds(data):
+        for bound in data.bounds():
             assert bound.value >= F * (1 - 1e-9)
     # On the path the middle link is the certificate of T = 3.
-    data = link_mcf.prepare(parse("path:4"), {"printed": True})
+    data = link_mcf.LinkFlow.prepare(parse("path:4"), {"printed": True})
     best = min(
         link_mcf.printed_length_bound(data, np.random.default_rng(s).dirichlet(np.ones(6)) + 1e-9) for s in range(300)
     )

@@ -20,7 +20,7 @@ GIVEN = {"algorithm": "lumorph-4", "variant": "plotted"}
 
 
 def prepared(spec):
-    return model.prepare(parse(spec), GIVEN)
+    return model.CallBatches.prepare(parse(spec), GIVEN)
 
 
 def partitions(items):
@@ -55,7 +55,7 @@ def test_the_optimum_is_that_of_exhaustive_search(seed):
     greedy = solve(Task(NAME, spec, method="independent-sets"))
     assert greedy.verified
     assert greedy.objective >= run.objective - 1e-9
-    assert model.bounds(prepared(spec))[0].value <= run.objective + 1e-9
+    assert prepared(spec).bounds()[0].value <= run.objective + 1e-9
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -64,9 +64,9 @@ def test_the_logs_gain_nothing(name, gpus):
     """All calls of more than one GPU use all GPUs: the bound is the time of one after the other."""
     data = prepared(f"training:{name},gpus={gpus}")
     assert data.conflicts.all()
-    (bound,) = model.bounds(data)
+    (bound,) = data.bounds()
     assert bound.value == pytest.approx(data.sequential, rel=1e-12)
-    assert model.metrics(data, data.sequential)["saved"] == 0
+    assert data.metrics(data.sequential)["saved"] == 0
 
 
 def test_a_proof_for_one_log():
@@ -78,24 +78,24 @@ def test_a_proof_for_one_log():
 def test_disjoint_calls_run_together():
     calls = [((0, 1), 2**20), ((2, 3), 2**22), ((1, 2), 2**20), ((3,), 2**30)]
     job = TrainingIteration(4, [AllReduceCall(ranks, size) for ranks, size in calls])
-    data = model.prepare(job, GIVEN)
+    data = model.CallBatches.prepare(job, GIVEN)
     values = model.values_of(data, [[0, 1], [2]])
-    assert max(model.residuals(data, values).values()) == 0
+    assert max(data.residuals(values).values()) == 0
     assert sorted(map(sorted, model.decode(data, values))) in ([[0, 1], [2]], [[0], [1, 2]])
-    assert model.objective(data, values) == pytest.approx(data.time[0] + data.time[2])
+    assert data.objective(values) == pytest.approx(data.time[0] + data.time[2])
     assert data.call.tolist() == [1, 0, 2], "longest first, the call of one GPU left out"
 
 
 def test_every_wrong_solution_is_noticed():
     data = prepared("training:random,gpus=8,calls=6,seed=3")
     right = model.values_of(data, [[k] for k in range(6)])
-    assert max(model.residuals(data, right).values()) == 0
+    assert max(data.residuals(right).values()) == 0
     for position in range(right["x"].size):
         wrong = {"x": right["x"].copy()}
         wrong["x"][position] = 1 - wrong["x"][position]
-        assert max(model.residuals(data, wrong).values()) >= 1
-    assert model.residuals(data, {"x": 0.5 * right["x"]})["binary"] == 0.5
-    assert model.residuals(data, {"x": np.zeros(3)})["once"] == np.inf
+        assert max(data.residuals(wrong).values()) >= 1
+    assert data.residuals({"x": 0.5 * right["x"]})["binary"] == 0.5
+    assert data.residuals({"x": np.zeros(3)})["once"] == np.inf
 
 
 @pytest.mark.parametrize(("spec", "words"), [

@@ -31,15 +31,17 @@ NAME = rounds.NAME
 
 
 def prepared(spec, **parameters):
-    return rounds.prepare(parse(spec) if isinstance(spec, str) else spec, {k: str(v) for k, v in parameters.items()})
+    return rounds.RoundModel.prepare(
+        parse(spec) if isinstance(spec, str) else spec, {k: str(v) for k, v in parameters.items()}
+    )
 
 
 def optimum_of(spec, **parameters):
     """The program's optimum by a solver that is none of the adapters, its schedule replayed."""
     data = prepared(spec, **parameters)
-    form = compile_model(rounds.build_cvxpy(data))
+    form = compile_model(data.cvxpy())
     value, x = optimum(form)
-    result = rounds.residuals(data, rounds.unfold(data, form.values(x)))
+    result = data.residuals(data.unfold(form.values(x)))
     assert max(result.values()) < 1e-6, result
     return round(value)
 
@@ -64,7 +66,7 @@ def test_every_build_is_the_same_matrix(parameters):
 
 
 def test_constraints_read_as_in_the_paper():
-    model = rounds.build_pyomo(prepared("lightpath:2x2,lasers=2")).model
+    model = prepared("lightpath:2x2,lasers=2").pyomo().model
     text = io.StringIO()
     model.laser[1, 0, 1].pprint(text)
     # Tile 0 sends chunks 0..3, the last three of which it forwards, to 1, 2 and on two routes to 3.
@@ -111,13 +113,13 @@ BLOCKS = {
 def test_the_comparison_finds_every_mutation_of_the_pyomo_build(program):
     spec, parameters = MUTATED[program]
     data = prepared(spec, **parameters)
-    right = compile_model(rounds.build_cvxpy(data))
-    result = rounds.build_pyomo(data)
+    right = compile_model(data.cvxpy())
+    result = data.pyomo()
     assert_one_matrix(right, compile_model(result))
     assert set(result.constraints) == set(BLOCKS[program]) == set(right.rows)
     for name in BLOCKS[program]:
         for mutate in (dropped, misplaced):
-            wrong = rounds.build_pyomo(data)
+            wrong = data.pyomo()
             mutate(wrong.model, name)
             with pytest.raises(AssertionError):
                 assert_one_matrix(right, compile_model(wrong))
@@ -128,7 +130,7 @@ def test_the_comparison_finds_every_mutation_of_the_cvxpy_build(program, monkeyp
     """Three entries of each incidence matrix move to another row, or are dropped."""
     spec, parameters = MUTATED[program]
     data = prepared(spec, **parameters)
-    right = compile_model(rounds.build_pyomo(data))
+    right = compile_model(data.pyomo())
     honest = round_builds.incidence
     calls = []
 
@@ -147,7 +149,7 @@ def test_the_comparison_finds_every_mutation_of_the_cvxpy_build(program, monkeyp
         calls.clear()
         for module in (round_builds, round_programs):
             monkeypatch.setattr(module, "incidence", partial(mutant, at=at, drop=drop))
-        return compile_model(rounds.build_cvxpy(data))
+        return compile_model(data.cvxpy())
 
     assert_one_matrix(right, build(-1, drop=False))
     places = np.flatnonzero(calls).tolist()
@@ -190,8 +192,8 @@ def test_the_stated_model_equals_the_certified_method(spec, parameters):
 ])  # fmt: skip
 def test_known_optima(spec, collective, best):
     assert optimum_of(spec, collective=collective, bounds="false") == best
-    assert max(bound.value for bound in rounds.bounds(prepared(spec, collective=collective))) == best
-    assert rounds.metrics(prepared(spec, collective=collective), best)["unrestricted_proven"]
+    assert max(bound.value for bound in prepared(spec, collective=collective).bounds()) == best
+    assert prepared(spec, collective=collective).metrics(best)["unrestricted_proven"]
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -217,9 +219,9 @@ def test_fixed_wavelengths_are_no_better_and_hold_to_their_wave():
     assert run.verified
     assert run.objective >= free
     data = prepared(spec, collective="all-to-all", wavelengths="fixed")
-    assert rounds.residuals(data, run.values)["wave"] == 0
+    assert data.residuals(run.values)["wave"] == 0
     moved = {**run.values, "circuit_wavelength": 1 - run.values["circuit_wavelength"]}
-    assert rounds.residuals(data, moved)["wave"] > 0
+    assert data.residuals(moved)["wave"] > 0
 
 
 def test_the_paper_gives_up_here():
@@ -332,8 +334,8 @@ def test_an_all_reduce_may_be_better_than_the_composition_and_the_bounds_know():
     s, c, w = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0, 1, 0, 1])
     arcs = np.where(s == 0, there, 1 - there)
     whole = direct(0 * s, s, 1 - s, c, w, np.arange(5), arcs, adds=True)
-    assert max(rounds.residuals(data, whole.values()).values()) == 0
-    assert max(bound.value for bound in rounds.bounds(data)) == 1
+    assert max(data.residuals(whole.values()).values()) == 0
+    assert max(bound.value for bound in data.bounds()) == 1
     assert optimum_of("lightpath:1x2,lasers=2", collective="all-reduce") == 2
 
 
@@ -354,7 +356,7 @@ def test_an_all_reduce_takes_one_round_only_where_all_contributions_find_room(sp
     assert (result.objective, result.bound, result.proof) == (proven, proven, "optimal")
     assert result.verified
     assert result.record["metrics"]["unrestricted_proven"]
-    bound = next(b for b in rounds.bounds(prepared(spec, collective="all-reduce")) if b.name == "one-round")
+    bound = next(b for b in prepared(spec, collective="all-reduce").bounds() if b.name == "one-round")
     assert bound.value == proven
     assert short is None or short in bound.reason
 
@@ -366,7 +368,7 @@ def test_an_all_reduce_takes_one_round_only_where_all_contributions_find_room(sp
 def test_bounds_of_sums_are_no_more_than_the_compositions_optimum(spec, collective):
     data = prepared(spec, collective=collective)
     best = optimum_of(spec, collective=collective)
-    for bound in (*rounds.bounds(data), *sum_bounds(data.topology, data.collective, data.limits)):
+    for bound in (*data.bounds(), *sum_bounds(data.topology, data.collective, data.limits)):
         assert bound.value <= best, bound
 
 
@@ -453,4 +455,4 @@ def test_any_topology_is_accepted_if_lasers_are_given():
     run = solve(Task(NAME, "ring:4", method="highs", form="cvxpy", settings={"lasers": "1", "waveguides": "1"}))
     assert (run.objective, run.proof) == (3, "optimal")
     with pytest.raises(NotApplicable, match="contain no schedule"):
-        rounds.decode(run.plan.data, {})
+        run.plan.data.rounds({})

@@ -30,7 +30,7 @@ NAME = "lumorph.min-overlap"
 
 
 def data_of(spec, **parameters):
-    return min_overlap.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    return min_overlap.Overlap.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
 
 
 def given_pairs(topology, pairs, **changes):
@@ -87,7 +87,7 @@ def test_both_builds_are_the_same_matrix_of_the_estimated_size(spec, parameters)
     data = data_of(spec, **parameters)
     forms = [compile_model(formulation(NAME).build[form](data)) for form in ("pyomo", "cvxpy")]
     assert_one_matrix(*forms)
-    assert min_overlap.estimate(data) == forms[0].size
+    assert data.estimate() == forms[0].size
 
 
 @settings(max_examples=8, deadline=None)
@@ -104,7 +104,7 @@ def test_both_forms_and_the_method_find_what_brute_force_finds(seed):
     assert best_of(arc)[0] == truth
     path, _, values = best_of(given_pairs(mesh, pairs, kind="all"))
     assert path == truth
-    assert min_overlap.objective(given_pairs(mesh, pairs, kind="all"), values) == truth
+    assert given_pairs(mesh, pairs, kind="all").objective(values) == truth
     routes = min_overlap_routes(mesh, *arc.commodities)
     assert routes.bound <= truth <= routes.load
     assert routes.load == truth
@@ -118,12 +118,12 @@ def test_the_arc_form_traces_to_routes_of_its_optimum(spec, pairs):
     data = given_pairs(parse(spec), pairs)
     value, compiled, values = best_of(data)
     assert value == brute_force(data)
-    repaired = min_overlap.repair(data, values)
-    assert max(min_overlap.residuals(data, repaired).values()) == 0
+    repaired = data.repair(values)
+    assert max(data.residuals(repaired).values()) == 0
     routes = min_overlap.decode(data, repaired)
     assert [(s, d) for s, d, _ in routes] == [(int(s), int(d)) for s, d in pairs]
     assert np.bincount(np.concatenate([arcs for _, _, arcs in routes])).max() == value
-    assert compiled.size == min_overlap.estimate(data)
+    assert compiled.size == data.estimate()
 
 
 def test_a_route_set_may_be_worse_than_all_paths():
@@ -162,7 +162,7 @@ def test_xy_routes_attain_the_closed_form_of_every_recursive_exchange(shape):
                 continue
             straight = mesh_cuts.straight_cuts(mesh, data.commodities, (rows, columns)).value
             assert load == closed == straight, (radix, step)
-            assert [b.value for b in min_overlap.bounds(data) if b.exact] == [closed]
+            assert [b.value for b in data.bounds() if b.exact] == [closed]
             proven += 1
     assert proven >= 2
 
@@ -171,17 +171,15 @@ def test_xy_routes_attain_the_closed_form_of_every_recursive_exchange(shape):
 def test_the_top_step_of_quadrupling_depends_on_the_shape(shape, load):
     """Not 30 waveguides for all (paper, figure 5)."""
     steps = [f"recursive-quadrupling:{step}" for step in range(4)]
-    assert (
-        max(max(b.value for b in min_overlap.bounds(data_of(f"lightpath:{shape}", circuits=c))) for c in steps) == load
-    )
+    assert max(max(b.value for b in data_of(f"lightpath:{shape}", circuits=c).bounds()) for c in steps) == load
 
 
 def test_closed_forms_hold_for_the_arcs_not_for_the_name():
     mesh = parse("lightpath:4x4")
     broken = mesh.with_arcs(mesh.tail[1:], mesh.head[1:], mesh.capacity[1:])
-    assert not [b for b in min_overlap.bounds(data_of(broken, circuits="recursive-doubling:1")) if b.exact]
+    assert not [b for b in data_of(broken, circuits="recursive-doubling:1").bounds() if b.exact]
     restricted = data_of(mesh, circuits="recursive-doubling:1", model="path")
-    assert not [b for b in min_overlap.bounds(restricted) if b.exact]
+    assert not [b for b in restricted.bounds() if b.exact]
 
 
 @pytest.mark.parametrize("spec", ["lightpath:3x4", "mesh:3x4+fail=4,seed=2", "torus:3x4"])
@@ -213,15 +211,15 @@ def test_cuts_lengths_and_loads_stand_in_order(seed):
         return
     fluid = FluidLengths(data.topology, *data.commodities)
     fluid.improve(200)
-    lp = min_overlap.certify(data, {"congestion": fluid.best}).value
+    lp = data.certify({"congestion": fluid.best}).value
     best = best_of(data)[0]
-    for bound in min_overlap.bounds(data):
+    for bound in data.bounds():
         assert bound.value <= best
     assert lp <= best
     for _ in range(5):
         assert min_overlap.length_bound(data, random.exponential(size=mesh.arcs) ** 3) <= best
     assert min_overlap.length_bound(data, np.zeros(mesh.arcs)) == 0
-    assert min_overlap.certify(data, {}) is None
+    assert data.certify({}) is None
 
 
 def test_a_cut_is_no_better_than_the_fluid_optimum_rounded_up():
@@ -247,7 +245,7 @@ def test_relabelling_and_reversing_keep_the_optimum(order, seed):
     ):  # fmt: skip
         data = min_overlap.unit_data(topology, sources, targets)
         loads.append(best_of(data)[0])
-        assert max(b.value for b in min_overlap.bounds(data)) <= loads[-1]
+        assert max(b.value for b in data.bounds()) <= loads[-1]
     assert len(set(loads)) == 1
 
 
@@ -263,10 +261,10 @@ def test_cycles_beside_the_path_are_feasible_and_dropped():
     for k in (0, 1):
         x[[arc[e] for e in ((2, 3), (3, 7), (7, 6), (6, 2))], k] = 1.0
     values = {"x": x, "Lambda": np.asarray(2.0)}
-    assert max(min_overlap.residuals(data, values).values()) == 0  # as the model is printed
+    assert max(data.residuals(values).values()) == 0  # as the model is printed
     assert min_overlap.decode(data, values) == [(0, 1, [arc[0, 1]]), (4, 5, [arc[4, 5]])]
-    assert min_overlap.objective(data, values) == 1
-    assert min_overlap.repair(data, values)["x"].sum() == 2
+    assert data.objective(values) == 1
+    assert data.repair(values)["x"].sum() == 2
 
 
 @pytest.mark.parametrize("change", [
@@ -276,12 +274,12 @@ def test_cycles_beside_the_path_are_feasible_and_dropped():
 ])  # fmt: skip
 def test_corrupted_arc_solutions_are_refused(change):
     data = given_pairs(parse("lightpath:3x3"), [(0, 8), (2, 6), (7, 1)])
-    values = min_overlap.repair(data, best_of(data)[2])
-    assert max(min_overlap.residuals(data, values).values()) == 0
+    values = data.repair(best_of(data)[2])
+    assert max(data.residuals(values).values()) == 0
     x = values["x"].copy()
     change(x)
-    assert max(min_overlap.residuals(data, {**values, "x": x}).values()) > 1e-6
-    assert max(min_overlap.residuals(data, {**values, "Lambda": values["Lambda"] - 1}).values()) > 1e-6
+    assert max(data.residuals({**values, "x": x}).values()) > 1e-6
+    assert max(data.residuals({**values, "Lambda": values["Lambda"] - 1}).values()) > 1e-6
 
 
 def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
@@ -489,7 +487,7 @@ def test_bad_tasks_are_refused_in_one_line(spec, settings_, word):
 
 def test_what_is_too_large_or_does_not_fit_is_refused():
     with pytest.raises(NotApplicable, match="variables"):
-        min_overlap.build_cvxpy(data_of("lightpath:16x16", circuits="all"))
+        data_of("lightpath:16x16", circuits="all").cvxpy()
     with pytest.raises(MethodMismatch, match="route set"):
         solve.solve(Task(NAME, "lightpath:4x4", method="xy-routes", settings={"model": "path"}))
 
@@ -497,5 +495,5 @@ def test_what_is_too_large_or_does_not_fit_is_refused():
 def test_parallel_arcs_count_apart():
     double = Topology(2, [0, 0, 1], [1, 1, 0])
     data = given_pairs(double, [(0, 1), (0, 1), (0, 1)])
-    assert best_of(data)[0] == 2 == max(b.value for b in min_overlap.bounds(data))
+    assert best_of(data)[0] == 2 == max(b.value for b in data.bounds())
     assert min_overlap_routes(double, *data.commodities).load == 2

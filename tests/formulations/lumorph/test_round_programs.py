@@ -22,13 +22,13 @@ CODED = {"program": "coded", "lasers": "1", "rmax": "4"}
 
 
 def prepared(spec, **parameters):
-    return rounds.prepare(parse(spec), {k: str(v) for k, v in parameters.items()})
+    return rounds.RoundModel.prepare(parse(spec), {k: str(v) for k, v in parameters.items()})
 
 
 def solution(data):
     """The values of an optimal solution, by a solver that is none of the adapters."""
-    form = compile_model(rounds.build_cvxpy(data))
-    return rounds.repair(data, form.values(optimum(form)[1])), form
+    form = compile_model(data.cvxpy())
+    return data.repair(form.values(optimum(form)[1])), form
 
 
 @pytest.mark.parametrize(("spec", "parameters"), [
@@ -40,7 +40,7 @@ def solution(data):
 ])  # fmt: skip
 def test_both_builds_are_the_same_matrix(spec, parameters):
     data = prepared(spec, **parameters)
-    assert_one_matrix(compile_model(rounds.build_pyomo(data)), compile_model(rounds.build_cvxpy(data)))
+    assert_one_matrix(compile_model(data.pyomo()), compile_model(data.cvxpy()))
 
 
 @pytest.mark.parametrize(("spec", "collective", "lasers", "best"), [
@@ -51,14 +51,14 @@ def test_the_coded_value_is_the_number_of_the_last_round(spec, collective, laser
     parameters = {"collective": collective, "lasers": lasers}
     data = prepared(spec, program="coded", rmax=3, **parameters)
     values, form = solution(data)
-    assert rounds.objective(data, values) == best
-    assert max(rounds.residuals(data, values).values()) == 0
+    assert data.objective(values) == best
+    assert max(data.residuals(values).values()) == 0
     assert max(matrix_violations(form, pack(form, values)).values()) < 1e-9
-    assert max(bound.value for bound in rounds.bounds(data)) <= best
-    assert rounds.metrics(data, best)["rounds"] == best + 1
+    assert max(bound.value for bound in data.bounds()) <= best
+    assert data.metrics(best)["rounds"] == best + 1
     # With as many waveguides, the corrected program has that many rounds.
     corrected = prepared(spec, waveguides=20, paths=1, bounds="false", **parameters)
-    assert rounds.objective(corrected, solution(corrected)[0]) == best + 1
+    assert corrected.objective(solution(corrected)[0]) == best + 1
 
 
 def test_constants_of_the_code_are_its_defaults():
@@ -72,12 +72,12 @@ def test_both_directions_of_an_edge_share_its_limit_as_coded():
     """Two tiles exchange their shards: one round as corrected, two as coded on one circuit an edge."""
     exchange = {"lasers": 1, "waveguides": 1}
     coded, corrected = (prepared("lightpath:1x2", program=name, **exchange) for name in ("coded", "corrected"))
-    assert rounds.objective(corrected, solution(corrected)[0]) == 1
-    assert rounds.objective(coded, solution(coded)[0]) == 1  # the second round is round 1
+    assert corrected.objective(solution(corrected)[0]) == 1
+    assert coded.objective(solution(coded)[0]) == 1  # the second round is round 1
     both = {"C": np.zeros(coded.programs[0].columns["round"].size), "R": np.zeros(coded.rmax)}
     both["C"][coded.programs[0].columns["round"] == 0] = 1.0
     both["R"][0] = 1.0
-    assert {name for name, worst in rounds.residuals(coded, both).items() if worst} == {"edge"}
+    assert {name for name, worst in coded.residuals(both).items() if worst} == {"edge"}
 
 
 @pytest.mark.parametrize(("block", "change"), [
@@ -107,26 +107,26 @@ def test_the_check_finds_what_violates_the_coded_program(block, change):
         C[r == 1], R[1] = 0.0, 0.0
     else:
         C[taken[0]] = 0.5
-    result = rounds.residuals(data, {"C": C, "R": R})
+    result = data.residuals({"C": C, "R": R})
     assert result[block] > 0
-    assert max(rounds.residuals(data, values).values()) == 0
+    assert max(data.residuals(values).values()) == 0
 
 
 def test_the_check_of_the_printed_program_follows_its_constraints():
     data = prepared("lightpath:1x2,lasers=1", program="printed", rmax=3, rmin=2)
     program = data.programs[0]
     C, R = np.zeros(program.columns["round"].size), np.array([1.0, 1.0, 0.0])
-    nothing = rounds.residuals(data, {"C": C, "R": R})
+    nothing = data.residuals({"C": C, "R": R})
     assert {name for name, worst in nothing.items() if worst} == {"deliver", "laser", "photodiode"}
     # Each tile sends its own chunk in round 1: every laser is busy then, but (2) wants it received before.
     C[(program.columns["round"] == 0) & (program.ends["chunk"] == program.ends["source"])] = 1.0
-    result = rounds.residuals(data, {"C": C, "R": R})
+    result = data.residuals({"C": C, "R": R})
     assert {name for name, worst in result.items() if worst} == {"possess", "once", "laser", "photodiode"}
-    assert rounds.residuals(data, {"C": C, "R": np.zeros(3)})["used"] == 1
-    assert rounds.residuals(data, {"C": C, "R": np.zeros(3)})["minimum"] == 1
-    assert rounds.residuals(data, {"C": C, "R": np.array([0.0, 1.0, 0.0])})["order"] == 1
-    assert rounds.residuals(data, {"C": C[:-1], "R": R})["deliver"] == np.inf
-    assert rounds.objective(data, {"R": np.ones(3)}) == 0  # R_min < r < R_max has no round
+    assert data.residuals({"C": C, "R": np.zeros(3)})["used"] == 1
+    assert data.residuals({"C": C, "R": np.zeros(3)})["minimum"] == 1
+    assert data.residuals({"C": C, "R": np.array([0.0, 1.0, 0.0])})["order"] == 1
+    assert data.residuals({"C": C[:-1], "R": R})["deliver"] == np.inf
+    assert data.objective({"R": np.ones(3)}) == 0  # R_min < r < R_max has no round
 
 
 def test_the_printed_program_is_infeasible_by_reason_and_by_solver(capsys):

@@ -76,7 +76,7 @@ def test_four_tiles_need_three_rounds_where_two_phases_need_four():
 
 def hand_made():
     """One chunk on 1x3 tiles: 0 and 2 add to 1 in turn, which then replaces their sums by the total."""
-    data = model.prepare(parse("lightpath:1x3,lasers=1"), {"collective": "all-reduce", "rmax": 4, "pieces": 1})
+    data = model.SumModel.prepare(parse("lightpath:1x3,lasers=1"), {"collective": "all-reduce", "rmax": 4, "pieces": 1})
     sends = [(0, 0, 1), (1, 2, 1), (2, 1, 0), (3, 1, 2)]
     C, F = np.zeros(data.columns["r"].size), np.zeros(data.drops[0].size)
     columns, drops = (list(zip(*(of.tolist() for of in group), strict=True)) for group in
@@ -102,16 +102,16 @@ def test_a_hand_made_sum_is_decoded_and_replayed():
 
 def test_every_wrong_solution_is_noticed():
     data, C, F = hand_made()
-    right = model.residuals(data, {"C": C, "F": F})
+    right = data.residuals({"C": C, "F": F})
     for values, position in [(C, k) for k in np.flatnonzero(C)] + [(F, k) for k in np.flatnonzero(F)]:
         values[position] = 0
-        worse = model.residuals(data, {"C": C, "F": F})
+        worse = data.residuals({"C": C, "F": F})
         assert sum(worse.values()) > sum(right.values())
         values[position] = 1
     F[0] = 1
-    assert model.residuals(data, {"C": C, "F": F})["columns"] == np.inf, "a sum that nothing replaces"
-    assert model.residuals(data, {"C": C[:-1], "F": F})["columns"] == np.inf
-    assert model.residuals(data, {"C": 0.5 * C, "F": 0 * F})["binary"] == 0.5
+    assert data.residuals({"C": C, "F": F})["columns"] == np.inf, "a sum that nothing replaces"
+    assert data.residuals({"C": C[:-1], "F": F})["columns"] == np.inf
+    assert data.residuals({"C": 0.5 * C, "F": 0 * F})["binary"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_every_wrong_solution_is_noticed():
 )
 def test_other_tasks_are_refused(spec, settings, words):
     with pytest.raises(NotApplicable, match=words):
-        model.prepare(parse(spec), settings)
+        model.SumModel.prepare(parse(spec), settings)
 
 
 def test_too_few_rounds_are_refuted():
-    data = model.prepare(parse("lightpath:2x2,lasers=2"), {"rmax": 2})
-    assert model.refute(data).value == 3
-    assert model.refute(model.prepare(parse("lightpath:2x2,lasers=2"), {"rmax": 3})) is None
+    data = model.SumModel.prepare(parse("lightpath:2x2,lasers=2"), {"rmax": 2})
+    assert data.refute().value == 3
+    assert model.SumModel.prepare(parse("lightpath:2x2,lasers=2"), {"rmax": 3}).refute() is None
 
 
 def test_squares_by_the_program_and_by_the_fixed_exchange():

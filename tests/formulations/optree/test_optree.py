@@ -166,9 +166,9 @@ def test_cycle_cover_is_proven_through_the_runner(spec):
 
 @pytest.mark.parametrize("instance", [ring(7), ring(8), line(6)])
 def test_corrupted_assignments_are_refused(instance):
-    data = one_stage.prepare(instance)
+    data = one_stage.AllToAll.prepare(instance)
     good = one_stage.values_of(data)["route_colour"]
-    assert max(one_stage.residuals(data, {"route_colour": good}).values()) == 0
+    assert max(data.residuals({"route_colour": good}).values()) == 0
     taken = np.flatnonzero(good >= 0)
     swapped = good.copy()
     swapped[taken[0]] = good[taken[1]] if good[taken[0]] != good[taken[1]] else (good[taken[0]] + 1) % 3
@@ -180,13 +180,13 @@ def test_corrupted_assignments_are_refused(instance):
         doubled[np.flatnonzero(good < 0)[0]] = 0
         cases.append(doubled)
     for broken in cases:
-        assert max(one_stage.residuals(data, {"route_colour": broken}).values()) > 1e-6
+        assert max(data.residuals({"route_colour": broken}).values()) > 1e-6
     x = np.zeros((data.routes, data.colours))
     x[taken, good[taken].astype(int)] = 1.0
-    assert max(one_stage.residuals(data, {"x": x}).values()) == 0
+    assert max(data.residuals({"x": x}).values()) == 0
     x[taken[0], (int(good[taken[0]]) + 1) % data.colours] = 1.0
-    assert one_stage.residuals(data, {"x": x})["choose"] == 1
-    assert np.isinf(max(one_stage.residuals(data, {}).values()))
+    assert data.residuals({"x": x})["choose"] == 1
+    assert np.isinf(max(data.residuals({}).values()))
 
 
 @settings(max_examples=40, deadline=None)
@@ -301,17 +301,17 @@ def test_three_ways_one_tree():
 
 
 def test_any_potentials_bound_the_optimum():
-    data = tree.prepare(ring(40, 3))
+    data = tree.TreeChoice.prepare(ring(40, 3))
     best = best_tree(data.fabric).steps
     random = np.random.default_rng(0)
     for scale in (0.1, 1.0, 30.0):
         u = random.normal(size=40) * scale
-        assert tree.certify(data, {"walk": u}).value <= best
+        assert data.certify({"walk": u}).value <= best
     exact = np.min(data.layers, axis=0)[1:].astype(float)
     for sign in (1.0, -1.0):
-        assert tree.certify(data, {"walk": sign * exact}).value == best
-    assert tree.certify(data, {"walk": u[:-1]}) is None
-    assert tree.certify(data, {}) is None
+        assert data.certify({"walk": sign * exact}).value == best
+    assert data.certify({"walk": u[:-1]}) is None
+    assert data.certify({}) is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -332,14 +332,14 @@ def test_more_wavelengths_and_fewer_ceilings_take_no_more_steps(n, w, count, is_
     {"radices": [np.nan, 4]}, {"radices": [1e300]}, {}, {"y": np.ones(3)},
 ])  # fmt: skip
 def test_corrupted_trees_are_refused(values):
-    data = tree.prepare(ring(16))
-    assert np.isinf(max(tree.residuals(data, {k: np.asarray(v, dtype=float) for k, v in values.items()}).values()))
-    assert tree.residuals(tree.prepare(ring(16), {"depth": 3}), {"radices": np.array([4.0, 4.0])})["stages"] == 1
+    data = tree.TreeChoice.prepare(ring(16))
+    assert np.isinf(max(data.residuals({k: np.asarray(v, dtype=float) for k, v in values.items()}).values()))
+    assert tree.TreeChoice.prepare(ring(16), {"depth": 3}).residuals({"radices": np.array([4.0, 4.0])})["stages"] == 1
     y = np.zeros(data.graph.arcs)
     y[[0, 1]] = 1.0  # two stages from the same product
-    assert np.isinf(max(tree.residuals(data, {"y": y}).values()))
+    assert np.isinf(max(data.residuals({"y": y}).values()))
     with pytest.raises(NotApplicable, match="not a tree"):
-        tree.decode(data, {"radices": np.array([3.0])})
+        data.rounds({"radices": np.array([3.0])})
 
 
 # schedules ----------------------------------------------------------------------------------------------------------
@@ -392,8 +392,8 @@ def test_the_other_algorithms_run():
 @pytest.mark.slow
 def test_the_paper_s_size_is_scheduled_and_checked():
     instance = ring(1024, 64)
-    data = tree.prepare(instance, {"count": "exact"})
-    schedule = tree.decode(data, {"radices": np.array([5.0, 3, 3, 2, 3, 4])})
+    data = tree.TreeChoice.prepare(instance, {"count": "exact"})
+    schedule = data.rounds({"radices": np.array([5.0, 3, 3, 2, 3, 4])})
     assert not any(violations(instance, schedule).values())
     assert schedule.rounds == 70
 
@@ -576,11 +576,13 @@ def test_impossible_step_costs_are_refused(wrong):
 
 
 def test_a_tree_has_a_time():
-    data = tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {"data": 4096.0, "clock": 1e9, "conversion": "serial"})
-    result = tree.metrics(data, 12.0)
+    data = tree.TreeChoice.prepare(
+        parse("wdm-ring:n=16,wavelengths=2"), {"data": 4096.0, "clock": 1e9, "conversion": "serial"}
+    )
+    result = data.metrics(12.0)
     assert result["packets"] == 32
     assert result["step_us"] == pytest.approx(32 * 0.0256 + 25 + 128e-3)
     assert result["time_us"] == pytest.approx(12 * result["step_us"])
-    assert "time_us" not in tree.metrics(tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {}), 12.0)
+    assert "time_us" not in tree.TreeChoice.prepare(parse("wdm-ring:n=16,wavelengths=2"), {}).metrics(12.0)
     with pytest.raises(NotApplicable, match="set data=BYTES"):
-        tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {"clock": 1e9})
+        tree.TreeChoice.prepare(parse("wdm-ring:n=16,wavelengths=2"), {"clock": 1e9})

@@ -71,17 +71,17 @@ def brute_force(pool):
 
 
 def polynomial(pool):
-    data = ocs_circuits.prepare(pool)
+    data = ocs_circuits.OcsCircuits.prepare(pool)
     time, below = koenig_bisection.bisect(data)
     return data, time, below
 
 
 def solved(pool, model="counts"):
-    data = ocs_circuits.prepare(pool, {"model": model})
-    form = compile_model(ocs_circuits.build_cvxpy(data))
+    data = ocs_circuits.OcsCircuits.prepare(pool, {"model": model})
+    form = compile_model(data.cvxpy())
     value, x = optimum(form)
     values = form.values(x)
-    assert max(ocs_circuits.residuals(data, values).values()) < 1e-6
+    assert max(data.residuals(values).values()) < 1e-6
     return value, data, form, values
 
 
@@ -93,8 +93,8 @@ def assert_all_agree(pool, models=("counts",)):
     assert side is not None
     assert koenig_bisection.certificate(data, time, side)["circuits_needed"] > pool.degree
     match = ocs_circuits.matchings_of(data, data.transfers.needs(time)).astype(float)
-    assert max(ocs_circuits.residuals(data, {"match": match}).values()) == 0
-    assert ocs_circuits.objective(data, {"match": match}) == time
+    assert max(data.residuals({"match": match}).values()) == 0
+    assert data.objective({"match": match}) == time
     return time
 
 
@@ -104,7 +104,7 @@ def test_polynomial_method_is_optimal_on_hundreds_of_matrices():
         pool = random_case(rng)
         data, time, _ = polynomial(pool)
         assert time == pytest.approx(apportioned(pool), rel=1e-15)
-        bounds = {bound.name: bound.value for bound in ocs_circuits.bounds(data)}
+        bounds = {bound.name: bound.value for bound in data.bounds()}
         assert bounds["ports"] == pytest.approx(time, rel=1e-14)
         assert bounds["volume"] <= time
 
@@ -144,10 +144,10 @@ def test_both_builds_are_one_matrix():
     rng = np.random.default_rng(5)
     for model in ("counts", "switches"):
         for _ in range(4):
-            data = ocs_circuits.prepare(random_case(rng), {"model": model, "bandwidth": 2.5})
-            form = compile_model(ocs_circuits.build_cvxpy(data))
-            assert_one_matrix(form, compile_model(ocs_circuits.build_pyomo(data)))
-            assert ocs_circuits.estimate(data) == form.size
+            data = ocs_circuits.OcsCircuits.prepare(random_case(rng), {"model": model, "bandwidth": 2.5})
+            form = compile_model(data.cvxpy())
+            assert_one_matrix(form, compile_model(data.pyomo()))
+            assert data.estimate() == form.size
 
 
 @settings(max_examples=40, deadline=None)
@@ -160,7 +160,7 @@ def test_names_units_and_direction_do_not_matter(seed, power):
     for other in (pool.traffic[np.ix_(order, order)], pool.traffic.T):
         assert polynomial(ServerPool(pool.n, pool.degree, other))[1] == time
     assert polynomial(ServerPool(pool.n, pool.degree, pool.traffic * 2.0**power))[1] == time * 2.0**power
-    data = ocs_circuits.prepare(pool, {"bandwidth": 2.0**power})
+    data = ocs_circuits.OcsCircuits.prepare(pool, {"bandwidth": 2.0**power})
     assert koenig_bisection.bisect(data)[0] == time / 2.0**power
     assert polynomial(ServerPool(pool.n, pool.degree + 1, pool.traffic))[1] <= time
 
@@ -200,7 +200,7 @@ def test_corrupted_circuits_are_refused():
     run = solve.solve(Task(NAME, "servers:n=6,degree=9,traffic=random,seed=2", "koenig-bisection"))
     data, match = run.plan.data, run.values["match"]
     good = {"match": match}
-    assert max(ocs_circuits.residuals(data, good).values()) == 0
+    assert max(data.residuals(good).values()) == 0
     circuit_table = np.argwhere(match >= 0)
     q, i = circuit_table[0]
     other = next(j for j in range(6) if j not in (i, match[q, i]))
@@ -209,22 +209,22 @@ def test_corrupted_circuits_are_refused():
         for where, value in change.items():
             wrong[where] = value
         bad = {"match": wrong}
-        worse = ocs_circuits.objective(data, bad) > run.objective
-        assert max(ocs_circuits.residuals(data, bad).values()) > 1e-6 or worse, change
+        worse = data.objective(bad) > run.objective
+        assert max(data.residuals(bad).values()) > 1e-6 or worse, change
     lonely = np.where(match == match[q, i], -1, match)
-    assert ocs_circuits.residuals(data, {"match": lonely})["served"] > 0
+    assert data.residuals({"match": lonely})["served"] > 0
     counts = ocs_circuits.circuits_of(data, good)
-    assert ocs_circuits.residuals(data, {"c": counts + 3})["ports"] > 0
-    assert ocs_circuits.residuals(data, {"c": counts + 0.3})["integer"] > 0.2
-    assert ocs_circuits.residuals(data, {"match": match, "c": counts + 1})["count"] == 1
-    assert ocs_circuits.residuals(data, {"c": counts, "t": np.asarray(1e-3)})["time"] > 0.5
+    assert data.residuals({"c": counts + 3})["ports"] > 0
+    assert data.residuals({"c": counts + 0.3})["integer"] > 0.2
+    assert data.residuals({"match": match, "c": counts + 1})["count"] == 1
+    assert data.residuals({"c": counts, "t": np.asarray(1e-3)})["time"] > 0.5
     for wrong in ({}, {"c": counts[:-1]}, {"match": match[:-1]}, {"x": match}):
-        assert np.isinf(max(ocs_circuits.residuals(data, wrong).values()))
+        assert np.isinf(max(data.residuals(wrong).values()))
     with pytest.raises(NotApplicable, match="not circuits"):
         ocs_circuits.decode(data, {"c": counts + 3})
     assert np.array_equal(ocs_circuits.decode(data, good), match)
     again = ocs_circuits.decode(data, {"c": counts})
-    assert max(ocs_circuits.residuals(data, {"match": again.astype(float)}).values()) == 0
+    assert max(data.residuals({"match": again.astype(float)}).values()) == 0
 
 
 def test_solvers_and_method_agree_through_the_runner():
@@ -250,11 +250,11 @@ def test_more_peers_than_ports_is_refuted():
     (lambda: ServerPool(2, 1, [[0, -1], [0, 0]]), "nonnegative"),
     (lambda: ServerPool(2, 1, [[0, np.nan], [0, 0]]), "finite"),
     (lambda: ServerPool(2, 1, [[0, 1, 2], [0, 0, 1]]), "2x3"),
-    (lambda: ocs_circuits.prepare(ServerPool(2, 1, np.zeros((2, 2)))), "no server sends anything"),
-    (lambda: ocs_circuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": 0.0}), "bandwidth=0.0"),
-    (lambda: ocs_circuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": float("nan")}), "bandwidth=nan"),
-    (lambda: ocs_circuits.prepare(ServerPool(2, 1, [[0, 1e-320], [1, 0]])), "scale the traffic"),
-    (lambda: ocs_circuits.prepare(parse("ring:8")), "needs servers"),
+    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, np.zeros((2, 2)))), "no server sends anything"),
+    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": 0.0}), "bandwidth=0.0"),
+    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": np.nan}), "=nan"),
+    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1e-320], [1, 0]])), "scale the traffic"),
+    (lambda: ocs_circuits.OcsCircuits.prepare(parse("ring:8")), "needs servers"),
     (lambda: duty_cycle.duty_cycle(0, 1), "hold time"),
     (lambda: duty_cycle.duty_cycle(1, -1), "latency"),
     (lambda: duty_cycle.least_hold(1, 1.0), "between 0 and 1"),

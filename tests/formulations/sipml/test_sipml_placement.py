@@ -63,29 +63,29 @@ PARAMETERS = (
 def test_exhaustive_search_is_brute_force(parameters):
     rng = np.random.default_rng(len(str(parameters)))
     for n in (3, 4, 5, 5):
-        data = placement.prepare(random_graph(rng, n), parameters)
+        data = placement.Placement.prepare(random_graph(rng, n), parameters)
         search = Enumeration(data, 10**6)
         assert search.search()
         assert search.best == pytest.approx(brute_force(data))
         values = {"device": search.device.astype(float), "start": search.start}
-        assert max(placement.residuals(data, values).values()) == 0
-        assert placement.objective(data, values) == search.best
+        assert max(data.residuals(values).values()) == 0
+        assert data.objective(values) == search.best
         assert all(bound.value <= search.best for bound in placement.bounds(data))
-        assert placement.objective(data, placed_by(Unrolled, data)) >= search.best
+        assert data.objective(placed_by(Unrolled, data)) >= search.best
 
 
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_milp_is_exhaustive_search(parameters):
-    data = placement.prepare(random_graph(np.random.default_rng(7), 6), parameters)
-    form = compile_model(placement.build_cvxpy(data))
-    assert_one_matrix(form, compile_model(placement.build_pyomo(data)))
-    assert placement.estimate(data) == form.size
+    data = placement.Placement.prepare(random_graph(np.random.default_rng(7), 6), parameters)
+    form = compile_model(data.cvxpy())
+    assert_one_matrix(form, compile_model(data.pyomo()))
+    assert data.estimate() == form.size
     value, x = optimum(form)
-    values = placement.repair(data, form.values(x))
-    assert max(placement.residuals(data, values).values()) == 0
+    values = data.repair(form.values(x))
+    assert max(data.residuals(values).values()) == 0
     search = Enumeration(data, 10**6)
     assert search.search()
-    assert placement.objective(data, values) == pytest.approx(value, rel=1e-5)
+    assert data.objective(values) == pytest.approx(value, rel=1e-5)
     assert search.best == pytest.approx(value, rel=1e-5)
 
 
@@ -99,9 +99,9 @@ def heavy_graph(rng, n):
 def limited(rng, n, share, **parameters):
     """A graph and a memory this share between what the sub-operations need at least and what one GPU for all needs."""
     graph = heavy_graph(rng, n)
-    held = placement.prepare(graph, parameters).occupied
+    held = placement.Placement.prepare(graph, parameters).occupied
     least = max(held.max(), held.sum() / parameters["k"])
-    return placement.prepare(graph, {**parameters, "memory": (least + share * (held.sum() - least)) / 2**30})
+    return placement.Placement.prepare(graph, {**parameters, "memory": (least + share * (held.sum() - least)) / 2**30})
 
 
 MEMORY = (
@@ -133,47 +133,47 @@ def test_memory_by_brute_force_by_search_and_by_the_program(parameters, share):
         if not np.isfinite(best):
             continue
         values = {"device": search.device.astype(float), "start": search.start}
-        assert max(placement.residuals(data, values).values()) == 0
+        assert max(data.residuals(values).values()) == 0
         assert all(bound.value <= best for bound in placement.bounds(data))
         for kind in (Unrolled, Repair):
             result = placed_by(kind, data)
             if result is not None:
-                assert max(placement.residuals(data, result).values()) == 0
-                assert placement.objective(data, result) >= best * (1 - 1e-9)
-    form = compile_model(placement.build_cvxpy(data))
-    assert_one_matrix(form, compile_model(placement.build_pyomo(data)))
-    assert placement.estimate(data) == form.size
+                assert max(data.residuals(result).values()) == 0
+                assert data.objective(result) >= best * (1 - 1e-9)
+    form = compile_model(data.cvxpy())
+    assert_one_matrix(form, compile_model(data.pyomo()))
+    assert data.estimate() == form.size
     if np.isfinite(best):
         value, x = optimum(form)
         assert value == pytest.approx(best, rel=1e-5)
-        assert max(placement.residuals(data, placement.repair(data, form.values(x))).values()) == 0
+        assert max(data.residuals(data.repair(form.values(x))).values()) == 0
 
 
 def test_memory_forces_delays_and_is_checked():
     """Two sub-operations of 3 bytes each, one byte between them, and GPUs of 4 bytes: they must be apart."""
     graph = OpGraph([2.0, 3.0], [0, 1], [0], [1], [1.0], [3.0, 2.0])
     parameters = {"k": 2, "degree": 2, "bandwidth": 1e6, "states": 1}
-    tight = placement.prepare(graph, {**parameters, "memory": 4 / 2**30})
+    tight = placement.Placement.prepare(graph, {**parameters, "memory": 4 / 2**30})
     assert tight.occupied.tolist() == [3.0, 3.0]
     chain = next(bound for bound in placement.bounds(tight) if bound.name == "critical-path")
     assert chain.value == pytest.approx(6.0)
-    roomy = placement.prepare(graph, {**parameters, "memory": 6 / 2**30})
+    roomy = placement.Placement.prepare(graph, {**parameters, "memory": 6 / 2**30})
     for data, end in ((tight, 6.0), (roomy, 5.0)):
         search = Enumeration(data, 1000)
         assert search.search()
         assert search.best == pytest.approx(end)
     together = {"device": np.zeros(2), "start": np.array([0.0, 2.0])}
-    assert max(placement.residuals(roomy, together).values()) == 0
-    assert placement.residuals(tight, together)["memory"] == pytest.approx(0.5)
+    assert max(roomy.residuals(together).values()) == 0
+    assert tight.residuals(together)["memory"] == pytest.approx(0.5)
     with pytest.raises(NotApplicable, match=r"at least 2\.794e-09 GiB per GPU"):
-        placement.prepare(graph, {**parameters, "memory": 2 / 2**30})
+        placement.Placement.prepare(graph, {**parameters, "memory": 2 / 2**30})
 
 
 def test_memory_end_to_end():
     """A memory that just holds an even spread: Algorithm 1 keeps to it or says which sub-operation has no room."""
     spec = "op-graph:model=transformer,layers=2,parts=4,hidden=256"
     named = {"k": "4", "degree": "4", "replicas": "1"}
-    whole = placement.prepare(parse(spec), {"k": 4, "degree": 4, "replicas": 1})
+    whole = placement.Placement.prepare(parse(spec), {"k": 4, "degree": 4, "replicas": 1})
     total = whole.occupied.sum() / 2**30
     run = solve.solve(Task(NAME, spec, method="degree-aware", settings={**named, "memory": str(total * 0.5)}))
     assert run.verified
@@ -193,10 +193,10 @@ def test_hybrids_by_hand_and_by_what_they_leave_out():
     assert [(one.k, one.replicas) for one in tried] == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
     for one in tried:
         asked = {"k": one.k, "degree": 4, "replicas": one.replicas, "bandwidth": 1e9}
-        data = placement.prepare(parse(f"{spec},parts={one.k},batch={24 // one.replicas}"), asked)
+        data = placement.Placement.prepare(parse(f"{spec},parts={one.k},batch={24 // one.replicas}"), asked)
         results = [placed for kind in (Unrolled, Repair) if (placed := placed_by(kind, data, 20 * data.n)) is not None]
-        best = min(results, key=lambda placed: placement.objective(data, placed))
-        assert one.makespan == placement.objective(data, best)
+        best = min(results, key=lambda placed: data.objective(placed))
+        assert one.makespan == data.objective(best)
         held = np.bincount(best["device"].astype(int), data.graph.weights).max()
         assert one.all_reduce == pytest.approx(2 * (one.replicas - 1) / one.replicas * held / 1e9 * 1e6)
         assert one.time == one.makespan + one.all_reduce
@@ -213,7 +213,9 @@ def test_closed_forms():
     for m, degree, makespan in ((4, 3, 3.0), (4, 4, 2.0), (3, 3, 2.0), (6, 3, 3.0), (7, 4, 3.0)):
         for rule in placement.RULES:
             parameters = {"k": 4, "degree": degree, "rule": rule}
-            search = Enumeration(placement.prepare(parse(f"op-graph:model=chain,splits=1x{m}"), parameters), 10**6)
+            search = Enumeration(
+                placement.Placement.prepare(parse(f"op-graph:model=chain,splits=1x{m}"), parameters), 10**6
+            )
             assert search.search()
             assert search.best == makespan, (m, degree, rule)
     named = {"k": "4", "degree": "3"}
@@ -228,16 +230,16 @@ def test_closed_forms():
 def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
     rng = np.random.default_rng(seed)
     parameters = {"k": min(k, n), "degree": degree, "bandwidth": float(rng.choice([0.0, 1e6]))}
-    data = placement.prepare(random_graph(rng, n, rng.uniform(0.02, 0.6)), parameters)
+    data = placement.Placement.prepare(random_graph(rng, n, rng.uniform(0.02, 0.6)), parameters)
     values = placed_by(Unrolled, data)
-    assert max(placement.residuals(data, values).values()) == 0
-    value = placement.objective(data, values)
+    assert max(data.residuals(values).values()) == 0
+    value = data.objective(values)
     assert max(bound.value for bound in placement.bounds(data)) <= value <= data.work * (1 + 1e-9) + data.delay.sum()
     sends, receives = placement.peers_of(data, values["device"].astype(int))
     assert max(sends.max(), receives.max()) <= data.delta
     other = placed_by(Repair, data, 500)
     if other is not None:
-        assert max(placement.residuals(data, other).values()) == 0
+        assert max(data.residuals(other).values()) == 0
 
 
 @settings(max_examples=25, deadline=None)
@@ -245,13 +247,13 @@ def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
 def test_units_and_rotations_do_not_matter(seed, power):
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, 12)
-    data = placement.prepare(graph, {"k": 5, "degree": 3})
+    data = placement.Placement.prepare(graph, {"k": 5, "degree": 3})
     values = placed_by(Unrolled, data)
     turned = {**values, "device": (values["device"] + 2) % 5}
-    assert max(placement.residuals(data, turned).values()) == 0
+    assert max(data.residuals(turned).values()) == 0
     scaled = OpGraph(graph.duration * 2.0**power, graph.operation, graph.tail, graph.head, graph.volume)
-    other = placement.prepare(scaled, {"k": 5, "degree": 3})
-    assert placement.objective(other, placed_by(Unrolled, other)) == placement.objective(data, values) * 2.0**power
+    other = placement.Placement.prepare(scaled, {"k": 5, "degree": 3})
+    assert other.objective(placed_by(Unrolled, other)) == data.objective(values) * 2.0**power
     for ours, theirs in zip(placement.bounds(data), placement.bounds(other), strict=True):
         assert theirs.value == pytest.approx(ours.value * 2.0**power)
 
@@ -270,15 +272,15 @@ def test_the_paper_s_repair_gives_up_by_name():
 
 
 def test_corrupted_placements_are_refused():
-    data = placement.prepare(parse("op-graph:model=transformer,layers=2,parts=4"), {"k": 6, "degree": 3})
+    data = placement.Placement.prepare(parse("op-graph:model=transformer,layers=2,parts=4"), {"k": 6, "degree": 3})
     good = placed_by(Unrolled, data)
-    assert max(placement.residuals(data, good).values()) == 0
+    assert max(data.residuals(good).values()) == 0
     last = int(np.argmax(good["start"]))
 
     def wrong(name, at, value):
         bad = {key: array.copy() for key, array in good.items()}
         bad[name][at] = value
-        return placement.residuals(data, bad)
+        return data.residuals(bad)
 
     assert wrong("start", last, 0.0)["precede"] > 0
     assert wrong("start", 0, -1.0)["start"] > 0
@@ -289,24 +291,24 @@ def test_corrupted_placements_are_refused():
     if second:
         assert wrong("start", second, 0.0)["overlap"] > 0
     squeezed = {**good, "start": np.zeros(data.n)}
-    assert placement.residuals(data, squeezed)["overlap"] > 0
-    assert placement.residuals(data, {**good, "C": np.asarray(0.01)})["makespan"] > 0
-    degree = placement.prepare(data.graph, {"k": 6, "degree": 2, "rule": "degree"})
+    assert data.residuals(squeezed)["overlap"] > 0
+    assert data.residuals({**good, "C": np.asarray(0.01)})["makespan"] > 0
+    degree = placement.Placement.prepare(data.graph, {"k": 6, "degree": 2, "rule": "degree"})
     spread = {**good, "device": np.arange(data.n) % 6.0}
-    assert placement.residuals(degree, spread)["degree"] > 0
+    assert degree.residuals(spread)["degree"] > 0
     for bad in ({}, {"device": good["device"]}, {"a": np.zeros((2, 2)), "S": good["start"]}):
-        assert np.isinf(max(placement.residuals(data, bad).values()))
+        assert np.isinf(max(data.residuals(bad).values()))
 
 
 def test_hybrid_traffic_keeps_the_degree():
     """k GPUs in l groups send to no more than D others, so D switches carry them."""
     for spec in ("op-graph:model=transformer,layers=3,parts=8", "op-graph:model=dlrm,layers=2,parts=8"):
-        data = placement.prepare(parse(spec), {"k": 8, "degree": 3, "replicas": 3})
+        data = placement.Placement.prepare(parse(spec), {"k": 8, "degree": 3, "replicas": 3})
         device = placed_by(Unrolled, data)["device"].astype(int)
         pool = hybrid_traffic(data, device, 3)
         assert pool.n == 24
-        circuits = ocs_circuits.prepare(pool)
-        assert ocs_circuits.refute(circuits) is None
+        circuits = ocs_circuits.OcsCircuits.prepare(pool)
+        assert circuits.refute() is None
         inner = data.graph.volume[device[data.graph.tail] != device[data.graph.head]].sum()
         ring = 24 / 8 * data.graph.weights.sum() * 2 * 2 / 3
         assert pool.traffic.sum() == pytest.approx(3 * inner + ring)
@@ -389,11 +391,12 @@ def test_quantum_sets_the_parts():
     (lambda: OpGraph([1, np.nan], [0, 1], [0], [1], [1]), "positive number"),
     (lambda: OpGraph([1, 1], [1, 0], [0], [1], [1]), "consecutive"),
     (lambda: OpGraph([1, 1], [0, 1], [0], [1], [-1]), "bytes"),
-    (lambda: placement.prepare(parse("ring:8")), "needs a computation graph"),
-    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"degree": 1}), "degree=1"),
-    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 0}), "k=0"),
-    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"bandwidth": -1.0}), "bandwidth"),
-    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 4}), "a group of k=4 GPUs for 3"),
+    (lambda: placement.Placement.prepare(parse("ring:8")), "needs a computation graph"),
+    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"degree": 1}), "degree=1"),
+    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 0}), "k=0"),
+    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"bandwidth": -1.0}), "bandwidth"),
+    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 4}), "a group of k=4 "
+        "GPUs for 3"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(make, message):
     with pytest.raises(BadInput, match=message) as caught:
@@ -402,9 +405,9 @@ def test_bad_input_is_one_line(make, message):
 
 
 def test_large_matrices_are_refused_by_name():
-    data = placement.prepare(parse("op-graph:model=transformer,layers=96,parts=16"), {"k": 16})
+    data = placement.Placement.prepare(parse("op-graph:model=transformer,layers=96,parts=16"), {"k": 16})
     with pytest.raises(NotApplicable, match="degree-aware"):
-        placement.build_pyomo(data)
+        data.pyomo()
 
 
 def test_without_a_limit_it_is_list_scheduling():
@@ -417,7 +420,7 @@ def test_without_a_limit_it_is_list_scheduling():
 
 @pytest.mark.slow
 def test_twenty_thousand_sub_operations():
-    data = placement.prepare(parse("op-graph:model=transformer,layers=128,parts=32"), {"k": 32, "degree": 5})
+    data = placement.Placement.prepare(parse("op-graph:model=transformer,layers=128,parts=32"), {"k": 32, "degree": 5})
     assert data.n > 19_000
     values = placed_by(Unrolled, data)
-    assert max(placement.residuals(data, values).values()) == 0
+    assert max(data.residuals(values).values()) == 0

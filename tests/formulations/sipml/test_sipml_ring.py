@@ -36,21 +36,21 @@ def random_pool(rng, largest=6, most=4):
 
 def best(pool, model):
     """Optimum of one model, None where there is no solution; the decoded solution goes through the checker."""
-    data = ring.prepare(pool, {"model": model})
-    form = compile_model(ring.build_cvxpy(data))
+    data = ring.RingTraffic.prepare(pool, {"model": model})
+    form = compile_model(data.cvxpy())
     try:
         value, x = optimum(form)
     except AssertionError:
         return None
-    values = ring.repair(data, form.values(x))
-    assert max(ring.residuals(data, values).values()) < 1e-9
-    assert ring.objective(data, values) == pytest.approx(value, rel=1e-6)
+    values = data.repair(form.values(x))
+    assert max(data.residuals(values).values()) < 1e-9
+    assert data.objective(values) == pytest.approx(value, rel=1e-6)
     return value
 
 
 def brute_force(pool):
     """Every subset of disjoint arcs for every wavelength and direction, on tiny rings."""
-    data = ring.prepare(pool)
+    data = ring.RingTraffic.prepare(pool)
     moves, n = data.transfers, pool.n
     arcs = []
     for p in range(moves.pairs):
@@ -93,7 +93,7 @@ def test_sets_equal_arcs_and_bounds_hold():
     rng, met = np.random.default_rng(1), 0
     for _ in range(30):
         pool = random_pool(rng)
-        data = ring.prepare(pool)
+        data = ring.RingTraffic.prepare(pool)
         value, other = best(pool, "sets"), best(pool, "arcs")
         if value is None:
             assert other is None
@@ -103,12 +103,12 @@ def test_sets_equal_arcs_and_bounds_hold():
         assert data.least <= value * (1 + 1e-9)
         for _ in range(5):
             prices = rng.exponential(size=data.transfers.pairs) ** 2
-            assert ring.certify(data, {"serve": -prices}).value <= value * (1 + 1e-9)
+            assert data.certify({"serve": -prices}).value <= value * (1 + 1e-9)
         match = search(data)
         if match is not None:
             values = {"circuits": match[0].astype(float)}
-            assert max(ring.residuals(data, values).values()) == 0
-            assert value * (1 - 1e-6) <= ring.objective(data, values) <= match[1]
+            assert max(data.residuals(values).values()) == 0
+            assert value * (1 - 1e-6) <= data.objective(values) <= match[1]
     assert met > 15
 
 
@@ -123,8 +123,8 @@ def test_sets_equal_arcs_on_many_rings():
 
 
 def test_the_method_solves_the_rows_of_the_stated_model():
-    data = ring.prepare(parse("servers:n=6,degree=4,traffic=random,seed=1"))
-    form, program = compile_model(ring.build_pyomo(data)), _Program(SimpleNamespace(data=data))
+    data = ring.RingTraffic.prepare(parse("servers:n=6,degree=4,traffic=random,seed=1"))
+    form, program = compile_model(data.pyomo()), _Program(SimpleNamespace(data=data))
     columns = np.concatenate([form.columns[name].index for name in ("f", "idle", "over")])
     rows = np.concatenate([form.rows[name].index for name in ("walk", "light", "serve")])
     sign = np.repeat([1.0, -1.0], [rows.size - data.transfers.pairs, data.transfers.pairs])  # serve is c - sum <= 0
@@ -137,11 +137,11 @@ def test_both_builds_are_one_matrix():
     rng = np.random.default_rng(3)
     for model in ring.MODELS:
         for _ in range(5):
-            data = ring.prepare(random_pool(rng), {"model": model, "bandwidth": 4.0})
-            if ring.refute(data) is None:
-                form = compile_model(ring.build_cvxpy(data))
-                assert_one_matrix(form, compile_model(ring.build_pyomo(data)))
-                assert ring.estimate(data) == form.size
+            data = ring.RingTraffic.prepare(random_pool(rng), {"model": model, "bandwidth": 4.0})
+            if data.refute() is None:
+                form = compile_model(data.cvxpy())
+                assert_one_matrix(form, compile_model(data.pyomo()))
+                assert data.estimate() == form.size
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
@@ -159,7 +159,9 @@ def test_all_to_all_takes_lemma_1s_wavelengths(n):
 
 
 def test_sets_do_not_grow_with_wavelengths():
-    sizes = {ring.prepare(parse(f"wdm-ring:n=8,wavelengths={w}")).walks.flow_way.size for w in (8, 500, 100_000)}
+    sizes = {
+        ring.RingTraffic.prepare(parse(f"wdm-ring:n=8,wavelengths={w}")).walks.flow_way.size for w in (8, 500, 100_000)
+    }
     assert len(sizes) == 1
 
 
@@ -179,12 +181,12 @@ def test_turning_the_ring_changes_no_bound(seed):
     rng = np.random.default_rng(seed)
     pool = random_pool(rng, largest=9)
     n, turn = pool.n, int(rng.integers(pool.n))
-    least = ring.prepare(pool).least
+    least = ring.RingTraffic.prepare(pool).least
     order = (np.arange(n) + turn) % n
     for other in (pool.traffic[np.ix_(order, order)], pool.traffic.T, pool.traffic[::-1, ::-1]):
-        assert ring.prepare(ServerPool(n, pool.degree, other)).least == least
-    assert ring.prepare(ServerPool(n, pool.degree, pool.traffic * 4)).least == 4 * least
-    assert ring.prepare(ServerPool(n, pool.degree + 1, pool.traffic)).least <= least
+        assert ring.RingTraffic.prepare(ServerPool(n, pool.degree, other)).least == least
+    assert ring.RingTraffic.prepare(ServerPool(n, pool.degree, pool.traffic * 4)).least == 4 * least
+    assert ring.RingTraffic.prepare(ServerPool(n, pool.degree + 1, pool.traffic)).least <= least
 
 
 @settings(max_examples=40, deadline=None)
@@ -212,13 +214,13 @@ def test_heaviest_set_by_enumeration(seed, n):
 def test_corrupted_assignments_are_refused():
     run = solve.solve(Task(NAME, "wdm-ring:n=6,wavelengths=12", "ring-sets", settings={"traffic": "random"}))
     data, circuits = run.plan.data, run.values["circuits"]
-    assert max(ring.residuals(data, {"circuits": circuits}).values()) == 0
+    assert max(data.residuals({"circuits": circuits}).values()) == 0
     assert len(ring.decode(data, {"circuits": circuits})) == circuits.shape[0]
 
     def worst(change):
         wrong = circuits.copy()
         change(wrong)
-        return max(ring.residuals(data, {"circuits": wrong}).values())
+        return max(data.residuals({"circuits": wrong}).values())
 
     same = next(
         (i, j)
@@ -232,16 +234,16 @@ def test_corrupted_assignments_are_refused():
     assert worst(lambda c: c.__setitem__((0, 0), np.nan)) == np.inf
     assert worst(lambda c: c.__setitem__((0, 2), 0.4)) > 0.1
     alone = circuits[circuits[:, 0] != 0]
-    assert ring.residuals(data, {"circuits": alone})["served"] == 1
-    assert np.isinf(ring.objective(data, {"circuits": alone}))
-    assert ring.residuals(data, {"circuits": circuits, "c": np.full(data.transfers.pairs, 20.0)})["count"] > 0
-    assert np.isinf(max(ring.residuals(data, {}).values()))
+    assert data.residuals({"circuits": alone})["served"] == 1
+    assert np.isinf(data.objective({"circuits": alone}))
+    assert data.residuals({"circuits": circuits, "c": np.full(data.transfers.pairs, 20.0)})["count"] > 0
+    assert np.isinf(max(data.residuals({}).values()))
     with pytest.raises(NotApplicable, match="not a valid assignment"):
         ring.decode(data, {"circuits": alone})
 
 
 def test_flows_that_do_not_split_are_refused():
-    data = ring.prepare(parse("wdm-ring:n=4,wavelengths=2"))
+    data = ring.RingTraffic.prepare(parse("wdm-ring:n=4,wavelengths=2"))
     walk = data.walks
     flow = np.zeros(walk.flow_way.size, dtype=np.int64)
     flow[np.flatnonzero((walk.flow_tail > 0) & (walk.flow_start == 0))[0]] = 1  # appears from nowhere
@@ -250,7 +252,7 @@ def test_flows_that_do_not_split_are_refused():
 
 
 def test_first_fit_meets_needs_or_returns_none():
-    data = ring.prepare(parse("wdm-ring:n=5,wavelengths=3"))
+    data = ring.RingTraffic.prepare(parse("wdm-ring:n=5,wavelengths=3"))
     needs = np.ones(data.transfers.pairs, dtype=np.int64)
     result = first_fit(data, needs)
     assert result is not None
@@ -271,7 +273,7 @@ def test_first_fit_meets_needs_or_returns_none():
 ])  # fmt: skip
 def test_bad_input_is_one_line(spec, given_, message):
     with pytest.raises(BadInput, match=message) as caught:
-        ring.prepare(parse(spec), given_)
+        ring.RingTraffic.prepare(parse(spec), given_)
     assert "\n" not in str(caught.value)
 
 

@@ -36,7 +36,7 @@ MODELS = tuple(JOBS)
 
 
 def plane(spec, **given):
-    return strategy.prepare(parse(spec), given)
+    return strategy.Plane.prepare(parse(spec), given)
 
 
 def roomy(spec, part, **given):
@@ -66,14 +66,14 @@ def test_front_and_program_agree_for_every_model(model, part):
     spec = f"servers:n=6,degree=2,traffic={model}"
     data = plane(spec) if part is None else roomy(spec, part)
     times, memories, result = front(data)
-    assert strategy.residuals(data, {"x": result[0]}) == pytest.approx(
+    assert data.residuals({"x": result[0]}) == pytest.approx(
         dict.fromkeys(("parts", "integer", "nonnegative", "allowed", "memory"), 0.0), abs=1e-9
     )
-    assert times[0] == pytest.approx(strategy.objective(data, {"x": result[0]}), rel=1e-12)
+    assert times[0] == pytest.approx(data.objective({"x": result[0]}), rel=1e-12)
     assert memories[0] == pytest.approx((data.held * result[0]).sum())
-    value, _ = optimum(compile_model(strategy.build_cvxpy(data)))
+    value, _ = optimum(compile_model(data.cvxpy()))
     assert times[0] == pytest.approx(value, rel=1e-6)
-    for bound in strategy.bounds(data):
+    for bound in data.bounds():
         assert bound.value <= times[0] * (1 + 1e-9), bound.name
         if bound.exact:
             assert bound.value == pytest.approx(times[0])
@@ -105,9 +105,9 @@ def test_the_front_is_what_enumeration_finds(part):
 )  # fmt: skip
 def test_both_builds_are_one_matrix_of_the_estimated_size(model, given):
     data = plane(f"servers:n={16 if 'operators' in given else 8},degree=4,traffic={model}", **given)
-    first, other = compile_model(strategy.build_cvxpy(data)), compile_model(strategy.build_pyomo(data))
+    first, other = compile_model(data.cvxpy()), compile_model(data.pyomo())
     assert_one_matrix(first, other)
-    assert first.size == strategy.estimate(data)
+    assert first.size == data.estimate()
 
 
 MEASURED = [("dlrm", "5.6", 16), ("candle", "5.6", 16), ("bert", "5.6", 16), ("vgg", "5.6", 16), ("ncf", "5.3", 128)]
@@ -119,9 +119,9 @@ def test_measured_operators_add_their_times_to_eq_1(model, section, n):
     spec = f"servers:n={n},degree=4,traffic={model},section={section}"
     data = plane(spec, operators="measured")
     times, _, result = front(data)
-    value, _ = optimum(compile_model(strategy.build_pyomo(data)))
+    value, _ = optimum(compile_model(data.pyomo()))
     assert times[0] == pytest.approx(value, rel=1e-6)
-    assert strategy.describe(data, {"x": result[0]})["computing_time"] <= times[0]
+    assert data.describe({"x": result[0]})["computing_time"] <= times[0]
     whole = first_strategy(data)
     batch = training_job(model, section).batch
     with SPLIT_TABLE.open() as file:
@@ -145,7 +145,7 @@ def test_measured_operators_add_their_times_to_eq_1(model, section, n):
         else:
             seconds = seconds * int(row["occurrences"]) if int(row["parts"]) == n else np.inf
         least[row["operator"]] = min(seconds, least.get(row["operator"], np.inf))
-    assert strategy.describe(data, {"x": whole})["computing_time"] == pytest.approx(alone)
+    assert data.describe({"x": whole})["computing_time"] == pytest.approx(alone)
     free = plane(spec, operators="measured", bandwidth=1e30)
     assert front(free)[0][0] == pytest.approx(sum(least.values()), rel=1e-9)
 
@@ -202,8 +202,8 @@ def test_a_corrupted_strategy_is_refused():
     heavy[:, 0] = data.count
     changes.append((heavy, "memory"))
     for x, block in changes:
-        assert strategy.residuals(data, {"x": x})[block] > 1e-3, block
-    assert min(strategy.residuals(data, {"x": good[:1]}).values()) == np.inf
+        assert data.residuals({"x": x})[block] > 1e-3, block
+    assert min(data.residuals({"x": good[:1]}).values()) == np.inf
 
 
 @pytest.mark.parametrize("model", ["bert", "vgg", "dlrm"])
@@ -215,7 +215,7 @@ def test_alternation_keeps_to_the_rules_and_never_beats_the_bound(model):
     assert best.time == again.time
     assert 1 <= rounds <= 4
     assert [plan.time for plan in seen] == sorted((plan.time for plan in seen), reverse=True)
-    assert max(strategy.residuals(data, {"x": best.x}).values()) <= 1e-9
+    assert max(data.residuals({"x": best.x}).values()) <= 1e-9
     assert max(design_residuals(data.job_pool(best.x), best.design.values()).values()) <= 1e-9
     assert best.time >= front(data)[0][0] * (1 - 1e-9)
     assert best.time <= planned(data, first_strategy(data)).time
@@ -275,7 +275,7 @@ def test_methods_end_to_end(method):
 )
 def test_bad_input_is_refused_in_one_line(spec, given, message):
     with pytest.raises(BadInput, match=message) as refused:
-        strategy.prepare(parse(spec), given)
+        strategy.Plane.prepare(parse(spec), given)
     assert "\n" not in str(refused.value)
 
 

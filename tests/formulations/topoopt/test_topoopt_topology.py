@@ -98,7 +98,7 @@ def brute(pool, objective="max-load", parallel=0):
 
 
 def searched(pool, *, descents=1, tol=1e-6, **given):
-    data = topology.prepare(pool, given)
+    data = topology.Wiring.prepare(pool, given)
     search = WiringSearch(data, tol=tol, seed=0, tick=lambda: None, on_improvement=lambda _: None)
     search.exchanges(descents, 200)
     assert search.prove()
@@ -123,8 +123,8 @@ def test_the_search_finds_and_proves_what_brute_force_finds(n, degree, given):
         assert search.value == pytest.approx(best, rel=1e-6)
         assert search.closed
         assert search.bound <= best * (1 + 1e-9)
-        assert max(topology.residuals(data, search.best.values()).values()) <= 1e-9
-        for bound in topology.bounds(data):
+        assert max(data.residuals(search.best.values()).values()) <= 1e-9
+        for bound in data.bounds():
             assert bound.value <= best * (1 + 1e-9), bound.name
 
 
@@ -132,13 +132,13 @@ def test_the_search_finds_and_proves_what_brute_force_finds(n, degree, given):
 @pytest.mark.parametrize(("objective", "parallel"), [("max-load", 0), ("max-load", 1), ("bandwidth-tax", 0)])
 def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
     pool = pool_of(4, 4, 2, sparse=0.3)
-    data = topology.prepare(pool, {"objective": objective, "parallel": parallel, "flows": flows})
-    form = compile_model(topology.build_cvxpy(data))
+    data = topology.Wiring.prepare(pool, {"objective": objective, "parallel": parallel, "flows": flows})
+    form = compile_model(data.cvxpy())
     value, x = optimum(form)
     assert value == pytest.approx(brute(pool, objective, parallel), rel=1e-5)
-    result = topology.unfold(data, form.values(x))
-    assert max(topology.residuals(data, result).values()) <= 1e-6
-    assert topology.objective(data, result) == pytest.approx(value, rel=1e-5)
+    result = data.unfold(form.values(x))
+    assert max(data.residuals(result).values()) <= 1e-6
+    assert data.objective(result) == pytest.approx(value, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
 )  # fmt: skip
 @pytest.mark.parametrize("spec", ["servers:n=4,degree=2,traffic=dlrm", "servers:n=5,degree=2,traffic=random,seed=3"])
 def test_both_builds_are_one_matrix_of_the_estimated_size(spec, given):
-    data = topology.prepare(parse(spec), given)
-    first, other = compile_model(topology.build_cvxpy(data)), compile_model(topology.build_pyomo(data))
+    data = topology.Wiring.prepare(parse(spec), given)
+    first, other = compile_model(data.cvxpy()), compile_model(data.pyomo())
     assert_one_matrix(first, other)
-    assert first.size == topology.estimate(data)
+    assert first.size == data.estimate()
 
 
 @pytest.mark.parametrize("method", ["certified-branching", "highs", "design-search"])
@@ -220,7 +220,7 @@ def test_lengths_bound_a_wiring_from_both_sides(seed, n, degree):
     if np.isfinite(true):
         assert low <= true * (1 + 1e-9)
         assert high >= true * (1 - 1e-9)
-        assert Oracle(topology.prepare(pool)).route(count).bound == pytest.approx(true, rel=1e-6)
+        assert Oracle(topology.Wiring.prepare(pool)).route(count).bound == pytest.approx(true, rel=1e-6)
     else:
         assert low == np.inf
 
@@ -239,7 +239,7 @@ def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
     assert low == pytest.approx(true, rel=1e-8)
     assert high == pytest.approx(true, rel=1e-8)
     if demand.any():
-        oracle = Oracle(topology.prepare(pool))
+        oracle = Oracle(topology.Wiring.prepare(pool))
         assert oracle.proven(count, lengths) == pytest.approx(low, rel=1e-9)
         routed_search.with_distances(count, lengths)
         other = random_wiring(random, n, degree)  # these lengths bound any wiring
@@ -250,7 +250,7 @@ def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
 
 @pytest.mark.parametrize("spec", ["servers:n=9,degree=2,traffic=alltoall", "servers:n=8,degree=2,traffic=dlrm"])
 def test_minimum_loads_of_degenerate_and_uneven_traffic(spec):
-    data = topology.prepare(parse(spec), {"rings": "default"})
+    data = topology.Wiring.prepare(parse(spec), {"rings": "default"})
     for seed in range(6):
         count = random_wiring(np.random.default_rng(seed), data.n, 2)
         low, high = routed_search.least_load(count, data.fixed.copy(), np.ones((data.n, data.n)), np.inf)
@@ -320,16 +320,16 @@ def test_annealing_minimises_the_norm_of_loads_over_split_paths(seed, n, degree,
 
 def test_sixteen_servers_are_wired_better_than_before():
     """Annealing over lengths alone reached 19.76e6 bytes after 87 s."""
-    data = topology.prepare(parse("servers:n=16,degree=2,traffic=alltoall"))
+    data = topology.Wiring.prepare(parse("servers:n=16,degree=2,traffic=alltoall"))
     search = WiringSearch(data, tol=1e-6, seed=0, tick=lambda: None, on_improvement=lambda _: None)
     search.exchanges(2)
     assert search.value <= 19.65e6
     assert search.splits == 1
-    assert max(topology.residuals(data, search.best.values()).values()) <= 1e-9
+    assert max(data.residuals(search.best.values()).values()) <= 1e-9
 
 
 def test_annealings_take_half_of_the_time_that_is_left(monkeypatch):
-    data, seen = topology.prepare(pool_of(0, 6, 2)), []
+    data, seen = topology.Wiring.prepare(pool_of(0, 6, 2)), []
     search = WiringSearch(data, tol=1e-6, seed=0, tick=lambda: 10.0, on_improvement=lambda _: None)
     tail, head = search.best.circuits.T
 
@@ -406,28 +406,28 @@ def test_free_rings_are_no_worse_than_the_default_and_than_every_heuristic():
         assert heuristic.max_load >= free.bound * (1 - 1e-9)
     value, _ = optimum(
         compile_model(
-            topology.build_cvxpy(
-                topology.prepare(ServerPool(4, 2, np.eye(4)[[1, 0, 3, 2]], groups=[AllReduceGroup((0, 1, 2, 3), 1.0)]))
-            )
+            topology.Wiring.prepare(
+                ServerPool(4, 2, np.eye(4)[[1, 0, 3, 2]], groups=[AllReduceGroup((0, 1, 2, 3), 1.0)])
+            ).cvxpy()
         )
     )
     _, small = searched(ServerPool(4, 2, np.eye(4)[[1, 0, 3, 2]], groups=[AllReduceGroup((0, 1, 2, 3), 1.0)]))
     assert small.value == pytest.approx(value, rel=1e-5)
-    assert max(topology.residuals(data, free.best.values()).values()) <= 1e-9
+    assert max(data.residuals(free.best.values()).values()) <= 1e-9
 
 
 def test_a_corrupted_design_is_refused():
     data, search = searched(pool_of(1, 5, 2))
     good = search.best.values()
-    assert max(topology.residuals(data, good).values()) <= 1e-9
+    assert max(data.residuals(good).values()) <= 1e-9
     for name, change in (
         ("route_bytes", lambda a: a * 1.01), ("loads", lambda a: a * 0.5), ("circuits", lambda a: a[::-1]),
         ("route_circuits", lambda a: np.roll(a, 1)), ("circuits", lambda a: np.where(a == 0, 1, a)),
     ):  # fmt: skip
         bad = {**good, name: change(good[name])}
-        assert max(topology.residuals(data, bad).values()) > 1e-6, name
+        assert max(data.residuals(bad).values()) > 1e-6, name
     twice = {**good, "circuits": np.vstack([good["circuits"]] * 2)}
-    assert max(topology.residuals(data, twice).values()) > 1e-6
+    assert max(data.residuals(twice).values()) > 1e-6
 
 
 def test_limits_of_the_parameters_are_checked():
@@ -435,11 +435,11 @@ def test_limits_of_the_parameters_are_checked():
     _, many = searched(pool)
     data, _ = searched(pool, parallel=1)
     assert max(np.unique(many.best.circuits, axis=0, return_counts=True)[1]) == 2
-    assert topology.residuals(data, many.best.values())["parallel"] == 1
+    assert data.residuals(many.best.values())["parallel"] == 1
     ringed = ServerPool(5, 2, np.zeros((5, 5)), groups=[AllReduceGroup(tuple(range(5)), 1.0)])
     other = topology_finder(ringed)
-    assert topology.residuals(topology.prepare(ringed), other.values())["default_rings"] == 0
-    assert topology.residuals(topology.prepare(ringed, {"rings": "default"}), other.values())["default_rings"] == np.inf
+    assert topology.Wiring.prepare(ringed).residuals(other.values())["default_rings"] == 0
+    assert topology.Wiring.prepare(ringed, {"rings": "default"}).residuals(other.values())["default_rings"] == np.inf
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ def test_limits_of_the_parameters_are_checked():
 )  # fmt: skip
 def test_bad_input_is_refused_in_one_line(spec, given, message):
     with pytest.raises(BadInput, match=message) as refused:
-        topology.prepare(parse(spec), given)
+        topology.Wiring.prepare(parse(spec), given)
     assert "\n" not in str(refused.value)
 
 
@@ -460,14 +460,14 @@ def test_bad_traffic_files_are_refused(matrix, tmp_path):
     file = tmp_path / "traffic.csv"
     file.write_text(matrix)
     with pytest.raises(BadInput):
-        topology.prepare(parse(f"servers:n=2,degree=1,traffic=file:{file}"))
+        topology.Wiring.prepare(parse(f"servers:n=2,degree=1,traffic=file:{file}"))
 
 
 def test_groups_with_too_many_rings_are_not_listed():
-    data = topology.prepare(parse("servers:n=12,degree=4,traffic=dlrm"))
+    data = topology.Wiring.prepare(parse("servers:n=12,degree=4,traffic=dlrm"))
     with pytest.raises(NotApplicable, match="rings=default"):
-        topology.build_cvxpy(data)
-    assert min(bound.value for bound in topology.bounds(data)) > 0
+        data.cvxpy()
+    assert min(bound.value for bound in data.bounds()) > 0
 
 
 def test_it_is_registered_with_the_method_that_proves():
@@ -498,7 +498,7 @@ def test_the_study_is_valid():
     study = load(find("topoopt-gap"))
     assert study.title.startswith("TopoOpt")
     for spec in {str(task.instance) for task in tasks(find("topoopt-gap"))}:
-        topology.prepare(parse(spec))
+        topology.Wiring.prepare(parse(spec))
 
 
 @pytest.mark.slow
@@ -512,7 +512,7 @@ def test_seven_servers_with_two_ports_are_proven(seed):
 @pytest.mark.slow
 def test_the_search_agrees_with_the_program_on_five_servers():
     pool = pool_of(11, 5, 2)
-    value, _ = optimum(compile_model(topology.build_cvxpy(topology.prepare(pool))))
+    value, _ = optimum(compile_model(topology.Wiring.prepare(pool).cvxpy()))
     assert searched(pool)[1].value == pytest.approx(value, rel=1e-4)
 
 
@@ -527,4 +527,6 @@ def test_the_oracle_solves_after_runs_with_other_threads():
         first.setOptionValue(name, setting)
     first.passModel(highspy.HighsLp())
     first.run()
-    assert Oracle(topology.prepare(pool)).route(count).bound == pytest.approx(least_load(pool.traffic, count), rel=1e-6)
+    assert Oracle(topology.Wiring.prepare(pool)).route(count).bound == pytest.approx(
+        least_load(pool.traffic, count), rel=1e-6
+    )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuits import read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import exchange_overlap
-from opticoll.formulations.lumorph.rounds import FORMULATION, objective, prepare, residuals
+from opticoll.formulations.lumorph.rounds import FORMULATION, RoundModel
 from opticoll.formulations.model import NotApplicable, read_parameters
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
@@ -541,7 +541,7 @@ def test_calls_are_read_from_pre_and_post():
 def answer(spec, method, **given_):
     """The answer of a method in this process, with its data."""
     own = {parameter.name for parameter in methods()[method].parameters}
-    data = prepare(parse(spec), {k: v for k, v in given_.items() if k not in own})
+    data = RoundModel.prepare(parse(spec), {k: v for k, v in given_.items() if k not in own})
     chosen = read_parameters(methods()[method].parameters, {k: v for k, v in given_.items() if k in own}, method)
     task = Task("lumorph.rounds", spec, method=method)
     context = Context(task, FORMULATION, data, data.topology, chosen, None, solve, lambda *_: None)
@@ -552,8 +552,8 @@ def answer(spec, method, **given_):
 def test_methods_are_verified_and_never_below_the_bound(method):
     for name in ("all-gather", "reduce-scatter"):
         data, result = answer("lightpath:2x4,lasers=4,waveguides=2", method, collective=name)
-        assert not any(residuals(data, result.values).values())
-        assert objective(data, result.values) >= max(data.least)
+        assert not any(data.residuals(result.values).values())
+        assert data.objective(result.values) >= max(data.least)
 
 
 @pytest.mark.slow
@@ -601,5 +601,5 @@ def test_co_scheduled_all_reduces_come_from_a_file(tmp_path):
     path = tmp_path / "calls.json"
     path.write_text(json.dumps({"sum": True, "chunks": chunks}))
     data, result = answer("lightpath:2x4,lasers=4,waveguides=2", "recursive", collective=f"file:{path}", radix="4")
-    assert not any(residuals(data, result.values).values())
+    assert not any(data.residuals(result.values).values())
     assert result.metrics["batches"] == 2

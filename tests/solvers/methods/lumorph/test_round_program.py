@@ -21,7 +21,7 @@ from opticoll.solvers.verify import pack
 
 
 def context(spec, **given):
-    data = rounds.prepare(parse(spec), given)
+    data = rounds.RoundModel.prepare(parse(spec), given)
     return Context(
         task=Task(rounds.NAME, spec, settings=given), formulation=rounds.FORMULATION, data=data, instance=data.topology,
         parameters={"candidates": "routes", "search_s": 1.0, "solver": "highs"}, deadline=None, solve=solve,
@@ -40,13 +40,13 @@ def test_a_constructed_schedule_is_a_feasible_start(spec, collective):
     programs = tuple(_program(current, k, each) for k, each in enumerate(starts))
     stated = replace(current.data, symmetry=False, given=programs)
     C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
-    form = compile_model(rounds.build_cvxpy(stated))
+    form = compile_model(stated.cvxpy())
     x = pack(form, {"C": C, "H": rounds.made_by(stated, C), "R": np.ones(sum(each.rounds for each in starts))})
     assert (form.A @ x <= form.row_upper + 1e-9).all()
     assert (form.A @ x >= form.row_lower - 1e-9).all()
     assert form.cost @ x == sum(each.rounds for each in starts)
     back = rounds.schedule_of(stated, form.values(x))
-    assert max(rounds.residuals(current.data, back.values()).values()) == 0
+    assert max(current.data.residuals(back.values()).values()) == 0
 
 
 @pytest.mark.parametrize("given", [{}, {"candidates": "min-overlap"}, {"wavelengths": "fixed"}])
