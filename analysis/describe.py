@@ -128,14 +128,14 @@ def _of_every_formulation(spec: str, instance: Instance) -> list[BoundRow]:
     return result
 
 
-def _rows(model: Formulation, instance: Instance, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
+def _rows(model: type[Formulation], instance: Instance, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
     from opticoll.formulations import bounds_of, plugin_bounds
     from opticoll.formulations.model import read_parameters
     from opticoll.solvers.methods import prepared
 
-    data = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
-    own = bounds_of(model, data)
-    return rows(model, [*own, *plugin_bounds(model, instance, data, own)])
+    problem = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
+    own = bounds_of(problem)
+    return rows(problem, [*own, *plugin_bounds(problem, instance, own)])
 
 
 def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:
@@ -298,12 +298,12 @@ def _example_of(name: str) -> str:
     return EXAMPLES.get(name, EXAMPLES[""])
 
 
-def _solved_by(takes: Sequence[Formulation], method: str, item: object) -> str | None:
+def _solved_by(takes: Sequence[type[Formulation]], method: str, item: object) -> str | None:
     """A command that solves one of the formulations by a method or solver; None if there is none."""
     if not takes:
         return None
-    model = next((one for one in takes if plugins.file_of(one.prepare) is None), takes[0])
-    options = plugins.options_for(*model.build.values(), item)
+    model = next((one for one in takes if plugins.file_of(one) is None), takes[0])
+    options = plugins.options_for(model, item)
     return f"opticoll solve {model.name} '{_example_of(model.name)}' --method {method}{options}"
 
 
@@ -327,9 +327,9 @@ def _formulation(name: str) -> Description | None:
         kind="formulation",
         name=name,
         title=model.title,
-        text=_text(next(iter(model.build.values())) if model.own else model.prepare, of_module=True),
+        text=_text(model, of_module=True),
         source=", ".join(filter(None, (model.paper, model.where))),
-        example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{plugins.options_for(*model.build.values())}"),
+        example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{plugins.options_for(model)}"),
         parameters=_parameters(model.parameters),
         forms=model.forms,
         methods=tuple(sorted(methods_for(model))),
@@ -340,7 +340,7 @@ def _formulation(name: str) -> Description | None:
     )
 
 
-def _sizes(model: Formulation, spec: str, settings: Mapping[str, object]) -> Sizes:
+def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) -> Sizes:
     """Sizes and bounds; where there is no estimate, the model of a small instance is built."""
     from opticoll.formulations import bounds_of
     from opticoll.formulations.model import read_parameters
@@ -355,17 +355,17 @@ def _sizes(model: Formulation, spec: str, settings: Mapping[str, object]) -> Siz
         raise BadInput(msg)
     value = parse(spec)
     parameters = read_parameters(model.parameters, settings, model.name)
-    data = prepared(model, value, parameters)
-    known = {} if model.estimate is None else model.estimate(data)
-    if model.estimate is None and value.n <= BUILT_VERTICES:
-        known = compile_built(model, model.build[model.forms[0]](data)).size
-    rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(model, data)]
+    problem = prepared(model, value, parameters)
+    known = problem.estimate()
+    if known is None:
+        known = compile_built(problem, problem.build()).size if value.n <= BUILT_VERTICES else {}
+    rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(problem)]
     return Sizes(
         instance=value.spec,
         n=value.n,
         arcs=getattr(value, "arcs", None),
         **{key: int(number) for key, number in known.items()},
-        auto=choose(model, data, Task(model.name, value, settings=dict(settings)), value, parameters).method,
+        auto=choose(problem, Task(model.name, value, settings=dict(settings)), value, parameters).method,
         bounds=rows,
     )
 

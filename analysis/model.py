@@ -37,7 +37,7 @@ class Model:
         The compiled model: sparse constraint matrix, bounds, cost, and the names of rows and columns.
     """
 
-    formulation: Formulation[Any]
+    formulation: type[Formulation]
     instance: Instance
     form: str
     stated: Any
@@ -46,9 +46,10 @@ class Model:
     @property
     def mathematics(self) -> str:
         """Sets, data, variables, objective and constraints as the formulation states them."""
-        module = inspect.getmodule(next(iter(self.formulation.build.values())))
+        module = inspect.getmodule(type(self.formulation))
         path = f"opticoll.formulations.{self.formulation.name.replace('-', '_')}"
-        return inspect.cleandoc((sys.modules.get(path) or module).__doc__ or "")
+        stated = type(self.formulation) if self.formulation.own else (sys.modules.get(path) or module)
+        return inspect.cleandoc(stated.__doc__ or getattr(module, "__doc__", None) or "")
 
     def plot(self) -> Figure:
         """Draw the nonzeros of the matrix in the blocks of its variables and constraints."""
@@ -62,7 +63,7 @@ class Model:
 
 
 def model(
-    formulation: str | Formulation[Any],
+    formulation: str | type[Formulation],
     instance: InstanceLike,
     *,
     form: str = "pyomo",
@@ -94,6 +95,6 @@ def model(
         raise BadInput(msg)
     read_parameters(stated.parameters, chosen, stated.name)
     plan = make_plan(Task(wanted, as_instance(instance), method="highs", form=form, settings=chosen))
-    built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+    built = plan.formulation.build(plan.form)
     inner = next((getattr(built, part) for part in ("model", "problem") if hasattr(built, part)), built)
     return Model(plan.formulation, plan.instance, plan.form, inner, compile_model(built))

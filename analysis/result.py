@@ -22,6 +22,7 @@ from opticoll.analysis.schedule_tables import Moves, Rounds, Schedule
 from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
 from opticoll.analysis.units import Scale, cost_model, timed
 from opticoll.errors import BadInput, NoSolution
+from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import TIME
 from opticoll.instances import Instance, Topology, as_instance
@@ -64,7 +65,7 @@ _HTML = """<table style="border-collapse:collapse;color:inherit;background:none"
 
 
 def solve(
-    formulation: str | Formulation[Any] | Task,
+    formulation: str | type[Formulation] | Task,
     instance: InstanceLike | None = None,
     *,
     demand: object = None,
@@ -283,13 +284,12 @@ class Result(Run):
     @cached_property
     def _names(self) -> Mapping[str, Names]:
         plan, values = self.solved()
-        sets = plan.formulation.index_sets
-        return {} if sets is None else sets(plan.data, values)
+        return plan.formulation.index_sets(values)
 
     @cached_property
     def _labels(self) -> Mapping[str, Sequence[Sequence[Hashable] | None]]:
         plan, _ = self.solved()
-        return index_labels(plan.formulation, plan.data, plan.form)
+        return index_labels(plan.formulation, plan.form)
 
     def frame(self, name: str, *, zeros: bool = False) -> pd.DataFrame:
         """One variable array as a table.
@@ -316,8 +316,7 @@ class Result(Run):
         if name not in values:
             msg = f"{plan.formulation.name}: no array {name!r} in the solution; it has {', '.join(values)}"
             raise BadInput(msg)
-        declare = plan.formulation.arrays
-        declared = declare(plan.data, values.keys()).get(name) if declare is not None else None
+        declared = (plan.formulation.arrays(values.keys()) or {}).get(name)
         array = np.asarray(values[name])
         sets = self._names if array.ndim else {}
         if name in self._labels:
@@ -344,10 +343,10 @@ class Result(Run):
             If solutions of the formulation put no load on links.
         """
         plan, values = self.solved()
-        if plan.formulation.links is None:
+        if not states(plan.formulation, "links"):
             msg = f"{plan.formulation.name}: its solutions have no link loads; read them with result.frames"
             raise BadInput(msg)
-        return plan.formulation.links(plan.data, values)
+        return plan.formulation.links(values)
 
     def link_loads(self) -> pd.DataFrame:
         """Table of the load of every link: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``; indexed by link.
@@ -392,11 +391,11 @@ class Result(Run):
         """
         chunks = chunk_numbers(chunks)
         plan, values = self.solved()
-        if plan.formulation.rounds is not None:
+        if states(plan.formulation, "rounds"):
             if chunks is not None:
                 msg = f"{plan.formulation.name}: the collective determines the chunks; omit chunks"
                 raise BadInput(msg)
-            return Rounds(self, plan.formulation.rounds(plan.data, values))
+            return Rounds(self, plan.formulation.rounds(values))
         from opticoll.solvers.schedules import collective_steps
         from opticoll.solvers.schedules.link_schedule import schedule_routes
         from opticoll.solvers.schedules.shard_routes import routes_of, without_steps
@@ -476,8 +475,8 @@ class Result(Run):
 
         plan, values = self.solved()
         heading = title or f"{plan.formulation.name}, {self.record.instance}\n{self._outcome()}"
-        if plan.formulation.rounds is not None and isinstance(plan.instance, Topology):
-            schedule = plan.formulation.rounds(plan.data, values)
+        if states(plan.formulation, "rounds") and isinstance(plan.instance, Topology):
+            schedule = plan.formulation.rounds(values)
             return network_plots.rounds(plan.instance, schedule, layout=layout, title=heading)
         return network_plots.loads(self.links, self.instance, scale=self.scale.converted, layout=layout, title=heading)
 

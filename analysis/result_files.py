@@ -68,31 +68,29 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
     worst = max(result.violations.values(), default=0.0)
     verified = worst <= verify.FEASIBLE
     bounds = [
-        one
-        for one in ([result.bound] if result.bound else []) + bounds_of(model, result.data)
-        if np.isfinite(one.value)
+        one for one in ([result.bound] if result.bound else []) + bounds_of(result.data) if np.isfinite(one.value)
     ]
-    best = (min if model.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
+    best = (min if result.data.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
     task = Task(model.name, own, settings=parameters)
     proof, gap = verify.prove(
-        verified=verified, objective=result.objective, bound=None if best is None else best.value, sense=model.sense,
-        tol=task.tol,
+        verified=verified, objective=result.objective, bound=None if best is None else best.value,
+        sense=result.data.sense, tol=task.tol,
     )  # fmt: skip
     if result.needed is not None:  # of which only the feasibility is checked
         proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
     record = Record(
         **_described(document.get("record"), file), formulation=model.name, paper=model.paper, instance=own.spec,
-        instance_hash=own.hash, n=own.n, arcs=getattr(own, "arcs", None), proof=proof, sense=model.sense,
+        instance_hash=own.hash, n=own.n, arcs=getattr(own, "arcs", None), proof=proof, sense=result.data.sense,
         objective=result.objective, bound=None if best is None else best.value,
         bound_source=None if best is None else best.name, gap=gap, verified=verified, violations=result.violations,
-        metrics=verify.properties(model, "metrics", result.data, result.objective if verified else None),
+        metrics=verify.properties(result.data, "metrics", result.objective if verified else None),
         settings=texts(parameters),
     )  # fmt: skip
     needed = None
     if result.needed is not None and model.needs is not None:
         needed = Run(Task(model.needs, own), Record(formulation=model.needs, verified=verified), result.needed)
     plan = Plan(
-        model, own, result.data, model.forms[0], record.method or "auto", None, None, None, parameters, {}, {},
+        result.data, own, model.forms[0], record.method or "auto", None, None, None, parameters, {}, {},
         result.needed or {},
     )  # fmt: skip
     run = Run(task, record, result.values, result.duals, plan, None, needed)
@@ -167,7 +165,7 @@ def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
 
 
 def check(
-    formulation: str | Formulation[Any],
+    formulation: str | type[Formulation],
     instance: InstanceLike,
     path: str | Path,
     settings: Mapping[str, object] | None = None,

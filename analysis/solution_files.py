@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
+from opticoll.formulations.model import states
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -202,7 +204,7 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     from opticoll.solvers.schedules import lowering as build
 
     path = request.path
-    if formulation(task.formulation).rounds is not None:
+    if states(formulation(task.formulation), "rounds"):
         refuse_rounds(path)
         return
     build.refuse_early(path, str(task.formulation))
@@ -242,9 +244,8 @@ def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     plan = run.plan
     assert plan is not None
     assert run.values is not None
-    assert plan.formulation.rounds is not None
     assert isinstance(plan.instance, Topology)
-    schedule = plan.formulation.rounds(plan.data, run.values)
+    schedule = plan.formulation.rounds(run.values)
     _write(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
     result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
     size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
@@ -285,7 +286,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     assert run.plan is not None
     assert run.values is not None
     assert isinstance(run.plan.instance, Topology)
-    if run.plan.formulation.rounds is not None:
+    if states(run.plan.formulation, "rounds"):
         return _write_rounds(request.path, run)
     plan, topology, path = run.plan, run.plan.instance, request.path
     alpha, beta = float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))

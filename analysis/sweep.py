@@ -357,7 +357,7 @@ def _bound_function(bound: str | BoundFunction) -> tuple[BoundFunction | None, s
     return function, name
 
 
-def _quantity(model: Formulation, on: str, sense: Sense | None, *, named: bool) -> _Quantity:
+def _quantity(model: type[Formulation], on: str, sense: Sense | None, *, named: bool) -> _Quantity:
     natural: Sense = "upper" if model.sense == "max" else "lower"
     if on == "objective" or (on == "F" and model.concurrent is not None):
         result = _Quantity(on, sense or natural)
@@ -416,12 +416,12 @@ def _instances(over: object) -> tuple[list[str], list[Instance]]:
     return specs, instances
 
 
-def _label_invariant(model: Formulation, settings: Mapping[str, object]) -> bool:
+def _label_invariant(model: type[Formulation], settings: Mapping[str, object]) -> bool:
     """Whether isomorphic topologies have the same optimum with these settings."""
-    return model.label_invariant is not None and model.label_invariant(_parameters(model, settings))
+    return model.label_invariant(_parameters(model, settings))
 
 
-def _parameters(model: Formulation, settings: Mapping[str, object]) -> dict[str, Any]:
+def _parameters(model: type[Formulation], settings: Mapping[str, object]) -> dict[str, Any]:
     from opticoll.formulations.model import read_parameters
 
     own = {p.name for p in model.parameters}
@@ -429,7 +429,7 @@ def _parameters(model: Formulation, settings: Mapping[str, object]) -> dict[str,
 
 
 def _classes(
-    model: Formulation, bound: BoundFunction | str, instances: list[Instance], settings: Mapping[str, object],
+    model: type[Formulation], bound: BoundFunction | str, instances: list[Instance], settings: Mapping[str, object],
     *, merged: bool,
 ) -> list[_Class]:  # fmt: skip
     """One representative per isomorphism class and value of the bound if ``merged``, or per instance.
@@ -457,7 +457,9 @@ def _classes(
     return [_Class(instances[place], copies) for place, copies in counts.items()]
 
 
-def _data_of(model: Formulation, instance: Instance, parameters: Mapping[str, Any], taken: bool) -> tuple[Any, ...]:
+def _data_of(
+    model: type[Formulation], instance: Instance, parameters: Mapping[str, Any], taken: bool
+) -> tuple[Any, ...]:
     """The second argument of a bound: the formulation's data, or none."""
     from opticoll.solvers.methods.registry import prepared
 
@@ -470,7 +472,7 @@ def _data_of(model: Formulation, instance: Instance, parameters: Mapping[str, An
 
 
 def _evaluate(
-    model: Formulation,
+    model: type[Formulation],
     bound: BoundFunction | str,
     classes: list[_Class],
     settings: Mapping[str, object],
@@ -498,16 +500,18 @@ def _evaluate(
     return values
 
 
-def _named(model: Formulation, bound: str, one: _Class, data: object, names: set[str]) -> float | Exception | None:
+def _named(
+    model: type[Formulation], bound: str, one: _Class, data: Formulation, names: set[str]
+) -> float | Exception | None:
     """The bound called ``bound`` of the formulation or of a plug-in; adds the names that exist to ``names``."""
     from opticoll.formulations.registry import bounds_of, plugin_bounds
 
-    own = bounds_of(model, data)
+    own = bounds_of(data)
     result = {b.name: float(b.value) for b in own}
     error: Exception | None = None
     if bound not in result:
         try:
-            result |= {b.name: float(b.value) for b in plugin_bounds(model, one.instance, data, own)}
+            result |= {b.name: float(b.value) for b in plugin_bounds(data, one.instance, own)}
         except FAULTS as raised:  # the user's own code
             error = ValueError(_one_line(raised))
             names.add(bound)
@@ -574,8 +578,8 @@ def _case(
 
 
 def _result(
-    model: Formulation, label: str, quantity: _Quantity, method: str, settings: Mapping[str, object], over: list[str],
-    instances: int, classes: int, cases: list[Case], interrupted: bool,
+    model: type[Formulation], label: str, quantity: _Quantity, method: str, settings: Mapping[str, object], over:
+    list[str], instances: int, classes: int, cases: list[Case], interrupted: bool,
 ) -> SweepResult:  # fmt: skip
     count = Counter(case.status for case in cases)
     violated = [case for case in cases if case.status is Status.VIOLATED]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,7 +29,7 @@ class Scale:
     rate: float | None = None
 
     @classmethod
-    def of(cls, model: Formulation[Any], instance: Instance, shard: str | float | None) -> Scale:
+    def of(cls, model: type[Formulation], instance: Instance, shard: str | float | None) -> Scale:
         """The scale of a formulation on an instance, for shards of a given size.
 
         Raises

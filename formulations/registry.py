@@ -27,7 +27,7 @@ def _modules() -> list[str]:
 
 
 @cache
-def _ours() -> dict[str, Formulation]:
+def _ours() -> dict[str, type[Formulation]]:
     return {model.name: model for model in contributed(_modules(), "FORMULATION")}
 
 
@@ -37,7 +37,7 @@ def own_names() -> frozenset[str]:
     return frozenset(module.removeprefix("opticoll.formulations.").replace("_", "-") for module in _modules())
 
 
-def formulations() -> dict[str, Formulation]:
+def formulations() -> dict[str, type[Formulation]]:
     """All formulations by name.
 
     They are defined as ``FORMULATION`` by the modules of the papers' sub-packages, and by plug-ins
@@ -46,7 +46,7 @@ def formulations() -> dict[str, Formulation]:
     return {**_ours(), **{model.name: model for model in plugins.contributed("FORMULATION")}}
 
 
-def formulation(name: str | Formulation) -> Formulation:
+def formulation(name: str | type[Formulation]) -> type[Formulation]:
     """Return the formulation called ``name``; a formulation object is returned unchanged.
 
     Raises
@@ -55,7 +55,7 @@ def formulation(name: str | Formulation) -> Formulation:
         If there is no such formulation; the message suggests the closest name. Also if a user-defined formulation
         has the name of another one.
     """
-    if isinstance(name, Formulation):
+    if isinstance(name, type) and issubclass(name, Formulation):
         known = _lookup(name.name)
         if known is not None and known is not name:
             msg = f"formulation {name.name!r}: opticoll or a plug-in already uses this name; choose another name"
@@ -74,23 +74,24 @@ def formulation(name: str | Formulation) -> Formulation:
     return result
 
 
-def _lookup(name: str) -> Formulation | None:
+def _lookup(name: str) -> type[Formulation] | None:
     """Look up a formulation, ours by importing only its module; None if there is none."""
     room, _, module = name.replace("-", "_").partition(".")
     path = f"opticoll.formulations.{room}.{module}"
     if room in ROOMS and module.isidentifier() and find_spec(path) is not None:
         for model in contributed((path,), "FORMULATION"):  # only this module, without importing all others
-            if isinstance(model, Formulation) and model.name == name:
-                return model
+            found: type[Formulation] = model
+            if found.name == name:
+                return found
     return next((model for model in plugins.contributed("FORMULATION") if model.name == name), None)
 
 
-def named(model: Formulation) -> bool:
+def named(model: type[Formulation]) -> bool:
     """Whether a formulation can be looked up by name, including in another process."""
     return _lookup(model.name) is model
 
 
-def bounds_of(model: Formulation, data: object) -> list[Bound]:
+def bounds_of(model: Formulation) -> list[Bound]:
     """Compute the analytic bounds of a formulation.
 
     Raises
@@ -98,7 +99,7 @@ def bounds_of(model: Formulation, data: object) -> list[Bound]:
     BadInput
         If a user-defined formulation's function returns anything but a list of bounds whose values are numbers.
     """
-    result = model.bounds(data)
+    result = model.bounds()
     if not model.own:  # ours are NaN only where rounding overflows, which bounds nothing
         return [bound for bound in result if not math.isnan(bound.value)]
     listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
@@ -148,7 +149,7 @@ def check_bounds(bounds: object, names: Iterable[str]) -> None:
                 raise BadInput(msg) from error
 
 
-def plugin_bounds(model: Formulation, instance: object, data: object, others: Iterable[Bound] = ()) -> list[Bound]:
+def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] = ()) -> list[Bound]:
     """Compute the bounds contributed by plug-ins; they are shown but never used as a proof.
 
     A bound is a function of the instance, or of the instance and the formulation's data. It returns a number, a
@@ -164,7 +165,7 @@ def plugin_bounds(model: Formulation, instance: object, data: object, others: It
     for function in plugins.own_bounds(model.name):
         own = getattr(function, "__name__", "<lambda>")
         name = "bound" if own == "<lambda>" else own
-        value = function(instance, data) if len(signature(function).parameters) > 1 else function(instance)
+        value = function(instance, model.data) if len(signature(function).parameters) > 1 else function(instance)
         name = value.name if isinstance(value, Bound) else name
         named = isinstance(value, Bound) or own != "<lambda>"
         if named and name in taken:

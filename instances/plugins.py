@@ -63,11 +63,15 @@ class Kind:
     type: str
     taken: str
     attributes: tuple[str, ...] = ()
+    #: Whether the plug-in gives a subclass of the class, not an object of it.
+    subclass: bool = False
 
 
 #: Contributions by the name of the module attribute; its plural is a list of them.
 KINDS = {
-    "FORMULATION": Kind("opticoll.formulations.model:Formulation", "opticoll.formulations.registry:own_names"),
+    "FORMULATION": Kind(
+        "opticoll.formulations.model:Formulation", "opticoll.formulations.registry:own_names", subclass=True
+    ),
     "ADAPTER": Kind(
         "opticoll.solvers.adapters.interface:Adapter",
         "opticoll.solvers.methods.registry:own_names",
@@ -655,18 +659,28 @@ def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
 
 def _check_type(item: object, attribute: str, kind: Kind) -> None:
     path, _, name = kind.type.partition(":")
-    types = {f"{base.__module__}:{base.__qualname__}" for base in type(item).__mro__}
+    if kind.subclass:
+        if isinstance(item, type) and any(_place(base) == kind.type for base in item.__mro__[1:]):
+            return
+        of = f"an object of {type(item).__name__}" if _place(type(item)) != "builtins:type" else f"the class {name}"
+        msg = f"{attribute} is {of}; it must be a subclass of {name} ({path})"
+        raise BadInput(msg)
+    types = {_place(base) for base in type(item).__mro__}
     if kind.type in types:
         missing = [name for name in kind.attributes if not hasattr(item, name)]
         if missing:
             msg = f"the class {type(item).__name__} does not set {', '.join(missing)}; see {path}.{name}"
             raise BadInput(msg)
         return
-    if isinstance(item, type) and any(f"{base.__module__}:{base.__qualname__}" == kind.type for base in item.__mro__):
+    if isinstance(item, type) and any(_place(base) == kind.type for base in item.__mro__):
         msg = f"{attribute} is the class {item.__name__}; write {attribute} = {item.__name__}()"
     else:
         msg = f"{attribute} is of type {type(item).__name__}; it must be a {name} ({path})"
     raise BadInput(msg)
+
+
+def _place(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _check_names(plugin: Plugin, attribute: str, names: list[str]) -> None:

@@ -169,7 +169,7 @@ class MethodChoice:
 
 
 def choose(
-    model: Formulation, data: Any, task: Task, instance: object, parameters: Settings, *, sized: bool = True
+    model: Formulation, task: Task, instance: object, parameters: Settings, *, sized: bool = True
 ) -> MethodChoice:
     """Choose how ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
 
@@ -177,11 +177,11 @@ def choose(
     """
     largest = largest_of(model.name, parameters)
     beyond = None if largest is None else largest.beyond
-    if beyond is not None and (method := method_named(beyond)) is not None and method.refusal(data) is not None:
+    if beyond is not None and (method := method_named(beyond)) is not None and method.refusal(model.data) is not None:
         largest = beyond = None
     if task.form is None and beyond is not None and (named := _parameter_of(beyond, model, task)):
         return MethodChoice(beyond, model.forms[0], reason=f"--set {named} is a parameter of {beyond}")
-    size, reason = _size(model, data) if sized else (None, None)
+    size, reason = _size(model) if sized else (None, None)
     variables = None if size is None else size["variables"]
     form = task.form or fastest_form(model, size)
     nonzeros = None if size is None else size["nonzeros"]
@@ -191,7 +191,7 @@ def choose(
     stated = MethodChoice(_solver(model, variables), form, beyond, proof, variables, nonzeros)
     if task.form is not None or largest is None or not sized or _within(size, largest):
         return stated
-    certified = beyond or _certified_flow(model, data, task, variables)
+    certified = beyond or _certified_flow(model, task, variables)
     if certified is None:
         return stated
     reason = f"{certified} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
@@ -214,19 +214,19 @@ def fastest_form(model: Formulation, size: Size | None) -> str:
     if model.forms[0] == "matrix":  # the instance itself is the model
         return "matrix"
     first = "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy"
-    return next((form for form in (first, "cvxpy", "pyomo") if form in model.build), model.forms[0])
+    return next((form for form in (first, "cvxpy", "pyomo") if form in model.forms), model.forms[0])
 
 
-def applies(name: str, model: Formulation) -> bool:
+def applies(name: str, model: Formulation | type[Formulation]) -> bool:
     """Whether a method applies to a formulation; imports only that method."""
     method = method_named(name)
     return method is not None and method.applies(model)
 
 
-def _size(model: Formulation, data: Any) -> tuple[Size | None, str | None]:
+def _size(model: Formulation) -> tuple[Size | None, str | None]:
     """The size of the stated model, or None and the reason why it cannot be counted."""
     try:
-        return (None if model.estimate is None else model.estimate(data)), None
+        return model.estimate(), None
     except NotApplicable as error:
         return None, str(error).removeprefix(f"{model.name}: ")
 
@@ -244,13 +244,13 @@ def _solver(model: Formulation, variables: int | None) -> str:
     return "time-form" if model.concurrent else "highs-ipx"
 
 
-def _certified_flow(model: Formulation, data: Any, task: Task, variables: int | None) -> str | None:
+def _certified_flow(model: Formulation, task: Task, variables: int | None) -> str | None:
     """The certified method for a concurrent flow, None where the stated model is solved fastest."""
     if variables is None:
         return None
     if applies(DECOMPOSED, model) and not task.settings.keys() & {"printed"}:
         return DECOMPOSED
-    if applies(ORBIT, model) and _orbit_variables(data) <= min(ORBIT_VARIABLES, variables // 2):
+    if applies(ORBIT, model) and _orbit_variables(model.data) <= min(ORBIT_VARIABLES, variables // 2):
         return ORBIT
     if variables > FIRST_ORDER_VARIABLES and applies(FIRST_ORDER, model):
         return FIRST_ORDER if task.tol >= FIRST_ORDER_TOL else SCREENED
@@ -324,7 +324,7 @@ def can_be_branched(run: Run) -> bool:
     plan = run.plan
     if plan is None or plan.formulation.problem != "MILP" or settled(run) or not run.verified:
         return False
-    size, _ = _size(plan.formulation, plan.data)
+    size, _ = _size(plan.formulation)
     return size is not None and is_small(size["variables"], size["nonzeros"])
 
 
@@ -399,7 +399,7 @@ def compared(run: Run) -> Run:
     limits = OwnLimits(None if run.task.time_limit_s is None else time.monotonic(), None, None, BOUNDS_S)
     try:
         with limits:
-            bounds, sense = bounds_of(plan.formulation, plan.data), plan.formulation.sense
+            bounds, sense = bounds_of(plan.formulation), plan.formulation.sense
     except (LimitReached, MemoryError):  # the run is complete without them
         return run
     value = record.objective if run.verified else None

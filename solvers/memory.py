@@ -83,7 +83,7 @@ def entries(size: Size) -> int:
     return size["variables"] + size["constraints"] + size["nonzeros"]
 
 
-def needed_bytes(model: Formulation, size: Size, form: str, solver: str | None) -> float:
+def needed_bytes(model: Formulation | type[Formulation], size: Size, form: str, solver: str | None) -> float:
     """Lower estimate of the peak [bytes] of building a model of this size and of solving it with a solver."""
     per_entry = SOLVE_ON.get(model.name, SOLVE).get(solver or "") or SOLVE.get(solver or "", COPY)
     return entries(size) * max(BUILD[form], KEPT + per_entry)
@@ -98,16 +98,23 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         See :func:`refuse`.
     """
     model = plan.formulation
-    size = None if model.early_estimate is None else model.early_estimate(plan.instance, plan.parameters)
-    if size is None and model.estimate is not None and plan.adapter is not None:
-        size = model.estimate(plan.data)
+    size: Size | None = model.early_estimate(plan.instance, plan.parameters)
+    if size is None and plan.adapter is not None:
+        size = model.estimate()
     if size is not None:
         solver = None if plan.adapter is None else plan.adapter.name
         refuse(task, model, size, form=plan.form, method=plan.method, solver=solver, spec=plan.instance.spec)
 
 
 def refuse(
-    task: Task, model: Formulation, size: Size, *, form: str, method: str, solver: str | None, spec: str
+    task: Task,
+    model: Formulation | type[Formulation],
+    size: Size,
+    *,
+    form: str,
+    method: str,
+    solver: str | None,
+    spec: str,
 ) -> None:
     """Refuse a solve that cannot fit.
 
@@ -140,19 +147,21 @@ def refuse(
     raise TooLarge(msg)
 
 
-def _needed_by(model: Formulation, size: Size, method: str, form: str, solver: str | None) -> float | None:
+def _needed_by(
+    model: Formulation | type[Formulation], size: Size, method: str, form: str, solver: str | None
+) -> float | None:
     procedure = method_named(method)
     if procedure is None or procedure.run is None:
         return needed_bytes(model, size, form, solver)
     return _needed_by_procedure(model, size, method)
 
 
-def _needed_by_procedure(model: Formulation, size: Size, method: str) -> float | None:
+def _needed_by_procedure(model: Formulation | type[Formulation], size: Size, method: str) -> float | None:
     per_variable = PROCEDURES.get(method)
     return None if per_variable is None else per_variable * size["variables"]
 
 
-def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit: Limit) -> str:
+def _remedy(model: Formulation | type[Formulation], size: Size, form: str, solver: str | None, limit: Limit) -> str:
     """Name alternatives that fit: other methods, a smaller layer, a smaller formulation with the same optimum."""
     from opticoll.solvers.methods.registry import SMALLER_FORMULATIONS
 

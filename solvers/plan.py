@@ -38,7 +38,7 @@ from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.auto import FIRST_ORDER, LARGEST, ORBIT, MethodChoice, applies, choose
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared
-from opticoll.solvers.methods.method import MODULES, Answer, Context
+from opticoll.solvers.methods.method import Answer, Context, names
 from opticoll.solvers.methods.registry import METHOD_PARAMETERS
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, Termination, digest, texts
@@ -70,7 +70,6 @@ class Plan:
 
     formulation: Formulation
     instance: Instance
-    data: Any
     form: str
     method: str
     reformulation: Method | None
@@ -82,6 +81,11 @@ class Plan:
     needed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     choice: MethodChoice | None = None
     stated: ExactForm | None = None
+
+    @property
+    def data(self) -> Any:
+        """The data of the formulation."""
+        return self.formulation.data
 
     @property
     def builds(self) -> bool:
@@ -136,21 +140,19 @@ def make_plan(
     own = {p.name for p in model.parameters}
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
     instance = instance_of(task) if instance is None else instance
-    if model.of_instance is not None:
-        model = model.of_instance(instance)
     demand = parameters.get("demand")
     if isinstance(demand, DemandSpec) and isinstance(instance, Topology):
         parameters["demand"] = demand.on(instance, model.name)
     _refuse_too_large(task, model, instance, parameters, form)
-    data = prepared(model, instance, parameters, needed)
-    if task.exact and model.derived is not None:
-        model.derived(data)  # raises an error for data that are not fractions
+    problem = prepared(model, instance, parameters, needed)
+    if task.exact:
+        problem.derived()  # raises an error for data that are not fractions
 
     sized = model.needs is None or needed is not None
-    choice = choose(model, data, task, instance, parameters, sized=sized) if task.method == "auto" else None
+    choice = choose(problem, task, instance, parameters, sized=sized) if task.method == "auto" else None
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
-    if method is not None and (reason := method.refusal(data)) is not None:
+    if method is not None and (reason := method.refusal(problem.data)) is not None:
         msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
         raise MethodMismatch(msg)
     left = {k: v for k, v in settings.items() if k not in own}
@@ -161,12 +163,11 @@ def make_plan(
             method.parameters, {k: v for k, v in left.items() if k in named}, method.name
         )
         left = {k: v for k, v in left.items() if k not in named}
-    solver = _solver(model, name, method, method_parameters)
+    solver = _solver(problem, name, method, method_parameters)
     _refuse_unknown_settings(left, model, method, solver)
     return Plan(
-        formulation=model,
+        formulation=problem,
         instance=instance,
-        data=data,
         form=form,
         method=name,
         reformulation=method if method is not None and method.reformulate is not None else None,
@@ -180,7 +181,7 @@ def make_plan(
     )
 
 
-def shared_parameters(model: Formulation, parameters: Settings) -> dict[str, Setting]:
+def shared_parameters(model: Formulation | type[Formulation], parameters: Settings) -> dict[str, Setting]:
     """The demand that a formulation passes on to the one it takes its data from; empty if it is the default."""
     if model.needs is None or parameters.get("demand") in (None, UNIFORM):
         return {}
@@ -189,13 +190,13 @@ def shared_parameters(model: Formulation, parameters: Settings) -> dict[str, Set
 
 
 def _refuse_too_large(
-    task: Task, model: Formulation, instance: Instance, parameters: Mapping[str, Any], form: str
+    task: Task, model: type[Formulation], instance: Instance, parameters: Mapping[str, Any], form: str
 ) -> None:
     """Refuse what the instance alone shows to be too large, before the data of the model take memory themselves.
 
     Where ``auto`` may choose a method that builds no matrix, :func:`opticoll.solvers.memory.refuse_plan` decides later.
     """
-    size = None if model.early_estimate is None else model.early_estimate(instance, parameters)
+    size = model.early_estimate(instance, parameters)
     if size is None:
         return
     method, solver = task.method, task.method
@@ -211,7 +212,7 @@ def _refuse_too_large(
     memory.refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
 
 
-def _refuse_unknown_method(name: str, model: Formulation) -> None:
+def _refuse_unknown_method(name: str, model: type[Formulation]) -> None:
     if name == "auto" or name in adapters():
         return
     if method_named(name) is None:
@@ -254,7 +255,7 @@ def _solver(
 
 
 def _refuse_unknown_settings(
-    left: Mapping[str, Any], model: Formulation, method: Method | None, solver: Adapter | None
+    left: Mapping[str, Any], model: type[Formulation], method: Method | None, solver: Adapter | None
 ) -> None:
     """Refuse remaining settings that look like misspelt parameters, or that no solver takes as options."""
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
@@ -351,10 +352,10 @@ def versions_of(plan: Plan, *, exact: bool = False) -> dict[str, str | None]:
     Our own methods use HiGHS and the solver that a parameter names; a method of a plug-in may use any.
     """
     used = [plan.adapter] if plan.adapter is not None else []
-    if plan.procedure is not None and plan.procedure.name not in MODULES:
+    if plan.procedure is not None and plan.procedure.name not in names():
         used += adapters().values()
-    names = ALWAYS_USED + (EXACT_USED if exact else ())
-    return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in names}
+    always = ALWAYS_USED + (EXACT_USED if exact else ())
+    return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in always}
 
 
 def digests_of(plan: Plan) -> dict[str, str]:
@@ -362,23 +363,23 @@ def digests_of(plan: Plan) -> dict[str, str]:
 
     A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
     """
-    return {**plugins.digests(_plugins_of(plan)), **_own_code(plan.formulation)}
+    return {**plugins.digests(_plugins_of(plan)), **_own_code(type(plan.formulation))}
 
 
 def digests_after_run(plan: Plan) -> dict[str, str]:
     """As :func:`digests_of`, with the modules that the plug-ins have imported under computed names."""
-    return {**plugins.digests_after(_plugins_of(plan)), **_own_code(plan.formulation)}
+    return {**plugins.digests_after(_plugins_of(plan)), **_own_code(type(plan.formulation))}
 
 
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
-    model = plan.formulation
+    model = type(plan.formulation)
     data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
     basis = None if model.needs is None else formulation(model.needs)
     objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
 
 
-def _own_code(model: Formulation) -> dict[str, str]:
+def _own_code(model: type[Formulation]) -> dict[str, str]:
     return {} if named(model) else {model.name: code_digest(model)}
 
 
@@ -445,7 +446,7 @@ def code_digest(value: object) -> str:
         if kind.__module__ == "__main__":
             for name, member in sorted(vars(kind).items()):
                 function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-                if isinstance(function, FunctionType):
+                if isinstance(function, FunctionType) or not name.startswith("_"):
                     add(name, function)
 
     add(value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.model import read_parameters, states
 from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import DemandSpec, same_demand, traffic_of
@@ -77,7 +77,7 @@ def solution_document(run: Run) -> dict[str, Json]:
         "proof": str(run.proof),
         "values": {name: _coordinates(array) for name, array in run.values.items()},
     }
-    labels = index_labels(run.plan.formulation, run.plan.data, run.plan.form)
+    labels = index_labels(run.plan.formulation, run.plan.form)
     if labels:
         document["indices"] = {
             name: [None if axis is None else [_plain_label(label) for label in axis] for axis in axes]
@@ -160,7 +160,7 @@ def check(
     _refuse_other_problem(model, instance, document, path)
     _refuse_other_settings(model, parameters, document.get("settings"), path, instance)
     stated = read_solution(model, instance, parameters, document, path)
-    data, violations, objective, bound = stated.data, stated.violations, stated.objective, stated.bound
+    violations, objective, bound = stated.violations, stated.objective, stated.bound
     notes: list[str] = []
     if model.needs is not None:
         notes.append(f"the data are the file's own solution of {model.needs}, which was checked as well")
@@ -187,8 +187,8 @@ def check(
     record |= {"claimed": claimed, "notes": notes}
     if bound is not None:
         record |= {"bound": bound.value, "bound_source": bound.name}
-    if model.metrics:
-        record["metrics"] = verify.properties(model, "metrics", data, None if reason else objective)
+    if states(model, "metrics"):
+        record["metrics"] = verify.properties(stated.data, "metrics", None if reason else objective)
     return record
 
 
@@ -216,13 +216,13 @@ def _check_certificate(model: Formulation, instance: Instance, path: Path, param
     if model.needs is None:
         return check_certificate(model, instance, path, parameters)
     basis, needed = formulation(model.needs), read_needed(path)
-    data, values = _basis_data(model, instance, parameters), in_floats(needed)
-    declared = declared_arrays(basis, data, values)
+    problem, values = _basis_data(model, instance, parameters), in_floats(needed)
+    declared = declared_arrays(problem, values)
     for name, array in declared.items():
         if (array.required and name not in values) or (name in values and values[name].shape != array.shape):
             msg = f"certificate {path}: its comments do not state {name} of {basis.name}, of shape {array.shape}"
             raise BadFile(msg)
-    worst = max(_residuals(basis, data, values).values(), default=0.0)
+    worst = max(_residuals(problem, values).values(), default=0.0)
     if worst > FEASIBLE:
         msg = f"certificate {path}: its solution of {basis.name} has a violation of {worst:.3g}"
         raise BadFile(msg)
@@ -244,17 +244,15 @@ def read_solution(
     _refuse_other_problem(model, instance, document, path)
     needed = None
     if model.needs is not None:
-        basis = formulation(model.needs)
-        needed = named_arrays(
-            document, "needed", path, partial(declared_arrays, basis, _basis_data(model, instance, parameters))
-        )
+        basis = _basis_data(model, instance, parameters)
+        needed = named_arrays(document, "needed", path, partial(declared_arrays, basis))
     data = prepared(model, instance, parameters, needed)
-    values = named_arrays(document, "values", path, partial(declared_arrays, model, data))
+    values = named_arrays(document, "values", path, partial(declared_arrays, data))
     violations = recomputed_violations(model, instance, parameters, data, values, needed)
     with np.errstate(all="ignore"):
-        objective = verify.objective(model, data, values)
-    duals = _stated_duals(model, data, document, path)
-    bound = None if duals is None else _recomputed_bound(model, data, duals)
+        objective = verify.objective(data, values)
+    duals = _stated_duals(data, document, path)
+    bound = None if duals is None else _recomputed_bound(data, duals)
     return StatedSolution(data, values, needed, duals, violations, objective, bound)
 
 
@@ -270,9 +268,9 @@ def recomputed_violations(
     violations: dict[str, float] = {}
     if model.needs is not None and needed is not None:
         basis = formulation(model.needs)
-        worst = _residuals(basis, _basis_data(model, instance, parameters), needed)
+        worst = _residuals(_basis_data(model, instance, parameters), needed)
         violations = {f"{basis.name}.{block}": value for block, value in worst.items()}
-    return violations | _residuals(model, data, values)
+    return violations | _residuals(data, values)
 
 
 def _basis_data(model: Formulation, instance: Instance, parameters: Mapping[str, Any]) -> Any:
@@ -345,28 +343,25 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _stated_duals(
-    model: Formulation, data: Any, document: Mapping[str, Any], path: Path
-) -> dict[str, NDArray[np.float64]] | None:
+def _stated_duals(model: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
     """The duals in a document from which the formulation can compute a bound; None if there are none."""
     duals = document.get("duals")
-    if duals is None or model.certify is None or model.dual_arrays is None:
+    if duals is None or not states(model, "certify"):
         return None
     if not isinstance(duals, dict):
         msg = f"{path}: 'duals' must be an object of named arrays"
         raise BadFile(msg)
-    declared = model.dual_arrays(data)
+    declared = model.dual_arrays()
     read = {name: duals[name] for name in declared if name in duals}
     if not read:
         return None
     return named_arrays({"duals": read}, "duals", path, lambda _: declared)
 
 
-def _recomputed_bound(model: Formulation, data: Any, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def _recomputed_bound(model: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
     """The bound that duals prove, None if they prove nothing."""
-    assert model.certify is not None
     with np.errstate(all="ignore"):
-        bound = model.certify(data, duals)
+        bound = model.certify(duals)
     return bound if bound is not None and math.isfinite(bound.value) else None
 
 
@@ -419,14 +414,13 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
         msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; check a JSON file with both"
         raise BadFile(msg)
     where = f"solution file {path}"
-    model = model if model.of_instance is None else model.of_instance(instance)
-    data = prepared(model, instance, parameters)
+    problem = prepared(model, instance, parameters)
     result = read_sol(path)
     if not result.solved:
         msg = f"{where} contains no solution (status {result.status or 'unknown'}); name a file with values"
         raise BadFile(msg)
     program = instance if isinstance(instance, MatrixProgram) else None
-    form = compile_built(model, model.build["matrix" if program is not None else model.forms[0]](data))
+    form = compile_built(problem, problem.build("matrix" if program is not None else None))
     if program is not None:
         columns, rows = list(program.column_names), list(program.row_names)
     else:
@@ -434,11 +428,11 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
     x = np.zeros(len(columns))
     x[positions(result.values, columns, where)] = list(result.values.values())
     values = {"x": x} if program is not None else form.values(x)
-    if program is None and model.unfold is not None:
-        values = model.unfold(data, values)
-    violations = _residuals(model, data, values) | matrix_violations(form, x)
+    if program is None:
+        values = problem.unfold(values)
+    violations = _residuals(problem, values) | matrix_violations(form, x)
     worst = max(violations, key=lambda k: violations[k])
-    objective = verify.objective(model, data, values)
+    objective = verify.objective(problem, values)
     reason, notes = "", list(() if program is None else program.notes)
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
@@ -474,14 +468,14 @@ def check_rounds(
     BadFile
         If the document is malformed, too large, or for another instance; also for a formulation without rounds.
     """
-    if model.replay is None or not isinstance(instance, Topology):
+    if not states(model, "replay") or not isinstance(instance, Topology):
         msg = f"{path}: rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
         raise BadFile(msg)
     schedule = read_rounds(document, path, instance)
     with np.errstate(all="ignore"):
         violations = {
             block: np.inf if np.isnan(worst) else worst + 0.0
-            for block, worst in model.replay(model.prepare(instance, parameters), schedule).items()
+            for block, worst in prepared(model, instance, parameters).replay(schedule).items()
         }
     worst = max(violations, key=lambda block: violations[block])
     reason = "" if violations[worst] <= FEASIBLE else f"{worst} is violated {violations[worst]:g} times"
@@ -551,9 +545,9 @@ def check_schedule(
     return record
 
 
-def _residuals(model: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def _residuals(problem: Formulation, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     with np.errstate(all="ignore"):  # overflow counts as a violation
-        result = verify.residuals(model, data, values)
+        result = verify.residuals(problem, values)
     return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in result.items()}
 
 

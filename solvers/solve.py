@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution, OpticollError
-from opticoll.formulations.model import Bound, read_parameters
+from opticoll.formulations.model import Bound, read_parameters, states
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.instances import MatrixProgram, plugins
@@ -152,13 +152,13 @@ def _solve(
         needed = _solve_needed(task, instance, first, on_progress, stop)
         with budget.reading() as limits:
             plan = first if needed is None else make_plan(task, instance=instance, needed=needed.values)
-            refuted = plan.formulation.refute(plan.data) if plan.formulation.refute is not None else None
+            refuted = plan.formulation.refute()
             if refuted is None:
                 memory.refuse_plan(task, plan)
             if refuted is None and task.exact and plan.formulation.needs is None:
                 from opticoll.solvers.exact.prove import exact_problem
 
-                plan = replace(plan, stated=exact_problem(plan.formulation, plan.data))
+                plan = replace(plan, stated=exact_problem(plan.formulation))
     except LimitReached:
         assert limits.ending is not None
         msg = f"{limits.message} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
@@ -297,7 +297,7 @@ def export(
     plan = make_plan(task, instance=value)
     needed = _solve_needed(task, value, plan, None, None)
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
-    built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+    built = plan.formulation.build(plan.form)
     names = None
     if isinstance(value, MatrixProgram) and plan.form == "matrix":
         names = (list(value.column_names), list(value.row_names))
@@ -364,7 +364,7 @@ class _Work:
             self.deadline += start - begun  # importing a modelling layer is not part of the solve
         try:
             with self.budget.own_limits(self.deadline) as limits:
-                model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+                model = plan.formulation.build(plan.form)
                 built = time.monotonic()
                 self.form = compile_built(plan.formulation, model)
                 del model
@@ -399,8 +399,7 @@ class _Work:
         )  # fmt: skip
         if out.x is not None:
             self.values = self.form.values(verify.whole(self.form, out.x))
-            if plan.formulation.unfold is not None:
-                self.values = self._ask("unfold", plan.formulation.unfold, plan.data, self.values)
+            self.values = self._ask("unfold", plan.formulation.unfold, self.values)
         if out.row_duals is not None:
             self.duals = self.form.duals(out.row_duals)
         if out.termination in NO_SOLUTION:
@@ -515,8 +514,8 @@ class _Work:
         if verified and objective is not None and bound is not None and not self._met(objective, bound):
             objective = self._at_optimum(objective, bound)
         exact: list[Bound] = []
-        if self.analytic is None and formulation.closed_forms is not None:  # otherwise already among the bounds
-            exact = self._ask("closed_forms", formulation.closed_forms, self.plan.data) or []
+        if self.analytic is None:  # otherwise already among the bounds
+            exact = self._ask("closed_forms", formulation.closed_forms) or []
         contradiction = verify.contradiction([*bounds, *exact], objective if verified else None, formulation.sense)
         if verified and objective is not None and self.values is not None and self.outcome.termination in ENDED:
             contradiction = verify.misstated(formulation, self.form, self.values, objective) or contradiction
@@ -539,14 +538,14 @@ class _Work:
                     f"{needed.task.formulation} that is only {needed.proof}: nothing stronger is proven"
                 )
         self.times["verify_s"] = time.monotonic() - start - ((self.times["exact_s"] or 0.0) - before)
-        data, value = self.plan.data, objective if verified else None
-        stated = self._ask("metrics", verify.properties, formulation, "metrics", data, value) or {}
+        value = objective if verified else None
+        stated = self._ask("metrics", verify.properties, formulation, "metrics", value) or {}
         self.metrics = {**stated, **self.metrics}
         if verified and self.values is not None:
-            self.metrics |= self._ask("describe", verify.properties, formulation, "describe", data, self.values) or {}
-        if formulation.restriction is not None:
+            self.metrics |= self._ask("describe", verify.properties, formulation, "describe", self.values) or {}
+        if states(formulation, "restriction"):
             free = self.metrics.get("unrestricted_proven") is True
-            condition = None if free else self._ask("restriction", formulation.restriction, self.plan.data)
+            condition = None if free else self._ask("restriction", formulation.restriction)
             self.metrics["conditional_on"] = "unknown" if self.budget.overdue and not free else condition
         record = self._record(objective, bound, gap, proof, verified, needed)
         return Run(task, record, self.values, self.duals, self.plan, self.analytic, needed)
@@ -570,11 +569,11 @@ class _Work:
 
     def _verify(self) -> tuple[float | None, bool]:
         """Check the values, after a repair if one exists and is needed."""
-        formulation, data = self.plan.formulation, self.plan.data
+        formulation = self.plan.formulation
         if self.values is None:
             return None, False
         try:
-            declared = self._ask("arrays", declared_arrays, formulation, data, self.values.keys(), self.form)
+            declared = self._ask("arrays", declared_arrays, formulation, self.values.keys(), self.form)
             if declared is None:
                 return None, False
             check_arrays(declared, self.values, "solution")
@@ -582,23 +581,23 @@ class _Work:
             self.violations, self.values = {"arrays": np.inf}, None
             self.outcome.message += f" refused: {wrong}"
             return None, False
-        raw = self._ask("residuals", verify.residuals, formulation, data, self.values) or {}
+        raw = self._ask("residuals", verify.residuals, formulation, self.values) or {}
         worst, on_matrix = max(raw.values(), default=0.0), self._on_matrix()
         # Matrix violations are relative to other sizes: a violation negligible in ``raw`` may be too large there.
         good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
-        if not good and formulation.repair is not None:
-            repaired = self._ask("repair", formulation.repair, data, self.values)
+        if not good and states(formulation, "repair"):
+            repaired = self._ask("repair", formulation.repair, self.values)
             if repaired is not None:
-                claimed = self._ask("objective", verify.objective, formulation, data, self.values)
+                claimed = self._ask("objective", verify.objective, formulation, self.values)
                 self.repaired = Repaired(violation=max([worst, *on_matrix.values()]), claimed=claimed)
                 self.values = repaired
-                raw = self._ask("residuals", verify.residuals, formulation, data, repaired) or {}
+                raw = self._ask("residuals", verify.residuals, formulation, repaired) or {}
                 on_matrix = self._on_matrix()
         self.violations = {**raw, **on_matrix}
         missed = verify.violated(self.violations)
         if missed is not None and not self.budget.overdue:
             self.outcome.message += f" not verified: {missed}"
-        objective = self._ask("objective", verify.objective, formulation, data, self.values)
+        objective = self._ask("objective", verify.objective, formulation, self.values)
         return objective, missed is None and not self.budget.overdue
 
     def _on_matrix(self) -> dict[str, float]:
@@ -608,11 +607,11 @@ class _Work:
 
     def _all_bounds(self, objective: float | None) -> list[Bound]:
         """All recomputed bounds: from duals, and analytic ones if those leave a gap or are the user's own."""
-        formulation, data = self.plan.formulation, self.plan.data
+        formulation = self.plan.formulation
         result = list(self.bounds)
-        if self.duals is not None and formulation.certify is not None:
+        if self.duals is not None and states(formulation, "certify"):
             try:
-                certified = self._ask("certify", formulation.certify, data, self.duals)
+                certified = self._ask("certify", formulation.certify, self.duals)
             except (TypeError, ValueError, IndexError, KeyError) as error:
                 certified = None
                 self.outcome.message += f" the duals were rejected: {error}"
@@ -693,12 +692,11 @@ class _Work:
             return objective
         kept = self.values, self.violations
         self.values = form.values(exact)
-        if formulation.unfold is not None:
-            self.values = self._ask("unfold", formulation.unfold, self.plan.data, self.values)
+        self.values = self._ask("unfold", formulation.unfold, self.values)
         if self.values is not None:
-            raw = self._ask("residuals", verify.residuals, formulation, self.plan.data, self.values) or {}
+            raw = self._ask("residuals", verify.residuals, formulation, self.values) or {}
             self.violations = {**raw, **self._on_matrix()}
-            stated = self._ask("objective", verify.objective, formulation, self.plan.data, self.values)
+            stated = self._ask("objective", verify.objective, formulation, self.values)
             agrees = stated is not None and abs(stated - float(optimum)) <= verify.PAST * size
             if agrees and verify.violated(self.violations) is None:
                 self.repaired = Repaired(violation=max(kept[1].values()), claimed=objective)
@@ -715,7 +713,7 @@ class _Work:
         limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)
         try:
             with limits:
-                self.analytic = bounds_of(self.plan.formulation, self.plan.data)
+                self.analytic = bounds_of(self.plan.formulation)
         except LimitReached:
             self.outcome.message += f" {limits.message} before the analytic bounds were computed"
         return self.analytic or []

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import ModelError
-from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel
+from opticoll.formulations.model import states, CvxpyModel, MatrixModel, Named, PyomoModel
 from opticoll.formulations.variables import Array
 from opticoll.instances.plugins import place_of
 
@@ -263,7 +263,7 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     """
     kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
     kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
-    build = formulation.build.get(kind, formulation.build[formulation.forms[0]])
+    build = getattr(formulation, kind if kind in formulation.forms else formulation.forms[0])
     where = f"{place_of(build)}formulation {formulation.name!r}"
     try:
         form = compile_model(model)
@@ -282,29 +282,28 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
 
 
 def declared_arrays(
-    formulation: Formulation, data: Any, names: Collection[str], form: StandardForm | None = None
+    formulation: Formulation, names: Collection[str], form: StandardForm | None = None
 ) -> dict[str, Array]:
     """Shapes and ranges of the arrays of a solution; those of the variables of ``form`` if none are declared.
 
     Without ``form`` the formulation's first one is built.
     """
-    if formulation.arrays is not None:
-        return formulation.arrays(data, names)
+    declared = formulation.arrays(names)
+    if declared is not None:
+        return declared
     if form is None:
-        form = compile_built(formulation, formulation.build[formulation.forms[0]](data))
+        form = compile_built(formulation, formulation.build())
     return {name: Array(tuple(block.shape)) for name, block in form.columns.items()}
 
 
-def index_labels(
-    formulation: Formulation, data: Any, form: str | None
-) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:
+def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:
     """Labels of the indices of a user's variables that are not numbered 0, 1, ..., by axis (:class:`Block`).
 
     The model is built again; models of the package, and those with declared arrays, have no such labels.
     """
-    if not formulation.own or formulation.arrays is not None or (form or formulation.forms[0]) != "pyomo":
+    if not formulation.own or states(formulation, "arrays") or (form or formulation.forms[0]) != "pyomo":
         return {}
-    blocks = compile_built(formulation, formulation.build["pyomo"](data)).columns
+    blocks = compile_built(formulation, formulation.pyomo()).columns
     return {name: block.labels for name, block in blocks.items() if block.labels}
 
 

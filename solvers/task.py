@@ -166,7 +166,7 @@ class Task(msgspec.Struct, frozen=True):
         Whether the optimum is also solved and proven in rational arithmetic (:mod:`opticoll.solvers.exact`).
     """
 
-    formulation: str | Formulation
+    formulation: str | type[Formulation]
     instance: str | Instance
     method: str = "auto"
     form: str | None = None

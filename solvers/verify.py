@@ -295,7 +295,7 @@ FEASIBLE = 1e-6
 PAST = 1e-9
 
 
-def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(formulation: Formulation, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """The worst violation of every block of constraints by the formulation's own checker; 0 if there is none.
 
     Raises
@@ -303,7 +303,7 @@ def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     BadInput
         If the checker does not return a number for each block.
     """
-    result = formulation.residuals(data, values)
+    result = formulation.residuals(values)
     if not isinstance(result, Mapping) or not result or not all(map(_is_number, result.values())):
         what = f"{_hook(formulation, 'residuals')} returned {str(result)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
@@ -321,7 +321,7 @@ def violated(violations: Mapping[str, float]) -> str | None:
     return f"{block} is violated by {worst:.3g} (relative; {FEASIBLE:g} allowed)"
 
 
-def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(formulation: Formulation, values: Mapping[str, NDArray[np.float64]]) -> float:
     """The objective of a solution, by the formulation's own function.
 
     Raises
@@ -329,7 +329,7 @@ def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     BadInput
         If it does not return a number.
     """
-    result = formulation.objective(data, values)
+    result = formulation.objective(values)
     if not _is_number(result):
         msg = f"{_hook(formulation, 'objective')} returned {str(result)[:60]}; return a number"
         raise BadInput(msg)
@@ -350,8 +350,11 @@ def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *
     BadInput
         If it does not return a mapping of names to JSON values.
     """
-    function = formulation.metrics_at if hook == "metrics" else formulation.describe
-    result = {} if function is None else function(*arguments)
+    if hook == "metrics":
+        # Without a value, a formulation from outside the package is not asked.
+        result = {} if formulation.own and arguments == (None,) else formulation.metrics(*arguments)
+    else:
+        result = formulation.describe(*arguments)
     try:
         if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
             raise TypeError(result)

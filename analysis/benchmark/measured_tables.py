@@ -116,15 +116,15 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
     plan = make_plan(
         Task(arguments["formulation"], arguments["instance"], "highs", arguments["form"], arguments["settings"])
     )
-    estimate = plan.formulation.estimate(plan.data) if plan.formulation.estimate else {}
+    estimate = plan.formulation.estimate() or {}
     import_layer(plan.form)
     if plan.form != "matrix":
         small = make_plan(Task("alltoall.master", "ring:4", "highs", arguments["form"]))
-        compile_model(small.formulation.build[small.form](small.data))  # type: ignore[index]
+        compile_model(small.formulation.build(small.form))
     gc.collect()
     before = psutil.Process().memory_info().rss / 1e6
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
-    model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+    model = plan.formulation.build(plan.form)
     form = compile_model(model)
     peak = peak_memory_mb() or 0.0
     del model
@@ -185,7 +185,7 @@ def solving() -> list[Row]:
 
         def compiled(spec: str, name: str = name, layer: str = layer, settings: Any = settings) -> Any:
             plan = make_plan(Task(name, spec, "highs", layer, settings))
-            return compile_model(plan.formulation.build[plan.form](plan.data))  # type: ignore[index]
+            return compile_model(plan.formulation.build(plan.form))
 
         form = compiled(instance)
         for solver in SOLVERS if model.problem == "LP" else INTEGER_SOLVERS:

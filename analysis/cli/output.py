@@ -161,8 +161,7 @@ def meaning(run: Run) -> str:
     """What the value of a run is, with its unit; empty if the run has no data."""
     if run.plan is None:
         return ""
-    stated = run.plan.formulation.meaning
-    return stated if isinstance(stated, str) else stated(run.plan.data)
+    return run.plan.formulation.meaning
 
 
 def show_run(run: Run, bounds: Sequence[BoundRow] = ()) -> None:

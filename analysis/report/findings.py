@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.store import Store
-    from opticoll.formulations import Formulation
     from opticoll.instances.types import Json
 
 
@@ -211,7 +210,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
     from opticoll.instances import parse
     from opticoll.solvers.methods import prepared
 
-    model: Formulation = formulation(name)
+    model = formulation(name)
     if model.needs is not None:
         return []
     instance = parse(str(best["instance"]))
@@ -219,7 +218,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
         msg = "the spec now describes a different instance than when it was solved"
         raise ValueError(msg)
     own = {p.name: settings[p.name] for p in model.parameters if p.name in settings}
-    data = prepared(model, instance, read_parameters(model.parameters, own, model.name))
+    problem = prepared(model, instance, read_parameters(model.parameters, own, model.name))
     objective = float(best["objective"])
     shared = {
         "formulation": name, "instance": problem, "instance_hash": best["instance_hash"], "n": best["n"],
@@ -230,11 +229,11 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
             **shared,
             "bound": bound.name,
             "value": bound.value,
-            "ratio": ratio(objective, bound.value, model.sense),
+            "ratio": ratio(objective, bound.value, problem.sense),
             "exact": bound.exact,
             "reason": bound.reason,
         }
-        for bound in bounds_of(model, data)
+        for bound in bounds_of(problem)
     ]
 
 

@@ -23,7 +23,7 @@ because the paper solves it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class Child(model.ConcurrentFlow, Formulation):
     @classmethod
     def prepare(
         cls, instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
-    ) -> Self:
+    ) -> Child:
         """The data of the model; ``needed`` are the values of a solution of ``alltoall.master``.
 
         Raises
@@ -99,7 +99,7 @@ class Child(model.ConcurrentFlow, Formulation):
             raise NotApplicable(msg)
         capacity = topology.capacity if needed is None else np.asarray(needed["g"], dtype=float)[:, column]
         amounts = None if traffic is None else traffic[number]
-        return of_data(cls, child_of(topology, number, np.maximum(capacity, 0.0), amounts))
+        return child_of(topology, number, np.maximum(capacity, 0.0), amounts)
 
     def bounds(self) -> list[Bound]:
         """Bounds of hop distances under g, and of the inflow of g into each destination."""
@@ -139,7 +139,7 @@ class Child(model.ConcurrentFlow, Formulation):
         return rounding.decimals(self.demand)
 
 
-def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None = None) -> model.ConcurrentFlow:
+def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None = None) -> Child:
     """Child LP of rank ``number`` under the master's flow ``capacity``, shape ``(m,)``.
 
     ``shards`` are the demands of all ranks from this one, ``(N,)``; if None, 1 for every other rank.
@@ -148,7 +148,7 @@ def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None 
     to = np.flatnonzero(np.arange(topology.ranks) != number if shards is None else shards)
     amount = None if shards is None else shards[to]
     sources = np.full(to.size, source)
-    return model.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity)
+    return of_data(Child, model.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity))
 
 
 FORMULATION = Child

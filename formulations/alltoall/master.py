@@ -31,8 +31,11 @@ from opticoll.instances.topology import Topology
 from opticoll.instances.types import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from fractions import Fraction
+
+    from opticoll.formulations.variables import Array, IndexSets
+    from opticoll.instances.topology import F64
 
 NAME = "alltoall.master"
 
@@ -64,9 +67,7 @@ class Master(model.ConcurrentFlow, Formulation):
     bounds = bounds
     closed_forms = closed_forms
     certify = model.certify
-    arrays = model.arrays
     dual_arrays = model.dual_arrays
-    index_sets = model.index_sets
     links = model.links
     metrics = model.traffic_metrics
 
@@ -90,6 +91,14 @@ class Master(model.ConcurrentFlow, Formulation):
         if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
             return None
         return None if str(demand).startswith(PREFIX) else model.size(instance, instance.ranks)
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes and ranges of the arrays."""
+        return model.arrays(self, names)
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Names of arcs and groups."""
+        return model.index_sets(self)
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

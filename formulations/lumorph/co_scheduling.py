@@ -106,7 +106,7 @@ class CallBatches(Formulation):
         return float(self.time.sum())
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings) -> Self:
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
         """The data of the model.
 
         Raises
@@ -121,6 +121,7 @@ class CallBatches(Formulation):
         if not 0 < len(shared) <= MOST_CALLS:
             msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
             raise NotApplicable(msg)
+        assert parameters is not None
         name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
         cost = {
             size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}

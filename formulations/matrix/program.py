@@ -15,7 +15,7 @@ Integer columns for which an MPS file gives no bounds lie in [0, 1], as in most 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Program(Formulation):
     paper = "matrix"
     where = "the file"
     title = "Linear or mixed-integer program of an MPS or LP file"
-    problem = "MILP"
+    problem: Literal["LP", "MILP"] = "MILP"
     size = "columns of the file"
     forms = ("matrix", "cvxpy", "pyomo")
 

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class Design(Formulation):
         return tail, head
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Design:
         """Prepare the data of the model.
 
         Raises

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,9 +42,10 @@ from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.formulations.topoopt.circuit_design import Ring
+    from opticoll.formulations.variables import Array, IndexSets
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -124,8 +125,6 @@ class FixedCircuits(model.ConcurrentFlow, Formulation):
     forms = ("cvxpy", "pyomo", "matrix")
     residuals = model.residuals
     objective = model.objective
-    arrays = model.arrays
-    index_sets = model.index_sets
     certify = model.certify
     dual_arrays = model.dual_arrays
     repair = model.repair
@@ -138,8 +137,8 @@ class FixedCircuits(model.ConcurrentFlow, Formulation):
     unit: float
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings, construct: Callable[[ServerPool], CircuitDesign]) -> Self:
-        """Prepare the data of the model; ``construct`` makes the design with the given circuits.
+    def prepare(cls, instance: object, parameters: Settings | None = None, *more: Any) -> FixedCircuits:
+        """Prepare the data of the model; the one more argument makes the design with the given circuits.
 
         Raises
         ------
@@ -150,14 +149,23 @@ class FixedCircuits(model.ConcurrentFlow, Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        given = construct(pool)
-        if parameters.get("traffic", "all") == "all":
+        (construct,) = more
+        given: CircuitDesign = construct(pool)
+        if (parameters or {}).get("traffic", "all") == "all":
             return flow_over(given)
         if not pool.point_to_point.any():
             msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"
             raise NotApplicable(msg)
         alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
         return flow_over(routed_design(alone, given.circuits, ()))
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes and ranges of the arrays."""
+        return model.arrays(self, names)
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Names of arcs and groups."""
+        return model.index_sets(self)
 
     def derived(self) -> list[Fraction]:
         """Demands in units of Lambda_0."""

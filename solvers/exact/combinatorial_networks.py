@@ -159,7 +159,7 @@ def _flow(topology: Topology) -> tuple[ExactForm, ExactAnswer]:
     from opticoll.solvers.exact.prove import exact_problem, solve_apart
 
     master = formulation("alltoall.master")
-    form = exact_problem(master, master.prepare(topology, {}))
+    form = exact_problem(master.prepare(topology, {}))
     return form, solve_apart(form)
 
 

@@ -385,7 +385,7 @@ LIFTED_COLUMNS = 1000
 
 
 def answer_of(
-    formulation: Formulation, data: Any, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
+    formulation: Formulation, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
 ) -> tuple[ExactAnswer, dict[str, Json]]:
     """The exact answer to a formulation's program, lifted from a smaller one if possible, and metrics of the solve.
 
@@ -394,6 +394,7 @@ def answer_of(
     NoSolution
         If it is not proven.
     """
+    data: Any = formulation.data
     if len(form.cost) >= LIFTED_COLUMNS:
         if formulation.name == "alltoall.master":
             from opticoll.formulations.flows import flow_orbits
@@ -452,14 +453,14 @@ def _by_commodity(
     data: LinkFlow, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
 ) -> tuple[ExactAnswer, dict[str, Any]]:
     """The optimum of the master LP, its flow divided among the commodities."""
-    from opticoll.formulations import formulation
+    from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows.concurrent_flow import by_source
+    from opticoll.formulations.model import of_data
     from opticoll.solvers.standard_form import compile_built
 
-    master = formulation("alltoall.master")
-    grouped = by_source(data.flow.topology, data.flow.traffic)
-    whole = ExactForm.of(compile_built(master, master.build["matrix"](grouped)))
-    answer, figures = answer_of(master, grouped, whole, solve)
+    grouped = of_data(Master, by_source(data.flow.topology, data.flow.traffic))
+    whole = ExactForm.of(compile_built(grouped, grouped.matrix()))
+    answer, figures = answer_of(grouped, whole, solve)
     if answer.x is None or answer.objective is None:
         msg = f"exact: the master LP is {answer.status}; nothing is proven exactly"
         raise NoSolution(msg)

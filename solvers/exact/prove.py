@@ -88,9 +88,7 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
     return read
 
 
-def exact_problem(
-    formulation: Formulation, data: Any, layer: str | None = None, needed: Arrays | None = None
-) -> ExactForm:
+def exact_problem(formulation: Formulation, layer: str | None = None, needed: Arrays | None = None) -> ExactForm:
     """The program of a formulation on its data in rational numbers, built in ``layer`` or the fastest modelling layer.
 
     ``needed`` is the solution from which the data are taken, if any.
@@ -100,14 +98,14 @@ def exact_problem(
     BadInput
         If a coefficient is neither an entered decimal nor a fraction that the formulation states.
     """
-    size = None if formulation.estimate is None else formulation.estimate(data)
-    form = layer or ("matrix" if "matrix" in formulation.build else fastest_form(formulation, size))
+    size = formulation.estimate()
+    form = layer or ("matrix" if "matrix" in formulation.forms else fastest_form(formulation, size))
     import_layer(form)
-    built = compile_built(formulation, formulation.build[form](data))  # type: ignore[index]
+    built = compile_built(formulation, formulation.build(form))
     if built.A.nnz > MOST_NONZEROS:
         msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros, above {MOST_NONZEROS:,}; reduce the instance"
         raise BadInput(msg)
-    derived = [] if formulation.derived is None else list(formulation.derived(data))
+    derived = list(formulation.derived())
     taken = {value for _, values in (needed or {}).values() for value in values.values()}
     return ExactForm.of(built, reader([*derived, *taken], formulation.name))
 
@@ -288,8 +286,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
 
     message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
     try:
-        form = plan.stated or exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
-        answer, figures = answer_of(plan.formulation, plan.data, form, solve)
+        form = plan.stated or exact_problem(plan.formulation, needed=needed_arrays(run))
+        answer, figures = answer_of(plan.formulation, form, solve)
         metrics |= figures
         if (wrong := fault(form, answer)) is not None:
             answer, message = None, f"exact: rejected by the check: {wrong}"
@@ -369,11 +367,10 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     objective = float(answer.objective)
     vector = np.array([float(value) for value in answer.x])
     values = {name: block.gather(vector) for name, block in form.columns.items()}
-    if model.unfold is not None:
-        values = model.unfold(plan.data, values)
-    violations = verify.residuals(model, plan.data, values)
-    stated = verify.objective(model, plan.data, values)
-    closed = [] if model.closed_forms is None else model.closed_forms(plan.data)
+    values = model.unfold(values)
+    violations = verify.residuals(model, values)
+    stated = verify.objective(model, values)
+    closed = model.closed_forms()
     wrong = None
     if (missed := verify.violated(violations)) is not None:
         wrong = f"according to the checker {missed}"
@@ -392,10 +389,8 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     if record.objective is not None and abs(record.objective - objective) > verify.PAST * abs(objective):
         message += f" in floating point the value was {record.objective!r}"
     metrics = dict(record.metrics or {})
-    if model.metrics is not None:
-        metrics |= model.metrics(plan.data, objective)
-    if model.describe is not None:
-        metrics |= model.describe(plan.data, values)
+    metrics |= model.metrics(objective)
+    metrics |= model.describe(values)
     if answer.objective and {"F", "T"} <= metrics.keys():
         flow = answer.objective if metrics["F"] == objective else 1 / answer.objective
         metrics |= {"F_exact": str(flow), "T_exact": str(1 / flow)}

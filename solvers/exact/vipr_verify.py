@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, NoSolution
+from opticoll.formulations.model import states
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf
 from opticoll.solvers.exact.vipr_file import Derivation, LinearRow, Reader, safe_names
 from opticoll.solvers.task import check_record
@@ -119,12 +120,11 @@ def check_certificate(
     from opticoll.solvers.exact.prove import exact_problem, in_floats
     from opticoll.solvers.methods import prepared
 
-    model = model if model.of_instance is None else model.of_instance(instance)
-    data = prepared(model, instance, parameters, None if needed is None else in_floats(needed))
+    problem = prepared(model, instance, parameters, None if needed is None else in_floats(needed))
     verdict, reason = None, ""
     for form in (None, *model.forms):
         try:
-            verdict = verify(path, exact_problem(model, data, form, needed))
+            verdict = verify(path, exact_problem(problem, form, needed))
         except OtherProblem as error:  # perhaps written from another layer
             reason = reason or error.reason
             continue
@@ -135,7 +135,7 @@ def check_certificate(
     record |= {"verified": verdict is not None, "objective_exact": None, "certificate": None}
     if verdict is None:
         return record
-    ends = (verdict.low, verdict.high) if model.sense == "max" else (verdict.high, verdict.low)
+    ends = (verdict.low, verdict.high) if problem.sense == "max" else (verdict.high, verdict.low)
     point = verdict.low is not None and verdict.low == verdict.high
     record["objective"], record["bound"] = (None if end is None else float(end) for end in ends)
     record["bound_source"] = None if ends[1] is None else "certificate"
@@ -147,8 +147,8 @@ def check_certificate(
     else:
         low, high = ("infinity" if end is None else end for end in (verdict.low, verdict.high))
         record["notes"].append(f"the certificate proves that the optimal value is between {low} and {high}")
-    if model.metrics and record["objective"] is not None:
-        record["metrics"] = dict(model.metrics(data, record["objective"]))
+    if states(model, "metrics") and record["objective"] is not None:
+        record["metrics"] = dict(problem.metrics(record["objective"]))
     record["certificate"] = {
         "infeasible": verdict.infeasible,
         "low": None if verdict.low is None else str(verdict.low),

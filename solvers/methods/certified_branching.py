@@ -409,7 +409,7 @@ def run(context: Context) -> Answer:
     """
     layer = context.task.form or context.formulation.forms[0]
     import_layer(layer)
-    form = compile_model(context.formulation.build[layer](context.data))  # type: ignore[index]
+    form = compile_model(context.formulation.build(layer))
     proof = _Proof(context, form)
     proof.search()
     return proof.prove()
@@ -552,9 +552,7 @@ class _Proof:
         """The best solution with the tree's bound."""
         values = None
         if self.x is not None:
-            values = self.stated.values(self.x)
-            unfold = self.context.formulation.unfold
-            values = values if unfold is None else unfold(self.context.data, values)
+            values = self.context.formulation.unfold(self.stated.values(self.x))
         return Answer(
             ending,
             values=values,

@@ -137,7 +137,7 @@ class Method:
     name: str
     title: str
     summary: str
-    applies: Callable[[Formulation], bool]
+    applies: Callable[[Formulation | type[Formulation]], bool]
     parameters: tuple[Parameter, ...] = ()
     reformulate: Callable[[StandardForm, Formulation], Reformulation] | None = None
     run: Callable[[Context], Answer] | None = None

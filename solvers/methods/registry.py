@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opticoll.instances import plugins
 from opticoll.solvers.adapters.registry import own_adapters
@@ -58,20 +58,21 @@ def method_named(name: str) -> Method | None:
     return next((method for method in plugins.contributed("METHOD") if method.name == name), None)
 
 
-def methods_for(formulation: Formulation) -> dict[str, Method]:
+def methods_for(formulation: Formulation | type[Formulation]) -> dict[str, Method]:
     """The methods that apply to a formulation, by name."""
     return {name: method for name, method in methods().items() if method.applies(formulation)}
 
 
 def prepared(
-    formulation: Formulation,
+    formulation: Formulation | type[Formulation],
     instance: object,
     parameters: Settings,
     needed: Mapping[str, NDArray[np.float64]] | None = None,
-) -> Any:
-    """Prepare a formulation's data from an instance, and from a method's construction or a solution if needed."""
-    if formulation.given_by is not None:
-        method = method_named(str(parameters[formulation.given_by]))
+) -> Formulation:
+    """Prepare a formulation on an instance, with what it takes from a method's construction or a solution if needed."""
+    kind = formulation if isinstance(formulation, type) else type(formulation)
+    if kind.given_by is not None:
+        method = method_named(str(parameters[kind.given_by]))
         assert method is not None
-        return formulation.prepare(instance, parameters, method.construct)
-    return formulation.prepare(instance, parameters, *(() if needed is None else (needed,)))
+        return kind.prepare(instance, parameters, method.construct)
+    return kind.prepare(instance, parameters, *(() if needed is None else (needed,)))

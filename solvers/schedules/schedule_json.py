@@ -546,6 +546,6 @@ def _fluid_bound(topology: Topology, collective: str, traffic: F64 | None, root:
     if collective in COLLECTIVES.values():
         model = formulation(next(name for name, performed in COLLECTIVES.items() if performed == collective))
         settings = {"root": root} if collective == "broadcast" else {}
-        return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))
+        return max(bound.value for bound in model.prepare(topology, settings).bounds())
     data = by_source(all_to_all_topology(topology, "alltoall") if traffic is None else topology, traffic)
     return max(1.0 / bound.value for bound in bounds(data) if bound.value > 0)

@@ -272,7 +272,7 @@ def layers() -> list[Row]:
             times = []
             for _ in range(3):
                 start = time.perf_counter()
-                compile_model(model.build[form](data))
+                compile_model(data.build(form))
                 times.append(time.perf_counter() - start)
             seconds[form] = min(times)
         rows.append(

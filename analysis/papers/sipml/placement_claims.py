@@ -406,7 +406,7 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
     return Measurement(
         measured, decide(choices), instances=(*specs, whole),
         reason=f"A disjunctive program, solved by HiGHS, is out of reach at less than {100 * share:g} % of the size; "
-               f"with {data.n:,} sub-ops it has up to {placement.estimate(data)['integers']:,} binaries. The paper "
+               f"with {data.n:,} sub-ops it has up to {data.estimate()['integers']:,} binaries. The paper "
                "states no program, and layers and parts are our choice; another program may go further. Algorithm 1 "
                "places the whole graph in seconds.", choices=choices,
     )  # fmt: skip

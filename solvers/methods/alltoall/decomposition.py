@@ -164,13 +164,13 @@ def solve_child(item: Child) -> F64:
 
     # f / F does not depend on the unit of capacity, and solvers drop tiny entries.
     data = child.child_of(item.topology, item.number, item.capacity / max(item.capacity.max(), 1e-300), item.shards)
-    form = compile_model(child.FORMULATION.build["matrix"](data))
+    form = compile_model(data.matrix())
     steps = scaling_steps(form)
-    steps.append(reformulate(steps[-1].form if steps else form, child.FORMULATION))
+    steps.append(reformulate(steps[-1].form if steps else form, data))
     outcome = solve_scaled(form, item.solver, item.request, steps=steps, in_process=item.alone)
     values: dict[str, Any] | None = None
     if outcome.x is not None:
-        values = child.FORMULATION.repair(data, form.values(outcome.x))  # type: ignore[misc]
+        values = data.repair(form.values(outcome.x))
     if values is None:
         msg = f"child LP of rank {item.number} ended with {outcome.termination}: {outcome.message}"
         raise NoSolution(msg)

@@ -110,7 +110,7 @@ def run_tree_packing(context: Context) -> Answer:
         y, z = _loads(copies, packings[0]), _loads(sums, packings[1])[arcs]
         values = {"x": np.ones(topology.ranks), "y": y, "z": z, "f": copies, "g": sums[arcs]}
         T = float(((y + z) / topology.capacity).max())
-    best = max(bound.value for bound in context.formulation.bounds(context.data))
+    best = max(bound.value for bound in context.formulation.bounds())
     return Answer(
         Termination.OPTIMAL if best * (1 + EQUAL) >= T else Termination.TOLERANCE,
         values={**values, "T": np.asarray(T)},

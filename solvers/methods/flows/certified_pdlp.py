@@ -44,10 +44,10 @@ def run(context: Context) -> Answer:
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
 
     model, task = context.formulation, context.task
-    layer = task.form or ("matrix" if "matrix" in model.build else model.forms[0])
+    layer = task.form or ("matrix" if "matrix" in model.forms else model.forms[0])
     begun = time.monotonic()
     import_layer(layer)
-    form = compile_model(model.build[layer](context.data))  # type: ignore[index]
+    form = compile_model(model.build(layer))
     steps = scaling_steps(form)
     steps.append(reformulate(steps[-1].form if steps else form, model))
     best = Best(context, form, build_s=time.monotonic() - begun)
@@ -95,9 +95,7 @@ class Best:
     def take(self, outcome: Outcome, tolerance: float) -> None:
         """Repair and certify the result of a round, keep what is better, and save it in case the process is killed."""
         start = time.monotonic()
-        model, data = self.context.formulation, self.context.data
-        assert model.repair is not None
-        assert model.certify is not None
+        model = self.context.formulation
         self.rounds, self.tolerance = self.rounds + 1, tolerance
         self.solve_s += outcome.solve_s or 0.0
         self.iterations += outcome.iterations or 0
@@ -108,12 +106,12 @@ class Best:
         sign = 1.0 if model.sense == "max" else -1.0
         if outcome.row_duals is not None:
             duals = self.form.duals(outcome.row_duals)
-            bound = model.certify(data, duals)
+            bound = model.certify(duals)
             if bound is not None and (self.bound is None or sign * bound.value < sign * self.bound):
                 self.bound, self.duals = bound.value, duals
         if outcome.x is not None:
-            values = model.repair(data, self.form.values(outcome.x))
-            objective = -sign * np.inf if values is None else model.objective(data, values)
+            values = model.repair(self.form.values(outcome.x))
+            objective = -sign * np.inf if values is None else model.objective(values)
             if np.isfinite(objective) and (self.objective is None or sign * objective > sign * self.objective):
                 self.objective, self.values = objective, values
         self.close_s += time.monotonic() - start

@@ -299,10 +299,10 @@ class _State:
     def tighten(self, lengths: F64 | None) -> None:
         """Raise the bound by the lengths of the relaxation, if they prove more, and by analytic bounds."""
         model = self.context.formulation
-        proven = None if lengths is None or model.certify is None else model.certify(self.data, {"capacity": lengths})
+        proven = None if lengths is None else model.certify({"capacity": lengths})
         if lengths is not None and proven is not None and proven.value > self.bound:
             self.bound, self.lengths = proven.value, lengths
-        self.bound = max([self.bound, *(bound.value for bound in model.bounds(self.data))])
+        self.bound = max([self.bound, *(bound.value for bound in model.bounds())])
 
     def _time_is_up(self) -> bool:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.model import Parameter, states
 from opticoll.solvers.methods.method import Method, Reformulation
 from opticoll.solvers.standard_form import StandardForm
 
@@ -123,7 +123,7 @@ def _with_column(csc: sp.csc_array, at: int, entries: F64) -> sp.csc_array:
 
 def takes(formulation: Formulation) -> bool:
     """Whether a formulation is a concurrent-flow LP that repairs flows and turns duals into bounds."""
-    certified = formulation.certify is not None and formulation.repair is not None
+    certified = states(formulation, "certify") and states(formulation, "repair")
     return formulation.concurrent is not None and formulation.problem == "LP" and certified
 
 

@@ -150,11 +150,10 @@ class _State:
         """Solve the formulation's program with one round fewer, if it is small and has one phase."""
         seconds = float(self.context.parameters["mip_s"])
         left = self._left(time.monotonic() + seconds)
-        size = self.context.formulation.estimate
-        if len(self.phases) != 1 or left <= 1.0 or size is None or self.rounds <= 1:
+        if len(self.phases) != 1 or left <= 1.0 or self.rounds <= 1:
             return
         smaller = replace(self.data, rmax=self.rounds - 1)
-        if size(smaller)["variables"] > MOST_VARIABLES:
+        if smaller.estimate()["variables"] > MOST_VARIABLES:
             return
         better = solve_program(self.context, self.rounds - 1, left)
         self.program = "no better schedule found"

@@ -39,10 +39,9 @@ def _run_combined(context: Context) -> Answer:
     phased = best.rounds
     context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))
     left, seconds = context.remaining(), float(context.parameters["program_s"])
-    size = context.formulation.estimate
-    if best.rounds > data.least and seconds > 0 and size is not None:
+    if best.rounds > data.least and seconds > 0:
         program = "too large"
-        if size(replace(data, rmax=best.rounds - 1))["variables"] <= MOST_VARIABLES:
+        if replace(data, rmax=best.rounds - 1).estimate()["variables"] <= MOST_VARIABLES:
             better = sub_schedule(
                 context, method="highs", form="cvxpy", settings={**own_settings(context), "rmax": best.rounds - 1},
                 time_limit_s=seconds if left is None else min(seconds, left),
