@@ -75,7 +75,7 @@ def stated_time(_data: object, values: Mapping[str, F64]) -> float:
     return float(np.asarray(values["T"]))
 
 
-def metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
+def throughput_metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
     """T, its inverse, ranks and diameter, for formulations that minimise T."""
     return {
         "T": value,
@@ -112,7 +112,7 @@ class SharedFlows(Formulation):
     shards = True
     forms = ("cvxpy", "pyomo")
     objective = stated_time
-    metrics = metrics
+    metrics = throughput_metrics
 
     collective: str
     topology: Topology

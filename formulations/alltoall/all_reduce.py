@@ -45,7 +45,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.all_gather import metrics, outflow, stated_time
+from opticoll.formulations.alltoall import all_gather
+from opticoll.formulations.alltoall.all_gather import outflow, stated_time
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
@@ -89,7 +90,7 @@ class AllReduction(Formulation):
     shards = True
     forms = ("cvxpy", "pyomo")
     objective = stated_time
-    metrics = metrics
+    metrics = all_gather.throughput_metrics
 
     topology: Topology
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Self
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
+from opticoll.formulations.flows import flow_bounds
 from opticoll.formulations.model import Formulation, of_data
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.readers.reading import PREFIX
@@ -64,8 +64,8 @@ class Master(model.ConcurrentFlow, Formulation):
     residuals = model.residuals
     objective = model.objective
     repair = model.repair
-    bounds = bounds
-    closed_forms = closed_forms
+    bounds = flow_bounds.bounds
+    closed_forms = flow_bounds.closed_forms
     certify = model.certify
     dual_arrays = model.dual_arrays
     links = model.links

@@ -47,11 +47,9 @@ from opticoll.formulations.flows.path_flow import (
     PathFlow,
     chosen_paths,
     known_paths,
-    label_invariant,
     path_sets,
     prepare_paths,
     quantum,
-    restriction,
     round_up,
     unsplit_bounds,
 )
@@ -94,49 +92,9 @@ def rounded(data: PathFlow, bound: Bound) -> Bound:
     return Bound(bound.name, value, f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}", bound.paper)
 
 
-def bounds(data: PathFlow) -> list[Bound]:
-    """The fluid bounds of the path set, rounded up to whole paths, and for kappa > 1 the bound from different paths."""
-    result = [rounded(data, bound) for bound in path_mcf.bounds(data)] + unsplit_bounds(data)
-    if data.kappa > 1 and data.rule.kind == "all":
-        value = path_mcf.length_bound(fewest_arcs(data), np.ones(data.topology.arcs))
-        result.append(rounded(data, Bound("different-paths", value, f"arcs of the {data.kappa} shortest simple paths")))
-    return result
-
-
 def fewest_arcs(data: PathFlow) -> PathFlow:
     """Return the same problem over the kappa simple paths of every pair with the fewest arcs."""
     return replace(data, rule=PathRule("k", data.kappa, data.rule.lmax))
-
-
-def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """Bound proven by arc lengths for this path set: the fluid bound, rounded up to whole paths."""
-    name = "congestion" if "congestion" in duals else "capacity"
-    if name not in duals:
-        return None
-    values = path_mcf.certify(data, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
-    return None if values is None else rounded(data, values)
-
-
-def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | bool | None]:
-    """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
-
-    ``paths_per_pair`` is kappa, the paths that a pair takes; ``paths`` is |P|, all that may be taken.
-    """
-    over_all = max(
-        bound.value for bound in [*(rounded(data, one) for one in data.unrestricted_bounds), *unsplit_bounds(data)]
-    )
-    proven = None if value is None else bool(value <= over_all * (1 + 1e-9))
-    return {
-        "max_load": value,
-        "T": value,
-        "ranks": data.topology.ranks,
-        **({} if data.traffic is None else demand_metrics(data.flow)),
-        "path_set": str(data.rule),
-        "paths_per_pair": data.kappa,
-        "paths": None if data.rule.kind == "all" and "paths" not in vars(data) else data.paths.paths,
-        "unrestricted_bound": over_all,
-        "unrestricted_proven": proven,
-    }
 
 
 def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[list[int]]]:
@@ -150,13 +108,6 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
     routes = chosen_paths(data, values)
     ends = zip(routes.sources.tolist(), routes.targets.tolist(), strict=True)
     return {pair: [routes.path(p) for p in routes.of_pair(k)] for k, pair in enumerate(ends)}
-
-
-def links(data: PathFlow, values: Mapping[str, F64]) -> Links:
-    """Load of every arc, with every route carrying its share of the demand, within the time Lambda / kappa."""
-    capacity = data.topology.capacity
-    load = path_flow.carried(data, known_paths(data, values), np.asarray(values["x"], dtype=float)) * capacity
-    return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
 
 class ChosenPaths(PathFlow, Formulation):
@@ -177,23 +128,19 @@ class ChosenPaths(PathFlow, Formulation):
     meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
     shards = True
     forms = ("cvxpy", "pyomo")
-    label_invariant = staticmethod(label_invariant)
+    label_invariant = staticmethod(path_flow.label_invariant)
 
     cvxpy = path_flow.build_cvxpy
     pyomo = path_flow.build_pyomo
     residuals = path_flow.residuals
     objective = path_flow.objective
-    bounds = bounds
     arrays = path_flow.arrays
-    certify = certify
     dual_arrays = path_flow.dual_arrays
     repair = path_flow.repair
-    metrics = metrics
-    restriction = restriction
+    restriction = path_flow.restriction
     estimate = path_flow.estimate
     derived = path_flow.derived
     index_sets = path_sets
-    links = links
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -214,6 +161,51 @@ class ChosenPaths(PathFlow, Formulation):
         if kappa > 1:
             check_enough(data)
         return data
+
+    def bounds(self) -> list[Bound]:
+        """Fluid bounds of the path set, rounded up to whole paths; for kappa > 1 also that from different paths."""
+        result = [rounded(self, bound) for bound in path_mcf.path_bounds(self)] + unsplit_bounds(self)
+        if self.kappa > 1 and self.rule.kind == "all":
+            value = path_mcf.length_bound(fewest_arcs(self), np.ones(self.topology.arcs))
+            result.append(
+                rounded(self, Bound("different-paths", value, f"arcs of the {self.kappa} shortest simple paths"))
+            )
+        return result
+
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """Bound proven by arc lengths for this path set: the fluid bound, rounded up to whole paths."""
+        name = "congestion" if "congestion" in duals else "capacity"
+        if name not in duals:
+            return None
+        values = path_mcf.path_certificate(self, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
+        return None if values is None else rounded(self, values)
+
+    def metrics(self, value: float | None) -> dict[str, float | int | str | bool | None]:
+        """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
+
+        ``paths_per_pair`` is kappa, the paths that a pair takes; ``paths`` is |P|, all that may be taken.
+        """
+        over_all = max(
+            bound.value for bound in [*(rounded(self, one) for one in self.unrestricted_bounds), *unsplit_bounds(self)]
+        )
+        proven = None if value is None else bool(value <= over_all * (1 + 1e-9))
+        return {
+            "max_load": value,
+            "T": value,
+            "ranks": self.topology.ranks,
+            **({} if self.traffic is None else demand_metrics(self.flow)),
+            "path_set": str(self.rule),
+            "paths_per_pair": self.kappa,
+            "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,
+            "unrestricted_bound": over_all,
+            "unrestricted_proven": proven,
+        }
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every arc, with every route carrying its share of the demand, within the time Lambda / kappa."""
+        capacity = self.topology.capacity
+        load = path_flow.carried(self, known_paths(self, values), np.asarray(values["x"], dtype=float)) * capacity
+        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
 
 FORMULATION = ChosenPaths

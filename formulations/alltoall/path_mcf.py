@@ -32,18 +32,16 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import PAPER
-from opticoll.formulations.flows import concurrent_flow
+from opticoll.formulations.flows import concurrent_flow, path_flow
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     arc_load,
     bounded_distances,
     known_paths,
-    label_invariant,
     named_paths,
     path_arrays,
     path_sets,
     prepare_paths,
-    restriction,
     serve_alike,
 )
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
@@ -68,114 +66,6 @@ if TYPE_CHECKING:
     from opticoll.instances.types import Settings
 
 NAME = "alltoall.path-mcf"
-
-
-def build_pyomo(data: PathFlow) -> PyomoModel:
-    """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
-    import pyomo.environ as pyo
-
-    c = dict(zip(arc_names(data.topology), data.topology.capacity.tolist(), strict=True))
-    K, of, over = named_paths(data.paths)
-    P = [p for k in K for p in of[k]]
-    D = dict(zip(K, data.amount.tolist(), strict=True))
-    model = pyo.ConcreteModel(name="path MCF")
-    model.f = pyo.Var(P, domain=pyo.NonNegativeReals)
-    model.F = pyo.Var(domain=pyo.NonNegativeReals)
-    model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
-    model.serve = pyo.Constraint(K, rule=lambda m, s, t: pyo.quicksum(m.f[p] for p in of[s, t]) - D[s, t] * m.F >= 0)
-    model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= c[a])
-    return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (list(c),)})
-
-
-def build_cvxpy(data: PathFlow) -> CvxpyModel:
-    """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs not on any path have no row)."""
-    import cvxpy as cp
-
-    paths, m = data.paths, data.topology.arcs
-    f = cp.Variable(paths.paths, name="f", nonneg=True)
-    F = cp.Variable(name="F", nonneg=True)
-    used = np.unique(paths.arcs)
-    serve = paths.membership @ f >= F * data.amount
-    capacity = paths.incidence.tocsr()[used] @ f <= data.topology.capacity[used]
-    return CvxpyModel(
-        cp.Problem(cp.Maximize(F), [serve, capacity]),
-        variables={"f": Named(f, (paths.paths,)), "F": Named(F, ())},
-        constraints={"serve": Named(serve, (paths.pairs,)), "capacity": Named(capacity, (m,), used)},
-    )
-
-
-def build_matrix(data: PathFlow) -> MatrixModel:
-    """The same problem without a modelling layer, for methods that solve it many times: f, then F."""
-    import scipy.sparse as sp
-
-    paths, m = data.paths, data.topology.arcs
-    used = np.unique(paths.arcs)
-    at = np.concatenate([paths.pair, paths.pairs + np.searchsorted(used, paths.arcs)])
-    column = np.concatenate([np.arange(paths.paths), np.repeat(np.arange(paths.paths), paths.length)])
-    flows = sp.csc_array((np.ones(at.size), (at, column)), shape=(paths.pairs + used.size, paths.paths))
-    served = np.concatenate([data.amount, np.zeros(used.size)])
-    A = sp.hstack([flows, -sp.csc_array(served[:, None])], format="csc")
-    cost = np.zeros(paths.paths + 1)
-    cost[-1] = 1.0
-    capacity = np.full(m, -1, dtype=np.int64)
-    capacity[used] = paths.pairs + np.arange(used.size)
-    return MatrixModel(
-        A=A,
-        row_lower=np.concatenate([np.zeros(paths.pairs), np.full(used.size, -np.inf)]),
-        row_upper=np.concatenate([np.full(paths.pairs, np.inf), data.topology.capacity[used]]),
-        col_lower=np.zeros(cost.size),
-        col_upper=np.full(cost.size, np.inf),
-        cost=cost,
-        sense="max",
-        variables={"f": ((paths.paths,), np.arange(paths.paths)), "F": ((), np.array([paths.paths]))},
-        constraints={"serve": ((paths.pairs,), np.arange(paths.pairs)), "capacity": ((m,), capacity)},
-    )
-
-
-def estimate(data: PathFlow) -> dict[str, int]:
-    """Size of the model; lists the path set."""
-    paths = data.paths
-    return {
-        "variables": paths.paths + 1,
-        "constraints": paths.pairs + int(np.unique(paths.arcs).size),
-        "nonzeros": paths.paths + paths.pairs + int(paths.arcs.size),
-        "integers": 0,
-    }
-
-
-def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
-    """The flows f and F, and the paths if the solution contains its own."""
-    return path_arrays(data, "f", "F", names, (BANDWIDTHS, f"{BANDWIDTHS} / shard"))
-
-
-def dual_arrays(data: PathFlow) -> dict[str, Array]:
-    """The duals of ``capacity``."""
-    return {"capacity": Array((data.topology.arcs,))}
-
-
-def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone.
-
-    ``paths`` is 0 if every path is a simple chain from its source to its target with an allowed length, else infinite;
-    ``nonnegative`` and ``capacity`` are relative to every arc's own capacity, ``serve`` to F D_k.
-    """
-    f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
-    paths = data.paths_of(values)
-    blocks = ("paths", "nonnegative", "serve", "capacity")
-    if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all() or not np.isfinite(F):
-        return dict.fromkeys(blocks, np.inf)
-    if path_violations(paths, data.rule) > 0:
-        return dict.fromkeys(blocks, np.inf)
-    capacity = data.topology.capacity
-    unit = max(float(capacity.min(initial=np.inf)), np.finfo(float).tiny)
-    carried = np.bincount(paths.pair, f, paths.pairs) / data.amount
-    negative = np.repeat(np.maximum(-f, 0.0), paths.length) / capacity[paths.arcs]
-    return {
-        "paths": 0.0,
-        "nonnegative": max(0.0, float(negative.max(initial=0.0)), -F / unit),
-        "serve": float((F - carried).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
-        "capacity": max(0.0, float((arc_load(paths, f) / capacity).max(initial=0.0)) - 1.0),
-    }
 
 
 def shortest_lengths(data: PathFlow, lengths: F64) -> F64:
@@ -209,7 +99,7 @@ def length_bound(data: PathFlow, lengths: F64) -> float:
     return rounding.weighted_capacity(data.topology.capacity, lengths, cost)
 
 
-def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
+def path_certificate(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
     """Bound for this path set proven by the duals of ``capacity``, read as arc lengths."""
     if "capacity" not in duals:
         return None
@@ -219,51 +109,13 @@ def certify(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
     return Bound("any-lengths", value, f"arc lengths from the duals, shortest of {data.rule} recomputed")
 
 
-def bounds(data: PathFlow) -> list[Bound]:
+def path_bounds(data: PathFlow) -> list[Bound]:
     """Bounds on the flow over all paths, and the bound from the hop lengths of the set's own paths."""
     result = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
     if data.rule.unrestricted:
         return list(data.unrestricted_bounds)
     value = length_bound(data, np.ones(data.topology.arcs))
     return [*result, Bound("path-lengths", value, f"Theorem 1 with the shortest of {data.rule}", "alltoall")]
-
-
-def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
-
-    Returns None if the paths are malformed.
-
-    A commodity without any flow is sent over its first path, which is a shortest path of its set.
-    """
-    f = np.asarray(values["f"], dtype=float)
-    paths = data.paths_of(values)
-    if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
-        return None
-    if paths.paths == 0 or path_violations(paths, data.rule) > 0:
-        return None
-    if (np.bincount(paths.pair, minlength=paths.pairs) == 0).any():
-        return None
-    share = serve_alike(paths, f) * data.amount[paths.pair]
-    load = arc_load(paths, share)
-    used = load > 0
-    F = float((data.topology.capacity[used] / load[used]).min())
-    kept = {name: values[name] for name in ("path_arcs", "path_pair") if name in values}
-    return {"f": share * F, "F": np.asarray(F), **kept}
-
-
-def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | None]:
-    """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths.
-
-    ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
-    """
-    over_all = min(b.value for b in data.unrestricted_bounds)
-    return {
-        **concurrent_flow.traffic_metrics(data.flow, value),
-        "path_set": str(data.rule),
-        "paths": None if data.rule.kind == "all" and "paths" not in vars(data) else data.paths.paths,
-        "unrestricted_bound": over_all,
-        "unrestricted_proven": None if value is None else bool(value >= over_all * (1 - 1e-6)),
-    }
 
 
 def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[WeightedPath]]:
@@ -286,12 +138,6 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
     return result
 
 
-def links(data: PathFlow, values: Mapping[str, F64]) -> Links:
-    """Flow over every arc, all paths together."""
-    load = arc_load(known_paths(data, values), np.asarray(values["f"], dtype=float))
-    return Links(data.topology, load, data.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
-
 class PathConcurrentFlow(PathFlow, Formulation):
     """The problem: flows over the paths of a set."""
 
@@ -307,23 +153,13 @@ class PathConcurrentFlow(PathFlow, Formulation):
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
     forms = ("cvxpy", "pyomo", "matrix")
-    label_invariant = staticmethod(label_invariant)
+    label_invariant = staticmethod(path_flow.label_invariant)
 
-    cvxpy = build_cvxpy
-    pyomo = build_pyomo
-    matrix = build_matrix
-    residuals = residuals
     objective = concurrent_flow.objective
-    bounds = bounds
-    arrays = arrays
-    certify = certify
-    dual_arrays = dual_arrays
-    repair = repair
-    metrics = metrics
-    restriction = restriction
-    estimate = estimate
+    bounds = path_bounds
+    certify = path_certificate
+    restriction = path_flow.restriction
     index_sets = path_sets
-    links = links
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -340,6 +176,150 @@ class PathConcurrentFlow(PathFlow, Formulation):
     def derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data."""
         return rounding.decimals(self.amount)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
+        import pyomo.environ as pyo
+
+        c = dict(zip(arc_names(self.topology), self.topology.capacity.tolist(), strict=True))
+        K, of, over = named_paths(self.paths)
+        P = [p for k in K for p in of[k]]
+        D = dict(zip(K, self.amount.tolist(), strict=True))
+        model = pyo.ConcreteModel(name="path MCF")
+        model.f = pyo.Var(P, domain=pyo.NonNegativeReals)
+        model.F = pyo.Var(domain=pyo.NonNegativeReals)
+        model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
+        model.serve = pyo.Constraint(
+            K, rule=lambda m, s, t: pyo.quicksum(m.f[p] for p in of[s, t]) - D[s, t] * m.F >= 0
+        )
+        model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= c[a])
+        return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (list(c),)})
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs not on any path have no row)."""
+        import cvxpy as cp
+
+        paths, m = self.paths, self.topology.arcs
+        f = cp.Variable(paths.paths, name="f", nonneg=True)
+        F = cp.Variable(name="F", nonneg=True)
+        used = np.unique(paths.arcs)
+        serve = paths.membership @ f >= F * self.amount
+        capacity = paths.incidence.tocsr()[used] @ f <= self.topology.capacity[used]
+        return CvxpyModel(
+            cp.Problem(cp.Maximize(F), [serve, capacity]),
+            variables={"f": Named(f, (paths.paths,)), "F": Named(F, ())},
+            constraints={"serve": Named(serve, (paths.pairs,)), "capacity": Named(capacity, (m,), used)},
+        )
+
+    def matrix(self) -> MatrixModel:
+        """The same problem without a modelling layer, for methods that solve it many times: f, then F."""
+        import scipy.sparse as sp
+
+        paths, m = self.paths, self.topology.arcs
+        used = np.unique(paths.arcs)
+        at = np.concatenate([paths.pair, paths.pairs + np.searchsorted(used, paths.arcs)])
+        column = np.concatenate([np.arange(paths.paths), np.repeat(np.arange(paths.paths), paths.length)])
+        flows = sp.csc_array((np.ones(at.size), (at, column)), shape=(paths.pairs + used.size, paths.paths))
+        served = np.concatenate([self.amount, np.zeros(used.size)])
+        A = sp.hstack([flows, -sp.csc_array(served[:, None])], format="csc")
+        cost = np.zeros(paths.paths + 1)
+        cost[-1] = 1.0
+        capacity = np.full(m, -1, dtype=np.int64)
+        capacity[used] = paths.pairs + np.arange(used.size)
+        return MatrixModel(
+            A=A,
+            row_lower=np.concatenate([np.zeros(paths.pairs), np.full(used.size, -np.inf)]),
+            row_upper=np.concatenate([np.full(paths.pairs, np.inf), self.topology.capacity[used]]),
+            col_lower=np.zeros(cost.size),
+            col_upper=np.full(cost.size, np.inf),
+            cost=cost,
+            sense="max",
+            variables={"f": ((paths.paths,), np.arange(paths.paths)), "F": ((), np.array([paths.paths]))},
+            constraints={"serve": ((paths.pairs,), np.arange(paths.pairs)), "capacity": ((m,), capacity)},
+        )
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model; lists the path set."""
+        paths = self.paths
+        return {
+            "variables": paths.paths + 1,
+            "constraints": paths.pairs + int(np.unique(paths.arcs).size),
+            "nonzeros": paths.paths + paths.pairs + int(paths.arcs.size),
+            "integers": 0,
+        }
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """The flows f and F, and the paths if the solution contains its own."""
+        return path_arrays(self, "f", "F", names, (BANDWIDTHS, f"{BANDWIDTHS} / shard"))
+
+    def dual_arrays(self) -> dict[str, Array]:
+        """The duals of ``capacity``."""
+        return {"capacity": Array((self.topology.arcs,))}
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone.
+
+        ``paths`` is 0 if every path is a simple chain from source to target with an allowed length, else infinite;
+        ``nonnegative`` and ``capacity`` are relative to every arc's own capacity, ``serve`` to F D_k.
+        """
+        f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
+        paths = self.paths_of(values)
+        blocks = ("paths", "nonnegative", "serve", "capacity")
+        if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all() or not np.isfinite(F):
+            return dict.fromkeys(blocks, np.inf)
+        if path_violations(paths, self.rule) > 0:
+            return dict.fromkeys(blocks, np.inf)
+        capacity = self.topology.capacity
+        unit = max(float(capacity.min(initial=np.inf)), np.finfo(float).tiny)
+        carried = np.bincount(paths.pair, f, paths.pairs) / self.amount
+        negative = np.repeat(np.maximum(-f, 0.0), paths.length) / capacity[paths.arcs]
+        return {
+            "paths": 0.0,
+            "nonnegative": max(0.0, float(negative.max(initial=0.0)), -F / unit),
+            "serve": float((F - carried).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
+            "capacity": max(0.0, float((arc_load(paths, f) / capacity).max(initial=0.0)) - 1.0),
+        }
+
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
+
+        Returns None if the paths are malformed.
+
+        A commodity without any flow is sent over its first path, which is a shortest path of its set.
+        """
+        f = np.asarray(values["f"], dtype=float)
+        paths = self.paths_of(values)
+        if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
+            return None
+        if paths.paths == 0 or path_violations(paths, self.rule) > 0:
+            return None
+        if (np.bincount(paths.pair, minlength=paths.pairs) == 0).any():
+            return None
+        share = serve_alike(paths, f) * self.amount[paths.pair]
+        load = arc_load(paths, share)
+        used = load > 0
+        F = float((self.topology.capacity[used] / load[used]).min())
+        kept = {name: values[name] for name in ("path_arcs", "path_pair") if name in values}
+        return {"f": share * F, "F": np.asarray(F), **kept}
+
+    def metrics(self, value: float | None) -> dict[str, float | int | str | None]:
+        """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths.
+
+        ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
+        """
+        over_all = min(b.value for b in self.unrestricted_bounds)
+        return {
+            **concurrent_flow.traffic_metrics(self.flow, value),
+            "path_set": str(self.rule),
+            "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,
+            "unrestricted_bound": over_all,
+            "unrestricted_proven": None if value is None else bool(value >= over_all * (1 - 1e-6)),
+        }
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Flow over every arc, all paths together."""
+        load = arc_load(known_paths(self, values), np.asarray(values["f"], dtype=float))
+        return Links(self.topology, load, self.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
 
 
 FORMULATION = PathConcurrentFlow

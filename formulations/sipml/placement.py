@@ -46,7 +46,8 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.sipml.transfers import PAPER, bounds, chains
+from opticoll.formulations.sipml import transfers
+from opticoll.formulations.sipml.transfers import PAPER, chains
 from opticoll.formulations.variables import Array, Names
 from opticoll.instances.families.op_graphs import OpGraph
 
@@ -88,7 +89,7 @@ class Placement(Formulation):
     size = "(n + k) k + |U| binaries"
     meaning = "makespan of a step [us]"
     forms = ("cvxpy", "pyomo")
-    bounds = bounds
+    bounds = transfers.bounds
 
     graph: OpGraph
     devices: int
