@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import ModelError
-from opticoll.formulations.model import states, CvxpyModel, MatrixModel, Named, PyomoModel
+from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel, states
 from opticoll.formulations.variables import Array
 from opticoll.instances.plugins import place_of
 

@@ -20,7 +20,7 @@ from msgspec import structs
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.currency import confirm
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
-from opticoll.analysis.store.tables import query
+from opticoll.analysis.store.tables import _CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.plugins import unchanged
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store.schema import StoredRecord
     from opticoll.solvers.task import Environment, Run
-
-
-#: Folder, beside the records, of the notes that studies have found records to hold.
-_CONFIRMED = "confirmed"
 
 
 def holds(record: StoredRecord) -> bool:

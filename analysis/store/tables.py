@@ -13,7 +13,6 @@ import msgspec
 
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.currency import confirmations, create_views
-from opticoll.analysis.store.records import _CONFIRMED
 from opticoll.analysis.store.schema import damaged, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
+#: Folder, beside the records, of the notes that studies have found records to hold.
+_CONFIRMED = "confirmed"
 #: Buffer for one record [bytes]; larger for a record that needs more.
 _BUFFER = 1 << 24
 
