@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
 from opticoll.instances.spec import nearest
@@ -111,10 +111,13 @@ def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, objec
     known = {p.name: p for p in parameters}
     for name in given:
         if name not in known:
-            hint = nearest(name, known) if known else "it has no parameters"
-            msg = f"{where}: no parameter {name!r}; {hint}"
-            raise BadInput(msg)
+            raise _unknown(name, known, where)
     return {name: p.read(given[name], where) if name in given else p.default for name, p in known.items()}
+
+
+def _unknown(name: str, known: Mapping[str, object], where: str) -> BadInput:
+    hint = nearest(name, known) if known else "it has no parameters"
+    return BadInput(f"{where}: no parameter {name!r}; {hint}")
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,13 @@ class Formulation:
     A formulation is a subclass; an object of it is the formulation on one instance. The docstring of its module (or of
     the class, for one outside the package) states the mathematics. Required are ``name``, ``title``, ``sense``, a
     method that states the model (``pyomo`` or ``cvxpy``), :meth:`residuals` and :meth:`objective`; everything else has
-    a default. The checker and the bounds use numpy alone, and nothing here calls a solver.
+    a default. The checker and the bounds use numpy alone, and nothing here calls a solver. A subclass without a name is
+    a base of others.
+
+    An object keeps its instance as ``self.instance`` and the stated parameters as attributes of their names. A class
+    with data of its own defines ``__init__(self, instance, *, root=0)``, whose arguments with defaults are then its
+    parameters: their kinds are those of the annotations or defaults, and their help is the text below the name in the
+    section "Parameters" of the docstring.
 
     ``values`` (of variables) and ``duals`` (of named constraints) are ``dict[str, ndarray]`` under the names of the
     docstring. Scalars are 0-d arrays.
@@ -216,7 +225,7 @@ class Formulation:
         Objective sense (``"min"`` or ``"max"``) and problem class (``"LP"`` or ``"MILP"``). An object may set its own
         if they depend on the instance; ``problem`` of the class is then the more general one.
     parameters
-        What ``--set`` may change; by default the keyword arguments of ``__init__`` that have defaults.
+        What ``--set`` may change; by default the arguments of ``__init__`` that have defaults.
     forms
         Forms in which the model is stated, the default first; by default those whose methods are defined.
     needs
@@ -260,13 +269,15 @@ class Formulation:
             cls.forms = tuple(dict.fromkeys((*stated, *cls.forms)))
         if "parameters" not in vars(cls) and "__init__" in vars(cls) and cls.own:
             cls.parameters = _parameters_of(cls)
-        if cls.own:
+        if cls.own and cls.name:
             check_stated(cls)
 
     def __init__(self, instance: Any, **parameters: Any) -> None:
-        if parameters:
-            msg = f"{self.name}: no parameter {next(iter(parameters))!r}; it has no parameters"
-            raise BadInput(msg)
+        defaults = {one.name: one.default for one in self.parameters}
+        for name, value in {**defaults, **parameters}.items():
+            if name not in defaults:
+                raise _unknown(name, defaults, self.name)
+            setattr(self, name, value)
         self.instance = instance
 
     def __str__(self) -> str:
@@ -294,19 +305,19 @@ class Formulation:
 
     def cvxpy(self) -> CvxpyModel | cp.Problem:
         """The model in CVXPY's matrix form."""
-        raise self._not_stated()
+        self._undefined("cvxpy")
 
     def pyomo(self) -> PyomoModel | pyo.ConcreteModel:
         """The model in Pyomo; the variables are named as in the model, and their indices are its own."""
-        raise self._not_stated()
+        self._undefined("pyomo")
 
     def matrix(self) -> MatrixModel:
         """The model as sparse rows and columns, for methods that solve many models."""
-        raise self._not_stated()
+        self._undefined("matrix")
 
-    def _not_stated(self) -> BadInput:
-        msg = f"{self.name} is not stated in this form; it is in {', '.join(self.forms)}"
-        return BadInput(msg)
+    def _undefined(self, method: str) -> NoReturn:
+        msg = f"{self.name}: the class {type(self).__name__} does not define {method}"
+        raise NotImplementedError(msg)
 
     def build(self, form: str | None = None) -> CvxpyModel | PyomoModel | MatrixModel | Any:
         """The model in one of its forms, the default one if None."""
@@ -339,11 +350,11 @@ class Formulation:
 
         Violations are relative to the natural size of the block; a block with 0 or less is satisfied.
         """
-        raise NotImplementedError
+        self._undefined("residuals")
 
     def objective(self, values: Values) -> float:
         """The objective of a solution, computed with numpy alone."""
-        raise NotImplementedError
+        self._undefined("objective")
 
     def repair(self, values: Values) -> dict[str, NDArray[np.float64]] | None:
         """An exactly feasible solution near an approximate one; None if there is none."""
@@ -351,7 +362,7 @@ class Formulation:
 
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """The violations of an external schedule of rounds, by block."""
-        raise NotImplementedError
+        self._undefined("replay")
 
     # bounds
 
@@ -406,11 +417,11 @@ class Formulation:
 
     def links(self, values: Values) -> Links:
         """The load of every link under a verified solution."""
-        raise NotImplementedError
+        self._undefined("links")
 
     def rounds(self, values: Values) -> RoundSchedule:
         """The schedule of rounds that a solution is."""
-        raise NotImplementedError
+        self._undefined("rounds")
 
     @classmethod
     def label_invariant(cls, parameters: Settings) -> bool:
@@ -439,14 +450,32 @@ def states(formulation: Formulation | type[Formulation], method: str) -> bool:
 
 
 def _parameters_of(cls: type[Formulation]) -> tuple[Parameter, ...]:
-    """Parameters from the keyword arguments of ``__init__``: kind and default from the signature."""
+    """Parameters from the arguments of ``__init__``: kind, default, and the help from the docstrings."""
     import inspect
 
-    stated = []
-    for name, one in list(inspect.signature(cls.__init__).parameters.items())[1:]:
-        if one.kind is inspect.Parameter.KEYWORD_ONLY and one.default is not inspect.Parameter.empty:
-            stated.append(Parameter(name, type(one.default), one.default, name.replace("_", " ")))
+    where, stated = f"formulation {cls.name!r}", []
+    docs = "\n".join(inspect.cleandoc(one.__doc__ or "") for one in (cls, cls.__init__))
+    for name, one in list(inspect.signature(cls.__init__).parameters.items())[2:]:
+        if one.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            continue
+        if one.default is inspect.Parameter.empty:
+            if one.kind is inspect.Parameter.KEYWORD_ONLY:
+                msg = f"{where}: parameter {name!r} of __init__ needs a default"
+                raise BadInput(msg)
+            continue  # the solution or the method that the data take
+        annotation = getattr(one.annotation, "__name__", str(one.annotation)).partition("|")[0].strip()
+        kind = next((kind for kind in _KINDS if kind.__name__ == annotation), type(one.default))
+        if kind not in _KINDS:
+            msg = f"{where}: parameter {name!r} of __init__ must be annotated as one of int, float, bool, str"
+            raise BadInput(msg)
+        stated.append(Parameter(name, kind, one.default, _help_of(name, docs)))
     return tuple(stated)
+
+
+def _help_of(name: str, docs: str) -> str:
+    """The text below the name of a parameter in a docstring, in one line; the name itself if there is none."""
+    text = re.search(rf"^(?: *){name}(?: *:.*)?\n((?: +\S.*(?:\n|$))+)", docs, re.MULTILINE)
+    return name.replace("_", " ") if text is None else " ".join(text[1].split()).rstrip(".")
 
 
 def check_stated(cls: type[Formulation]) -> None:
@@ -459,9 +488,9 @@ def check_stated(cls: type[Formulation]) -> None:
     """
     where = f"formulation {cls.name!r}"
     if not isinstance(cls.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cls.name):
-        msg = f"{where}: the name must consist of letters, digits, '.', '-' and '_'"
+        msg = f"class {cls.__name__}: name must consist of letters, digits, '.', '-' and '_', not {cls.name!r}"
         raise BadInput(msg)
-    for word in ("title", "paper", "where", "size"):
+    for word in ("title", "paper", "where", "size", "meaning"):
         value = getattr(cls, word)
         if not isinstance(value, str) or (word == "title" and not value.strip()):
             kind = "a string that is not empty" if word == "title" else "a string"
@@ -472,21 +501,63 @@ def check_stated(cls: type[Formulation]) -> None:
             msg = f"{where}: {word} must be {' or '.join(map(repr, choices))}, not {getattr(cls, word)!r}"
             raise BadInput(msg)
     if not cls.forms or set(cls.forms) - set(FORMS):
-        msg = f"{where}: state the model in a method pyomo(self) or cvxpy(self)"
+        msg = f"{where}: state the model in a method cvxpy(self) or pyomo(self) of the class {cls.__name__}"
         raise BadInput(msg)
     for method in ("residuals", "objective"):
         if not states(cls, method):
-            msg = f"{where}: define the method {method}(self, values)"
+            msg = f"{where}: define the method {method}(self, values) of the class {cls.__name__}"
             raise BadInput(msg)
+    _check_methods(cls, where)
+    _check_parameters(cls, where)
+
+
+def _check_methods(cls: type[Formulation], where: str) -> None:
+    """Refuse methods that cannot be called as those of :class:`Formulation` that they replace."""
+    import inspect
+
     for name, default in vars(Formulation).items():
-        if not name.startswith("_") and inspect_callable(default) and not inspect_callable(getattr(cls, name)):
-            msg = f"{where}: {name} must be a method, not {getattr(cls, name)!r}"
+        if name.startswith("_") or not (callable(default) or isinstance(default, classmethod)):
+            continue
+        stated = inspect.getattr_static(cls, name)
+        if not callable(stated) and not isinstance(stated, (classmethod, staticmethod)):
+            msg = f"{where}: {name} must be a method, not {stated!r}"
             raise BadInput(msg)
+        if not inspect.isfunction(stated) or stated is default:
+            continue
+        if isinstance(default, classmethod):
+            msg = f"{where}: {name} must be a class method; write @classmethod above it"
+            raise BadInput(msg)
+        taken = [one.name for one in inspect.signature(default).parameters.values()]
+        try:
+            inspect.signature(stated).bind(*taken)
+        except TypeError:
+            msg = f"{where}: {name} must take ({', '.join(taken)}), not {_arguments(stated)}"
+            raise BadInput(msg) from None
+
+
+def _check_parameters(cls: type[Formulation], where: str) -> None:
+    """Refuse parameters that are none, or that the class cannot be given."""
+    import inspect
+
     if not isinstance(cls.parameters, tuple) or not all(isinstance(one, Parameter) for one in cls.parameters):
         msg = f"{where}: parameters must be a tuple of Parameter objects; end a one-element tuple with a comma"
         raise BadInput(msg)
+    if cls.__init__ is Formulation.__init__:
+        clash = next((one.name for one in cls.parameters if hasattr(cls, one.name) or one.name == "instance"), None)
+        if clash is not None:
+            msg = f"{where}: the parameter {clash!r} has the name of an attribute; choose another, or define __init__"
+            raise BadInput(msg)
+    elif not states(cls, "prepare"):
+        try:
+            inspect.signature(cls.__init__).bind_partial(**{one.name: one.default for one in cls.parameters})
+        except TypeError:
+            names = ", ".join(one.name for one in cls.parameters)
+            msg = f"{where}: __init__ must take the parameters {names}, not {_arguments(cls.__init__)}"
+            raise BadInput(msg) from None
 
 
-def inspect_callable(value: object) -> bool:
-    """Whether an attribute of a class is a method."""
-    return callable(value) or isinstance(value, (classmethod, staticmethod))
+def _arguments(function: Any) -> str:
+    """Names of the arguments of a function, in parentheses."""
+    import inspect
+
+    return f"({', '.join(inspect.signature(function).parameters)})"

@@ -47,20 +47,27 @@ def formulations() -> dict[str, type[Formulation]]:
 
 
 def formulation(name: str | type[Formulation]) -> type[Formulation]:
-    """Return the formulation called ``name``; a formulation object is returned unchanged.
+    """Return the formulation called ``name``; a formulation itself is returned unchanged.
 
     Raises
     ------
     BadInput
         If there is no such formulation; the message suggests the closest name. Also if a user-defined formulation
-        has the name of another one.
+        has no name, or that of another one.
     """
     if isinstance(name, type) and issubclass(name, Formulation):
+        if not name.name:
+            msg = f"the class {name.__name__} has no name; state one, such as name = 'own.model'"
+            raise BadInput(msg)
         known = _lookup(name.name)
         if known is not None and known is not name:
             msg = f"formulation {name.name!r}: opticoll or a plug-in already uses this name; choose another name"
             raise BadInput(msg)
         return name
+    if not isinstance(name, str):
+        of = f"; pass its class {type(name).__name__}" if isinstance(name, Formulation) else ""
+        msg = f"a formulation must be a name or a subclass of Formulation, not an object of {type(name).__name__}{of}"
+        raise BadInput(msg)
     result = _lookup(name)
     if result is None:
         plugins.load_installed()

@@ -70,7 +70,10 @@ class Kind:
 #: Contributions by the name of the module attribute; its plural is a list of them.
 KINDS = {
     "FORMULATION": Kind(
-        "opticoll.formulations.model:Formulation", "opticoll.formulations.registry:own_names", subclass=True
+        "opticoll.formulations.model:Formulation",
+        "opticoll.formulations.registry:own_names",
+        ("name",),
+        subclass=True,
     ),
     "ADAPTER": Kind(
         "opticoll.solvers.adapters.interface:Adapter",
@@ -661,22 +664,29 @@ def _check_type(item: object, attribute: str, kind: Kind) -> None:
     path, _, name = kind.type.partition(":")
     if kind.subclass:
         if isinstance(item, type) and any(_place(base) == kind.type for base in item.__mro__[1:]):
+            _check_set(item, [name for name in kind.attributes if not getattr(item, name)], kind)
             return
-        of = f"an object of {type(item).__name__}" if _place(type(item)) != "builtins:type" else f"the class {name}"
-        msg = f"{attribute} is {of}; it must be a subclass of {name} ({path})"
+        is_class = isinstance(item, type)
+        of = f"the class {item.__name__}" if is_class else f"an object of {type(item).__name__}"
+        ours = not is_class and any(_place(base) == kind.type for base in type(item).__mro__)
+        remedy = f"write {attribute} = {type(item).__name__}" if ours else f"it must be a subclass of {name} ({path})"
+        msg = f"{attribute} is {of}; {remedy}"
         raise BadInput(msg)
     types = {_place(base) for base in type(item).__mro__}
     if kind.type in types:
-        missing = [name for name in kind.attributes if not hasattr(item, name)]
-        if missing:
-            msg = f"the class {type(item).__name__} does not set {', '.join(missing)}; see {path}.{name}"
-            raise BadInput(msg)
+        _check_set(type(item), [name for name in kind.attributes if not hasattr(item, name)], kind)
         return
     if isinstance(item, type) and any(_place(base) == kind.type for base in item.__mro__):
         msg = f"{attribute} is the class {item.__name__}; write {attribute} = {item.__name__}()"
     else:
         msg = f"{attribute} is of type {type(item).__name__}; it must be a {name} ({path})"
     raise BadInput(msg)
+
+
+def _check_set(given: type, missing: list[str], kind: Kind) -> None:
+    if missing:
+        msg = f"the class {given.__name__} does not set {', '.join(missing)}; see {kind.type.replace(':', '.')}"
+        raise BadInput(msg)
 
 
 def _place(kind: type) -> str:

@@ -443,11 +443,15 @@ def code_digest(value: object) -> str:
     def add_class(kind: Any) -> None:
         add(kind.__module__, kind.__qualname__)
         add_modules(kind.__module__)
-        if kind.__module__ == "__main__":
-            for name, member in sorted(vars(kind).items()):
-                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-                if isinstance(function, FunctionType) or not name.startswith("_"):
-                    add(name, function)
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if kind.__module__ != "__main__" and file is not None and Path(file).is_file():
+            content.update(Path(file).read_bytes())
+            return
+        add(*(base for base in kind.__bases__ if base.__module__.partition(".")[0] not in ("opticoll", "builtins")))
+        for name, member in sorted(vars(kind).items()):
+            function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if isinstance(function, FunctionType) or not name.startswith("_"):
+                add(name, function)
 
     add(value)
     return content.hexdigest()
