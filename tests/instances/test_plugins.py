@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -35,17 +34,24 @@ def cycle(n: int, back: bool = False) -> oc.Topology:
 MODEL = """
 import opticoll as oc
 
-def build(topology):
-    import cvxpy as cp
-    x = cp.Variable(topology.arcs, name="x", bounds=[0, 1])
-    return cp.Problem(cp.Maximize(cp.sum(x)), [cp.sum(x) <= 2])
+class Model(oc.Formulation):
+    name, title, sense = "own.model", "A model", "max"
 
-FORMULATION = oc.Formulation(
-    name="own.model", title="A model", sense="max", build={"cvxpy": build},
-    residuals=lambda data, values: {"sum": max(0.0, float(values["x"].sum()) - 2)},
-    objective=lambda data, values: float(values["x"].sum()),
-)
+    def cvxpy(self):
+        import cvxpy as cp
+        x = cp.Variable(self.instance.arcs, name="x", bounds=[0, 1])
+        return cp.Problem(cp.Maximize(cp.sum(x)), [cp.sum(x) <= 2])
+
+    def residuals(self, values):
+        return {"sum": max(0.0, float(values["x"].sum()) - 2)}
+
+    def objective(self, values):
+        return float(values["x"].sum())
+
+FORMULATION = Model
 """
+#: One more method of the model, to put before its checker.
+CHECKER = "    def residuals"
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +155,7 @@ BAD = {
     "nothing": ("x = 1", "defines nothing for opticoll; define one of FORMULATION"),
     "old path": ("from formulations.model import Formulation", "import opticoll.formulations instead"),
     "missing package": ("import no_such_package", "install the package"),
-    "type": ("FORMULATION = 3", "FORMULATION is of type int; it must be a Formulation"),
+    "type": ("FORMULATION = 3", "FORMULATION is an object of int; it must be a subclass of Formulation"),
     "class": (
         "from opticoll.solvers.adapters.clarabel import Clarabel\nADAPTER = Clarabel",
         r"write ADAPTER = Clarabel\(\)",
@@ -166,9 +172,49 @@ BAD = {
     "formulation name": (MODEL.replace("own.model", "alltoall.master"), "already used by opticoll"),
     "family name": (FAMILY.format(name="ring", step=1), "already used in .*rings_and_grids.py"),
     "no annotation": (FAMILY.format(name="cycle", step=1).replace("n: int", "n"), "argument 'n' must be annotated"),
-    "missing hook": (MODEL.replace("residuals=", "metrics="), "missing 1 required .*'residuals'"),
-    "wrong hook": (MODEL.replace("build={", "bounds=3, build={"), "bounds must be a function, not 3"),
-    "wrong form": (MODEL.replace('"cvxpy"', '"cvxpi"'), "build must map forms"),
+    "formulation of a class": (
+        "import opticoll as oc\nFORMULATION = oc.Formulation",
+        "must be a subclass of Formulation",
+    ),
+    "formulation of an object": (f"{MODEL}\nFORMULATION = Model(oc.parse('ring:4'))", "write FORMULATION = Model$"),
+    "no name": (
+        MODEL.replace("name, title, sense = ", "_, title, sense = "),
+        "the class Model does not set name; see opticoll.formulations.model.Formulation",
+    ),
+    "bad name": (MODEL.replace("own.model", "own/model"), "line 4: class Model: name must consist of letters"),
+    "missing method": (
+        MODEL.replace("residuals", "residual"),
+        r"line 4: formulation 'own.model': define the method residuals\(self, values\) of the class Model",
+    ),
+    "no build": (MODEL.replace("cvxpy(", "cvxpi("), r"line 4: .*: state the model in a method cvxpy\(self\) or pyomo"),
+    "no method": (MODEL.replace(CHECKER, f"    bounds = 3\n{CHECKER}"), "line 4: .*: bounds must be a method, not 3"),
+    "other arguments": (
+        MODEL.replace("objective(self, values)", "objective(self, topology, values)"),
+        r"line 4: .*: objective must take \(self, values\), not \(self, topology, values\)",
+    ),
+    "no class method": (
+        MODEL.replace(CHECKER, f"    def prepare(cls, instance, parameters): ...\n{CHECKER}"),
+        "line 4: .*: prepare must be a class method; write @classmethod above it",
+    ),
+    "parameter without a default": (
+        MODEL.replace(CHECKER, f"    def __init__(self, instance, *, k): ...\n{CHECKER}"),
+        "line 4: .*: parameter 'k' of __init__ needs a default",
+    ),
+    "parameter of no kind": (
+        MODEL.replace(CHECKER, f"    def __init__(self, instance, *, k=None): ...\n{CHECKER}"),
+        "line 4: .*: parameter 'k' of __init__ must be annotated as one of int, float, bool, str",
+    ),
+    "parameter that is not taken": (
+        MODEL.replace(
+            CHECKER,
+            f"    parameters = (oc.Parameter('k', int, 2, 'k'),)\n    def __init__(self, instance): ...\n{CHECKER}",
+        ),
+        r"line 4: .*: __init__ must take the parameters k, not \(self, instance\)",
+    ),
+    "parameter that hides a method": (
+        MODEL.replace(CHECKER, f"    parameters = (oc.Parameter('bounds', int, 2, 'k'),)\n{CHECKER}"),
+        "line 4: .*: the parameter 'bounds' has the name of an attribute",
+    ),
     "wrong sense": (MODEL.replace('"max"', '"most"'), "sense must be 'min' or 'max'"),
     "solver without a title": (
         "from opticoll.solvers.adapters.interface import Adapter, Capabilities\n"
@@ -225,7 +271,7 @@ BAD = {
     "bounds of a misspelt name": ("BOUNDS = {'alltoall.mastr': len}", "did you mean 'alltoall.master'[?] If another"),
     "no title": (
         MODEL.replace('"A model"', "None"),
-        "line 9: .*'own.model': title must be a string that is not empty, not None",
+        "line 4: .*'own.model': title must be a string that is not empty, not None",
     ),
     "empty title": (MODEL.replace('"A model"', "' '"), "title must be a string that is not empty, not ' '"),
     "base exception": ("raise BaseException('no')", "line 1: BaseException: no; correct the file"),
@@ -332,24 +378,35 @@ def test_a_place_without_a_plug_in_is_refused(place, message, tmp_path, monkeypa
         oc.load_plugin(place)
 
 
+SUM = 'return {"sum": max(0.0, float(values["x"].sum()) - 2)}'
+VALUE = 'return float(values["x"].sum())'
 WRONG = {
-    "build raises": ('cp.Maximize', "cp.Maximise", "AttributeError", r"line \d+"),
-    "build returns": ("return cp.Problem", "return 3 or cp.Problem", r"line 4: .*'own.model': its build returned int"),
-    "not a number": ("<= 2]", "<= float('nan')]", r"line 4: .*row_upper contains NaN at position 0 \(r0\)"),
-    "infinite": ("[cp.sum(x) <= 2]", "[float('inf') * x[3] <= 2]", r"line 4: .*infinity in row r0, column x\[3\]"),
+    "build raises": ("cp.Maximize", "cp.Maximise", "AttributeError", r"line \d+"),
+    "build returns": ("return cp.Problem", "return 3 or cp.Problem", r"line 7: .*'own.model': its build returned int"),
+    "not a number": ("<= 2]", "<= float('nan')]", r"line 7: .*row_upper contains NaN at position 0 \(r0\)"),
+    "infinite": ("[cp.sum(x) <= 2]", "[float('inf') * x[3] <= 2]", r"line 7: .*infinity in row r0, column x\[3\]"),
     "unnamed": ('name="x", ', "", "has no name", "own.model"),
-    "integer": ('bounds=[0, 1]', "boolean=True", "problem='MILP'", "own.model"),
-    "sense": ('cp.Maximize', "cp.Minimize", "its build has 'min'", "own.model"),
+    "integer": ("bounds=[0, 1]", "boolean=True", "problem='MILP'", "own.model"),
+    "sense": ("cp.Maximize", "cp.Minimize", "its build has 'min'", "own.model"),
     "not linear": ("cp.sum(x)), ", "cp.sum(cp.sqrt(x))), ", "own.model", "linear|SCIPY|compile"),
-    "residuals": ('{"sum": max(0.0, float(values["x"].sum()) - 2)}', "{}", "residuals returned", r"line \d+"),
-    "objective": ('objective=lambda data, values: float(values["x"].sum())', 'objective=lambda data, values: "2"',
-                  "objective returned 2", "own.model"),
-    "bounds": ("sense=", "bounds=lambda data: [2.0], sense=", "bounds returned", "own.model"),
-    "metrics": ("sense=", "metrics=lambda data, value: 2.5, sense=", "metrics returned 2.5", r"line \d+"),
-    "metrics of objects": ("sense=", "metrics=lambda data, value: {'T': sum}, sense=", "metrics returned", r"line \d+"),
-    "description": ("sense=", "describe=lambda data, values: {1: 2}, sense=", "describe returned {1: 2}", r"line \d+"),
+    "residuals": (SUM, "return {}", "residuals returned", r"line 12"),
+    "objective": (VALUE, 'return "2"', "objective returned 2", "own.model"),
+    "bounds": (CHECKER, f"    def bounds(self): return [2.0]\n{CHECKER}", "bounds returned", "line 12: .*own.model"),
+    "metrics": (CHECKER, f"    def metrics(self, value): return 2.5\n{CHECKER}", "metrics returned 2.5", "line 12"),
+    "metrics of objects": (
+        CHECKER,
+        f"    def metrics(self, value): return {{'T': sum}}\n{CHECKER}",
+        "metrics returned",
+        "line 12",
+    ),
+    "description": (
+        CHECKER,
+        f"    def describe(self, values): return {{1: 2}}\n{CHECKER}",
+        "describe returned {1: 2}",
+        "line 12",
+    ),
     "key": ('float(values["x"]', 'float(values["y"]', "KeyError: 'y'", r"line \d+"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -364,18 +421,22 @@ def test_a_hook_that_is_wrong_is_named_in_one_line(case, tmp_path, capfd):
 
 
 ENDED = {
-    "exit in build": ("    import cvxpy as cp", "    raise SystemExit(0)", r"line 5: SystemExit: 0; .* must not end"),
+    "exit in build": ("    import cvxpy as cp", "    raise SystemExit(0)", r"line 8: SystemExit: 0; .* must not end"),
     "exit in residuals": (
         "max(0.0, float(",
         "exit(1) if len(values) else (0.0 + (",
         r"line \d+: SystemExit: 1; .* not end",
     ),
-    "exit in prepare": ("sense=", "prepare=lambda one, given: exit(0), sense=", r"line \d+: SystemExit: 0; .* not end"),
-    "generator exit": ("    import cvxpy as cp", "    raise GeneratorExit", "line 5: GeneratorExit; correct it there"),
+    "exit in __init__": (
+        CHECKER,
+        f"    def __init__(self, instance): exit(0)\n{CHECKER}",
+        r"line 13: SystemExit: 0; .* not end",
+    ),
+    "generator exit": ("    import cvxpy as cp", "    raise GeneratorExit", "line 8: GeneratorExit; correct it there"),
     "base exception": (
         "    import cvxpy as cp",
         "    raise BaseException('a\\nb')",
-        "line 5: BaseException: a b; correct",
+        "line 8: BaseException: a b; correct",
     ),
 }
 
@@ -411,7 +472,9 @@ if __name__ == "__main__":
     from opticoll.solvers.executor import LocalProcesses
     from opticoll.solvers.plan import resume_key
 
-    FORMULATION = __import__("dataclasses").replace(FORMULATION, problem="MILP")
+    class FORMULATION(Model):
+        problem = "MILP"
+
     runs = [oc.solve(oc.Task(FORMULATION, "ring:4", method)) for method in ("highs", "certified-branching")]
     print([(round(run.objective, 6), str(run.proof)) for run in runs])
     print(len({run.record.plugins["own.model"] for run in runs}))
@@ -446,7 +509,7 @@ def test_a_formulation_object_cannot_have_the_name_of_another(tmp_path):
     assert oc.solve(oc.Task(module.FORMULATION, "ring:4")).verified
     for name in ("own.model", "alltoall.master"):
         with pytest.raises(BadInput, match="choose another name"):
-            oc.solve(oc.Task(replace(module.FORMULATION, name=name), "ring:4"))
+            oc.solve(oc.Task(type("Other", (module.FORMULATION,), {"name": name}), "ring:4"))
 
 
 SOLVERS = """
