@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ import msgspec
 
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance, plugins
+from opticoll.instances.docstrings import about_parameters, without_sections
 from opticoll.instances.spec import expand, nearest
 from opticoll.solvers.task import Fields, Json, plain
 
@@ -327,7 +327,8 @@ def _formulation(name: str) -> Description | None:
         kind="formulation",
         name=name,
         title=model.title,
-        text=_text(model, of_module=True),
+        text=(without_sections(inspect.cleandoc(model.__doc__ or "")) if model.own else "")
+        or _text(model, of_module=True),
         source=", ".join(filter(None, (model.paper, model.where))),
         example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{plugins.options_for(model)}"),
         parameters=_parameters(model.parameters),
@@ -420,7 +421,7 @@ def _of_function(
     spec: str,
     facts: dict[str, Json],
 ) -> Description:
-    about = _about_parameters(inspect.getdoc(function))
+    about = about_parameters(inspect.getdoc(function))
     parameters = list(inspect.signature(function).parameters.values())[1 if kind == "modifier" else 0 :]
     model = next((model for model, taken in EXAMPLES.items() if model and taken.startswith(f"{name}:")), ANY)
     example = f"opticoll solve {model} '{spec}'"
@@ -432,7 +433,7 @@ def _of_function(
         kind=kind,
         name=name,
         title=title,
-        text=_body(inspect.getdoc(function)),
+        text=without_sections(_body(inspect.getdoc(function))),
         source=source,
         example=example + plugins.options_for(function),
         parameters=tuple(
@@ -441,7 +442,7 @@ def _of_function(
                 type=str(getattr(p.annotation, "__name__", p.annotation)).rpartition(".")[2],
                 default=None if p.default is p.empty else plain(p.default),
                 required=p.default is p.empty,
-                help=" ".join(about.get(p.name, "").split()),
+                help=about.get(p.name, ""),
             )
             for p in parameters
         ),
@@ -541,7 +542,7 @@ def _claim(name: str) -> Description | None:
         kind="claim",
         name=name,
         title=claim.claim,
-        text="" if claim.measure is None else _body(inspect.getdoc(claim.measure)),
+        text="" if claim.measure is None else without_sections(_body(inspect.getdoc(claim.measure))),
         source=", ".join(filter(None, (claim.paper, claim.where))),
         example=f"opticoll claims {name}{plugins.options() if plugins.involved([claim]) else ''}",
         facts=facts,
@@ -565,22 +566,9 @@ def _text(item: Callable[..., object], *, of_module: bool = False) -> str:
     of_file = inspect.cleandoc(sys.modules[item.__module__].__doc__ or "")
     if of_module or (of_file and plugins.file_of(item) is not None):
         return of_file
-    return _SECTION.split(inspect.cleandoc(item.__doc__ or ""), maxsplit=1)[0].strip("\n") or of_file
+    return without_sections(inspect.cleandoc(item.__doc__ or "")) or of_file
 
 
 def _body(text: str | None) -> str:
-    """A docstring without its headline and without its sections on parameters and errors."""
-    return _SECTION.split((text or "").partition("\n")[2], maxsplit=1)[0].strip("\n")
-
-
-def _about_parameters(text: str | None) -> dict[str, str]:
-    """Descriptions of parameters by name, from the section ``Parameters`` of a docstring."""
-    sections = _SECTION.split(text or "")  # text, heading, text, heading, text
-    body = dict(zip(sections[1::2], sections[2::2], strict=True)).get("Parameters", "")
-    entries = re.split(r"^(?=\S)", body, flags=re.MULTILINE)
-    pairs = (entry.partition("\n") for entry in entries if entry.strip())
-    return {name.strip(): about for names, _, about in pairs for name in names.split(",")}
-
-
-#: Heading of a section of a docstring.
-_SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
+    """A docstring without its headline."""
+    return (text or "").partition("\n")[2]

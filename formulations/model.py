@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
+from opticoll.instances.docstrings import about_parameters
 from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:
@@ -454,7 +455,7 @@ def _parameters_of(cls: type[Formulation]) -> tuple[Parameter, ...]:
     import inspect
 
     where, stated = f"formulation {cls.name!r}", []
-    docs = "\n".join(inspect.cleandoc(one.__doc__ or "") for one in (cls, cls.__init__))
+    about = {**about_parameters(inspect.getdoc(cls.__init__)), **about_parameters(inspect.cleandoc(cls.__doc__ or ""))}
     for name, one in list(inspect.signature(cls.__init__).parameters.items())[2:]:
         if one.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             continue
@@ -468,14 +469,8 @@ def _parameters_of(cls: type[Formulation]) -> tuple[Parameter, ...]:
         if kind not in _KINDS:
             msg = f"{where}: parameter {name!r} of __init__ must be annotated as one of int, float, bool, str"
             raise BadInput(msg)
-        stated.append(Parameter(name, kind, one.default, _help_of(name, docs)))
+        stated.append(Parameter(name, kind, one.default, about.get(name, "").rstrip(".") or name.replace("_", " ")))
     return tuple(stated)
-
-
-def _help_of(name: str, docs: str) -> str:
-    """The text below the name of a parameter in a docstring, in one line; the name itself if there is none."""
-    text = re.search(rf"^(?: *){name}(?: *:.*)?\n((?: +\S.*(?:\n|$))+)", docs, re.MULTILINE)
-    return name.replace("_", " ") if text is None else " ".join(text[1].split()).rstrip(".")
 
 
 def check_stated(cls: type[Formulation]) -> None:
