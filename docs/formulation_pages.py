@@ -45,7 +45,7 @@ def generated(name: str) -> str:
         *_methods(about),
         *_builds(name),
         "## Reference\n",
-        f"- Module: {{py:mod}}`{formulation(name).prepare.__module__}`",
+        f"- Module: {{py:mod}}`{formulation(name).__module__}`",
         *_claims(name.split(".", 1)[0]),
         "",
     ]
@@ -89,12 +89,12 @@ def _methods(about: Description) -> list[str]:
 
 
 def _builds(name: str) -> Iterator[str]:
-    build = formulation(name).build
+    model = formulation(name)
     for form, title in FORMS.items():
-        if form not in build:
+        if form not in model.forms:
             continue
         yield f"## {title} build\n"
-        for function in functions_of(build[form]):
+        for function in functions_of(getattr(model, form)):
             path = Path(inspect.getfile(function)).resolve().relative_to(ROOT)
             yield f"```{{literalinclude}} /../{path.as_posix()}"
             yield f":pyobject: {function.__qualname__}\n:caption: {path.as_posix()}\n```\n"

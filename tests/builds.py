@@ -138,8 +138,8 @@ CASES = {
 
 
 @cache
-def data_of(name, spec, settings=()):
-    """The data of a formulation; what it needs of another comes from its default method."""
+def problem_of(name, spec, settings=()):
+    """A formulation on an instance; what it needs of another comes from its default method."""
     model, instance = formulation(name), parse(spec)
     needed = None
     if model.needs is not None:
@@ -162,8 +162,8 @@ def first_paths(instance):
 
 def builds(name, spec, settings):
     """A fresh model of every form."""
-    data = data_of(name, spec, tuple(settings.items()))
-    return {form: build(data) for form, build in formulation(name).build.items()}
+    problem = problem_of(name, spec, tuple(settings.items()))
+    return {form: problem.build(form) for form in problem.forms}
 
 
 def normal(form):
@@ -274,8 +274,17 @@ SHARED = {
 }
 
 
+def forms_of(name):
+    """The functions that build a formulation, by form: methods of its class."""
+    model = formulation(name)
+    return {form: getattr(model, form) for form in model.forms}
+
+
 def code_of(build):
-    """The functions of :mod:`opticoll.formulations` that a build runs, itself included, without ``SHARED``."""
+    """The functions of :mod:`opticoll.formulations` that a build runs, itself included, without ``SHARED``.
+
+    Properties of the problem are its data, which the builds share.
+    """
     trees, left = {}, [build]
     while left:
         function = left.pop()
@@ -340,7 +349,7 @@ def users():
     """The formulations and forms whose builds run a function, for every such function."""
     using = {}
     for name in CASES:
-        for form, build in formulation(name).build.items():
+        for form, build in forms_of(name).items():
             for function in code_of(build):
                 using.setdefault(function, []).append((name, form))
     return using

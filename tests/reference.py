@@ -88,9 +88,9 @@ def optimum_of(name, spec):
     from opticoll.instances import parse
     from opticoll.solvers.standard_form import compile_model
 
-    model = formulation(name)
-    build = model.build.get("matrix", model.build["cvxpy"])
-    return float(optimum(compile_model(build(model.prepare(parse(spec), {}))))[0])
+    problem = formulation(name).prepare(parse(spec), {})
+    form = "matrix" if "matrix" in problem.forms else "cvxpy"
+    return float(optimum(compile_model(problem.build(form)))[0])
 
 
 def solve_many(arguments, arrays, report):

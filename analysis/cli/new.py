@@ -117,7 +117,7 @@ def _refuse_name(name: str) -> None:
     from opticoll.errors import BadInput
 
     stem = name.replace("-", "_")
-    if keyword.iskeyword(stem):
+    if keyword.iskeyword(stem) or keyword.iskeyword(stem.capitalize()):
         msg = f"new: {name!r} cannot be used: it is a keyword of Python; choose another name"
         raise BadInput(msg)
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from builds import CASES, data_of
+from builds import CASES, problem_of
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.registry import PAPERS
@@ -37,12 +37,11 @@ PAGES = load()
 
 def models(name, folder):
     """The Pyomo models of all small cases of a formulation."""
-    build = formulation(name).build["pyomo"]
     if name == "matrix.program":
         path = folder / "p.mps"
         path.write_text(PROGRAM, encoding="utf-8")
-        return [build(formulation(name).prepare(parse(f"mps:{path}")))]
-    return [build(data_of(name, spec, tuple(settings.items()))) for spec, settings in CASES[name]]
+        return [formulation(name).prepare(parse(f"mps:{path}")).pyomo()]
+    return [problem_of(name, spec, tuple(settings.items())).pyomo() for spec, settings in CASES[name]]
 
 
 def test_every_formulation_has_a_page_and_every_page_a_formulation():
@@ -74,11 +73,9 @@ def test_the_page_shows_parameters_methods_and_both_builds(name):
     paper = name.split(".")[0]
     assert (f"](../claims/{paper}.md)" in text) == (paper in PAPERS)
     for form in ("pyomo", "cvxpy"):
-        assert f":pyobject: {model.build[form].__qualname__}\n" in text
+        assert f":pyobject: {getattr(model, form).__qualname__}\n" in text
 
 
 def test_builds_come_with_the_functions_that_they_call():
-    names = {
-        function.__qualname__ for function in PAGES.functions_of(formulation("lumorph.min-overlap").build["cvxpy"])
-    }
-    assert {"build_cvxpy", "_arc_cvxpy", "largest_load"} <= names
+    names = {function.__qualname__ for function in PAGES.functions_of(formulation("lumorph.min-overlap").cvxpy)}
+    assert {"Overlap.cvxpy", "_arc_cvxpy", "largest_load"} <= names

@@ -9,7 +9,17 @@ import sys
 from functools import cache
 
 import pytest
-from builds import CASES, code_of, data_of, differences, each_difference, mutated_matrices, mutations, users
+from builds import (
+    CASES,
+    code_of,
+    differences,
+    each_difference,
+    forms_of,
+    mutated_matrices,
+    mutations,
+    problem_of,
+    users,
+)
 
 from opticoll.formulations import formulation, formulations
 from opticoll.solvers.standard_form import compile_model
@@ -19,11 +29,11 @@ PENDING = pytest.param("lumorph.rounds", marks=pytest.mark.xfail(reason="its bui
 
 
 def compiled(name, spec, settings, build):
-    return compile_model(build(data_of(name, spec, tuple(settings.items()))))
+    return compile_model(build(problem_of(name, spec, tuple(settings.items()))))
 
 
 def test_every_formulation_has_both_forms_and_cases():
-    stated = {name: set(model.build) for name, model in formulations().items() if model.paper != "matrix"}
+    stated = {name: set(model.forms) for name, model in formulations().items() if model.paper != "matrix"}
     assert set(CASES) == set(stated)
     assert all({"cvxpy", "pyomo"} <= forms for forms in stated.values())
 
@@ -31,10 +41,10 @@ def test_every_formulation_has_both_forms_and_cases():
 @pytest.mark.parametrize("name", CASES)
 def test_the_docstring_states_every_constraint_and_variable(name):
     model = formulation(name)
-    text = sys.modules[model.prepare.__module__].__doc__
+    text = sys.modules[model.__module__].__doc__
     variables = text[text.index("\nVars ") : text.index("s.t.")]
     for spec, settings in CASES[name]:
-        stated = model.build["pyomo"](data_of(name, spec, tuple(settings.items())))
+        stated = problem_of(name, spec, tuple(settings.items())).pyomo()
         for constraint, axes in stated.constraints.items():
             line = re.search(rf"^ +{constraint}(\[[a-z_,A-Z]+\])? ", text, re.MULTILINE)
             assert line, constraint
@@ -45,13 +55,13 @@ def test_the_docstring_states_every_constraint_and_variable(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_builds_share_no_code(name):
-    code = [set(code_of(build)) for build in formulation(name).build.values()]
+    code = [set(code_of(build)) for build in forms_of(name).values()]
     assert sum(map(len, code)) == len(set().union(*code))
 
 
 @pytest.mark.parametrize(("name", "spec", "settings"), [(name, *case) for name in CASES for case in CASES[name]])
 def test_all_builds_are_one_matrix(name, spec, settings):
-    forms = {form: compiled(name, spec, settings, build) for form, build in formulation(name).build.items()}
+    forms = {form: compiled(name, spec, settings, build) for form, build in forms_of(name).items()}
     first = forms.pop("pyomo")
     for other in forms.values():
         assert differences(first, other) == []
@@ -60,7 +70,7 @@ def test_all_builds_are_one_matrix(name, spec, settings):
 @pytest.mark.parametrize("name", CASES)
 def test_every_wrong_entry_of_a_matrix_is_noticed(name):
     spec, settings = CASES[name][0]
-    form = compiled(name, spec, settings, formulation(name).build["pyomo"])
+    form = compiled(name, spec, settings, formulation(name).pyomo)
     assert differences(form, form) == []
     missed = [what for what, wrong in mutated_matrices(form) if not differences(form, wrong)]
     assert missed == []
@@ -73,7 +83,7 @@ ENDLESS_S = 1.5
 HARMLESS = {
     "concurrent_flow.build_matrix": {"1"},  # marks a row that does not exist: any negative number
     "path_mcf.build_matrix": {"1"},
-    "ring_wavelengths.build_cvxpy": {"1", "2"},  # the same, and an incidence matrix with empty rows
+    "ring_wavelengths.RingTraffic.cvxpy": {"1", "2"},  # the same, and an incidence matrix with empty rows
 }
 
 
@@ -97,7 +107,7 @@ def noticed(function, changed, cases):
     The case that notices moves to the front of ``cases``: it is likely to notice the next change too.
     """
     for place, (name, form, spec, settings) in enumerate(cases):
-        build = formulation(name).build[form]
+        build = forms_of(name)[form]
         signal.setitimer(signal.ITIMER_PROF, ENDLESS_S)
         try:
             wrong = compiled(name, spec, dict(settings), changed if build is function else build)
@@ -115,10 +125,10 @@ def noticed(function, changed, cases):
 @cache
 def right(name, spec, settings, form):
     """The model by another form."""
-    return compiled(name, spec, dict(settings), formulation(name).build["cvxpy" if form == "pyomo" else "pyomo"])
+    return compiled(name, spec, dict(settings), forms_of(name)["cvxpy" if form == "pyomo" else "pyomo"])
 
 
-USERS = {f"{f.__module__.rpartition('.')[2]}.{f.__name__}": (f, using) for f, using in users().items()}
+USERS = {f"{f.__module__.rpartition('.')[2]}.{f.__qualname__}": (f, using) for f, using in users().items()}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -25,12 +25,12 @@ LP_ADAPTERS = [name for name, result in adapters().items() if result.capabilitie
 @cache
 def forms_of(name, specs):
     """Each layer's matrix of a formulation on each spec, and its optimum by SciPy."""
-    chosen, results = formulation(name), []
+    results = []
     for spec in specs:
-        data = chosen.prepare(parse(spec), {})
-        for layer in chosen.forms:
-            form = compile_model(chosen.build[layer](data))
-            results.append((spec, layer, chosen, data, form, optimum(form)[0]))
+        data = formulation(name).prepare(parse(spec), {})
+        for layer in data.forms:
+            form = compile_model(data.build(layer))
+            results.append((spec, layer, data, form, optimum(form)[0]))
     return tuple(results)
 
 
@@ -45,8 +45,8 @@ def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
     if not exact:  # many steps each; that all layers give one matrix is tested with the formulation
         jobs = [job for job in jobs if job[1] == job[2].forms[0]]
     if "size" in state.state:  # a size-limited licence: what fits it
-        jobs = [job for job in jobs if max(job[4].A.shape) <= 1000 and job[4].A.nnz <= 4000]
-    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[4].arrays().items()}
+        jobs = [job for job in jobs if max(job[3].A.shape) <= 1000 and job[3].A.nnz <= 4000]
+    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[3].arrays().items()}
     try:
         answer = call_isolated(
             "reference:solve_many",
@@ -57,7 +57,7 @@ def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
     except SolverUnavailable as reason:
         pytest.skip(str(reason))
     assert answer.finished, answer.message
-    for i, (spec, layer, chosen, data, form, F) in enumerate(jobs):
+    for i, (spec, layer, data, form, F) in enumerate(jobs):
         where = (adapter, name, spec, layer)
         termination, objective, message = answer.values[str(i)]
         # IPX may doubt itself ("Unknown") at an answer that is right to 1e-9: what counts is what we verify.
@@ -66,12 +66,12 @@ def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
             assert objective == pytest.approx(F, rel=AGREE), where
         x = answer.arrays[f"x{i}"]
         values = form.values(x)
-        if max(chosen.residuals(data, values).values()) > 1e-9:
-            values = chosen.repair(data, values)
-        assert max(chosen.residuals(data, values).values()) < 1e-9, where
-        assert chosen.objective(data, values) == pytest.approx(F, rel=AGREE), where
+        if max(data.residuals(values).values()) > 1e-9:
+            values = data.repair(values)
+        assert max(data.residuals(values).values()) < 1e-9, where
+        assert data.objective(values) == pytest.approx(F, rel=AGREE), where
         assert max(verify.matrix_violations(form, verify.pack(form, values)).values()) < 1e-9, where
-        bound = chosen.certify(data, form.duals(answer.arrays[f"y{i}"]))
+        bound = data.certify(form.duals(answer.arrays[f"y{i}"]))
         assert bound.value >= F * (1 - 1e-9), where
         assert bound.value == pytest.approx(F, rel=AGREE), where
 
@@ -86,11 +86,11 @@ def test_every_lp_adapter_on_medium_topologies(adapter, name, specs):
     if "size" in state.state:
         pytest.skip(f"{adapter}: {state.state}")
     jobs = [job for job in forms_of(name, tuple(specs)) if job[1] == "cvxpy"]
-    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[4].arrays().items()}
+    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[3].arrays().items()}
     answer = call_isolated("reference:solve_many", {"adapter": adapter, "count": len(jobs)}, arrays, wall_limit_s=900)
     assert answer.finished, answer.message
     for i, job in enumerate(jobs):
-        assert answer.values[str(i)][1] == pytest.approx(job[5], rel=AGREE), (adapter, job[0])
+        assert answer.values[str(i)][1] == pytest.approx(job[4], rel=AGREE), (adapter, job[0])
 
 
 @pytest.mark.slow

@@ -243,7 +243,7 @@ def test_a_conditional_optimum_says_what_it_depends_on(capsys):
 
 def test_integer_columns_are_whole():
     plan = make_plan(Task("optree.tree", "wdm-ring:n=8,wavelengths=4"))
-    form = compile_model(plan.formulation.build["pyomo"](plan.data))
+    form = compile_model(plan.data.pyomo())
     x = solve.solve(Task("optree.tree", "wdm-ring:n=8,wavelengths=4")).values["y"]
     assert np.isin(x, (0.0, 1.0)).all()
     near = np.where(x > 0, 1 - 1e-7, 1e-8)

@@ -438,7 +438,7 @@ def test_seeded_and_computed_data_are_the_decimals_of_their_floats(name, instanc
     model, data, form = problem(name, instance, **settings)
     answer = prove.solve_exactly(form)
     assert fault(form, answer) is None
-    built = compile_built(model, model.build["cvxpy"](data))  # in floating point
+    built = compile_built(model, data.cvxpy())  # in floating point
     result = scipy.optimize.milp(
         built.cost * form.flip, integrality=built.integer, bounds=(built.col_lower, built.col_upper),
         constraints=scipy.optimize.LinearConstraint(built.A, built.row_lower, built.row_upper),

@@ -460,4 +460,4 @@ def test_placement_enumeration_keeps_its_incumbents() -> None:
     last = result.run(context)
     assert last.values is not None
     assert saved == sorted(saved, reverse=True)
-    assert saved[-1] == pytest.approx(plan.formulation.objective(plan.data, last.values))
+    assert saved[-1] == pytest.approx(plan.data.objective(last.values))

@@ -98,10 +98,10 @@ def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: 
     foreseen = model.early_estimate(instance, parameters)
     assert foreseen is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
-    built = compile_model(plan.formulation.build[plan.form](plan.data)).size  # type: ignore[index]
+    built = compile_model(plan.data.build(plan.form)).size  # type: ignore[index]
     assert 0.4 * entries(built) <= entries(foreseen) <= 1.2 * entries(built)
     assert model.estimate is not None
-    estimated = model.estimate(plan.data)
+    estimated = plan.data.estimate()
     assert all(foreseen[part] <= estimated[part] for part in foreseen)
 
 

@@ -130,7 +130,7 @@ def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vecto
 
     task = Task("optree.one-stage", "wdm-ring:n=4,wavelengths=2")
     plan = make_plan(task)
-    form = compile_model(plan.formulation.build[plan.form](plan.data))
+    form = compile_model(plan.data.build(plan.form))
     context = SimpleNamespace(
         parameters={"search_s": 1.0}, remaining=lambda: None, task=task, save=lambda *_: None,
         formulation=plan.formulation, data=plan.data,

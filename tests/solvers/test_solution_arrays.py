@@ -78,14 +78,14 @@ def test_the_variables_of_every_model_are_declared(name):
         needed = None if model.needs is None else needed_arrays(model, parse(spec))
         data = prepared(model, parse(spec), parameters, needed)
         for form in model.forms:
-            compiled = compile_model(model.build[form](data))
+            compiled = compile_model(data.build(form))
             values = compiled.values(np.zeros(compiled.A.shape[1]))
-            allowed = model.arrays(data, values.keys())
+            allowed = data.arrays(values.keys())
             given = {key: allowed[key] for key in values}  # what unfolding adds is no variable
             check_shapes(given, {key: array.shape for key, array in values.items()}, form)
             if model.dual_arrays is not None:
                 duals = compiled.duals(np.zeros(compiled.A.shape[0]))
-                declared = model.dual_arrays(data)
+                declared = data.dual_arrays()
                 read = {key: duals[key].shape for key in declared if key in duals}
                 assert read
                 check_shapes(declared, read, form)

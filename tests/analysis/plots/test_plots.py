@@ -116,7 +116,7 @@ def test_run_kinds():
 @pytest.mark.parametrize("form", ["cvxpy", "pyomo"])
 def test_sparsity_names_blocks_and_counts(form):
     model = formulation("alltoall.master")
-    matrix = compile_model(model.build[form](model.prepare(parse("ring:6"), {})))
+    matrix = compile_model(model.prepare(parse("ring:6"), {}).build(form))
     figure = plots_model.sparsity(matrix)
     axes = figure.axes[0]
     assert {text.get_text() for text in axes.texts} >= {"g", "F", "balance", "capacity"}
@@ -129,7 +129,7 @@ def test_sparsity_names_blocks_and_counts(form):
 
 def test_large_matrices_are_drawn_as_density():
     model = formulation("alltoall.master")
-    matrix = compile_model(model.build["cvxpy"](model.prepare(parse("torus:5x5"), {})))
+    matrix = compile_model(model.prepare(parse("torus:5x5"), {}).cvxpy())
     figure = plots_model.sparsity(matrix)
     assert len(figure.axes[0].images) == 1
     assert len(png(figure)) > 1000

@@ -29,7 +29,7 @@ CLOSED = {
 
 def solved(spec, form="cvxpy"):
     data = model.prepare(parse(spec) if isinstance(spec, str) else spec)
-    form = compile_model(model.FORMULATION.build[form](data))
+    form = compile_model(data.build(form))
     value, x = optimum(form)
     return data, value, form.values(x)
 
@@ -85,7 +85,7 @@ def test_every_set_tried_gives_the_same_cut(topology):
 @pytest.mark.parametrize("spec", ["ring:5", "path:4", "genkautz:n=6,d=2", "hypercube:2+host=1.5", "dgx1"])
 def test_pyomo_and_cvxpy_are_one_matrix(spec):
     data = model.prepare(parse(spec))
-    assert_one_matrix(*(compile_model(model.FORMULATION.build[form](data)) for form in ("pyomo", "cvxpy")))
+    assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
 
 
 @relaxed

@@ -23,13 +23,12 @@ FORMS = ("pyomo", "cvxpy")
 
 
 def compiled(name, spec, form="cvxpy", **parameters):
-    model = formulation(name)
-    data = model.prepare(parse(spec), parameters)
-    return model, data, compile_model(model.build[form](data))
+    problem = formulation(name).prepare(parse(spec), parameters)
+    return problem, compile_model(problem.build(form))
 
 
 def value(name, spec, form="cvxpy", **parameters):
-    return optimum(compiled(name, spec, form, **parameters)[2])[0]
+    return optimum(compiled(name, spec, form, **parameters)[1])[0]
 
 
 CLOSED_FORMS = {
@@ -64,7 +63,7 @@ def test_closed_forms(spec, time):
 @pytest.mark.parametrize("spec", ["hypercube:3", "bipartite:4x4", "ring:8", "ring:6,directed", "torus:4x4", "path:5"])
 def test_the_listed_closed_form_is_the_optimum(spec):
     model = formulation("alltoall.master")
-    exact = [b for b in model.bounds(model.prepare(parse(spec))) if b.exact]
+    exact = [b for b in model.prepare(parse(spec)).bounds() if b.exact]
     assert len(exact) == 1
     assert exact[0].value == pytest.approx(value("alltoall.master", spec), rel=1e-8)
 
@@ -72,7 +71,7 @@ def test_the_listed_closed_form_is_the_optimum(spec):
 def test_no_closed_form_where_the_family_was_changed():
     model = formulation("alltoall.master")
     for spec in ("ring:8+fail=1", "hypercube:3+host=1.0", "ring:8+scale=2.0", "torus:3x5", "torus:2x4"):
-        assert not any(b.exact for b in model.bounds(model.prepare(parse(spec)))), spec
+        assert not any(b.exact for b in model.prepare(parse(spec)).bounds()), spec
 
 
 @pytest.mark.parametrize("spec", SMALL)
@@ -96,9 +95,9 @@ def test_a_name_alone_proves_nothing():
     chords = Topology(8, np.tile(i, 3), np.concatenate([(i + 1) % 8, (i - 1) % 8, (i + 4) % 8]), spec="ring:8")
     model = formulation("alltoall.master")
     data = model.prepare(chords)
-    F, _ = optimum(compile_model(model.build["matrix"](data)))
+    F, _ = optimum(compile_model(data.matrix()))
     assert 8 * F > 1 + 1e-6
-    assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in model.bounds(data))
+    assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in data.bounds())
 
 
 @pytest.mark.parametrize(("name", "parameters"), [
@@ -108,7 +107,7 @@ def test_a_name_alone_proves_nothing():
 @pytest.mark.parametrize("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
 def test_every_build_is_the_same_matrix(name, parameters, spec):
     """Pyomo, CVXPY and the direct matrix, where there is one: the same named rows and columns, number by number."""
-    assert_one_matrix(*(compiled(name, spec, form, **parameters)[2] for form in formulation(name).forms))
+    assert_one_matrix(*(compiled(name, spec, form, **parameters)[1] for form in formulation(name).forms))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -120,12 +119,12 @@ def test_the_printed_link_mcf_is_visibly_too_good(spec, printed, true, form):
 
 @pytest.mark.parametrize("spec", ["ring:5", "hypercube:3", "genkautz:n=7,d=3", "mesh:2x4"])
 def test_every_child_attains_the_master(spec):
-    _, data, form = compiled("alltoall.master", spec)
+    data, form = compiled("alltoall.master", spec)
     F, x = optimum(form)
     g = form.values(x)
     for source in range(data.topology.ranks):
-        problem = child.prepare(data.topology, {"source": source}, g)
-        form_child = compile_model(child.FORMULATION.build["cvxpy"](problem))
+        problem = child.FORMULATION.prepare(data.topology, {"source": source}, g)
+        form_child = compile_model(problem.cvxpy())
         assert optimum(form_child)[0] == pytest.approx(F, rel=1e-6)
 
 
@@ -183,17 +182,17 @@ def test_T_is_the_time_of_the_whole_collective_or_not_given(name, chosen, timed)
 def test_sizes_are_as_the_docstrings_say(spec):
     topology = parse(spec)
     n, m = topology.n, topology.arcs
-    assert compiled("alltoall.master", spec)[2].size["variables"] == n * m + 1
-    assert compiled("alltoall.link-mcf", spec)[2].size["variables"] == n * (n - 1) * m + 1
+    assert compiled("alltoall.master", spec)[1].size["variables"] == n * m + 1
+    assert compiled("alltoall.link-mcf", spec)[1].size["variables"] == n * (n - 1) * m + 1
     for name in ("alltoall.master", "alltoall.link-mcf"):
-        model, data, form = compiled(name, spec)
-        estimate = model.estimate(data)
+        data, form = compiled(name, spec)
+        estimate = data.estimate()
         assert estimate["variables"] == form.size["variables"]
         assert estimate["constraints"] == form.size["constraints"]
         assert form.size["nonzeros"] <= estimate["nonzeros"]
 
 
-@pytest.mark.parametrize("prepare", [master.prepare, link_mcf.LinkFlow.prepare, child.prepare])
+@pytest.mark.parametrize("prepare", [module.FORMULATION.prepare for module in (master, link_mcf, child)])
 @pytest.mark.parametrize(("spec", "word"), [
     ("path:4+fail=1,seed=0", "disconnected"), (Topology(1, [], []), "at least 2"),
     ("servers:n=4,degree=2,traffic=alltoall", "is not a topology"),
@@ -206,7 +205,7 @@ def test_instances_that_have_no_all_to_all_are_refused(prepare, spec, word):
 
 def test_a_child_of_no_rank_is_refused():
     with pytest.raises(NotApplicable, match=r"ranks are 0\.\.3"):
-        child.prepare(parse("path:4"), {"source": 4})
+        child.FORMULATION.prepare(parse("path:4"), {"source": 4})
 
 
 def test_host_bottleneck_binds_as_it_must():

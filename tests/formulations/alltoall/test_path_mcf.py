@@ -27,13 +27,12 @@ NAME = "alltoall.path-mcf"
 
 
 def compiled(spec, form="matrix", **parameters):
-    model = formulation(NAME)
-    data = model.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return model, data, compile_model(model.build[form](data))
+    problem = formulation(NAME).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    return problem, compile_model(problem.build(form))
 
 
 def value(spec, form="matrix", **parameters):
-    return optimum(compiled(spec, form, **parameters)[2])[0]
+    return optimum(compiled(spec, form, **parameters)[1])[0]
 
 
 def master_value(spec):
@@ -57,12 +56,12 @@ def with_failures(spec):
 def test_every_build_is_the_same_matrix(spec, parameters):
     if "host" in spec:
         parameters = parameters | {"lmax": 0}
-    assert_one_matrix(*(compiled(spec, form, **parameters)[2] for form in ("pyomo", "cvxpy", "matrix")))
+    assert_one_matrix(*(compiled(spec, form, **parameters)[1] for form in ("pyomo", "cvxpy", "matrix")))
 
 
 def test_sizes_are_as_estimated():
-    model, data, form = compiled("petersen", paths="disjoint")
-    estimate = model.estimate(data)
+    data, form = compiled("petersen", paths="disjoint")
+    estimate = data.estimate()
     assert {k: estimate[k] for k in ("variables", "constraints", "nonzeros")} == {
         k: form.size[k] for k in ("variables", "constraints", "nonzeros")
     }
@@ -99,10 +98,10 @@ def test_fewer_paths_give_no_more_and_their_bounds_hold(spec):
         {"paths": "disjoint"},
         {"paths": "all", "lmax": 4},
     ):
-        model, data, form = compiled(spec, **parameters)
+        data, form = compiled(spec, **parameters)
         F, _ = optimum(form)
         assert best * (1 + 1e-9) >= F
-        assert all(bound.value >= F * (1 - 1e-9) for bound in model.bounds(data))
+        assert all(bound.value >= F * (1 - 1e-9) for bound in data.bounds())
         lengths = np.random.default_rng(0).random(data.topology.arcs)
         assert path_mcf.length_bound(data, lengths) >= F * (1 - 1e-9)
 
@@ -140,12 +139,12 @@ def test_corrupted_solutions_are_refused():
 
 
 def test_any_vector_is_repaired_to_a_feasible_flow():
-    model, data, _ = compiled("genkautz:n=7,d=3", paths="k")
+    data, _ = compiled("genkautz:n=7,d=3", paths="k")
     random = np.random.default_rng(2)
     for f in (random.random(data.paths.paths), np.zeros(data.paths.paths), random.normal(size=data.paths.paths)):
-        repaired = model.repair(data, {"f": f, "F": np.asarray(5.0)})
-        assert max(model.residuals(data, repaired).values()) <= 1e-12
-        assert model.objective(data, repaired) > 0
+        repaired = data.repair({"f": f, "F": np.asarray(5.0)})
+        assert max(data.residuals(repaired).values()) <= 1e-12
+        assert data.objective(repaired) > 0
 
 
 # Column generation
@@ -159,9 +158,7 @@ def check_agreement(spec):
     best = master_value(spec)
     model = formulation("alltoall.link-mcf")
     if parse(spec).arcs * parse(spec).n ** 2 <= 8000:
-        assert optimum(compile_model(model.build["cvxpy"](model.prepare(parse(spec)))))[0] == pytest.approx(
-            best, rel=1e-6
-        )
+        assert optimum(compile_model(model.prepare(parse(spec)).cvxpy()))[0] == pytest.approx(best, rel=1e-6)
     for name, settings in ((NAME, {"paths": "all"}), ("alltoall.link-mcf", {}), ("alltoall.master", {})):
         run = solve.solve(Task(name, spec, method="column-generation", settings=settings))
         assert run.proof is Proof.OPTIMAL, run.record
@@ -214,9 +211,7 @@ def test_column_generation_over_a_set_gives_its_optimum(settings):
 @pytest.mark.parametrize("algorithm", ["simplex", "ipx"])
 def test_both_algorithms_of_the_master_prove_it(algorithm):
     topology = Topology(4, [0, 1, 2, 3, 0, 2, 0], [1, 2, 3, 0, 2, 0, 1], [1.0, 3.0, 0.5, 2.0, 1e-3, 40.0, 0.25])
-    best = optimum(
-        compile_model(formulation("alltoall.master").build["matrix"](formulation("alltoall.master").prepare(topology)))
-    )[0]
+    best = optimum(compile_model(formulation("alltoall.master").prepare(topology).matrix()))[0]
     run = solve.solve(Task("alltoall.master", topology, method="column-generation", settings={"algorithm": algorithm}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(best, rel=1e-6)
@@ -235,8 +230,8 @@ def test_a_time_limit_keeps_flow_and_bound():
     )  # fmt: skip
     answer = plan.procedure.run(context)
     assert answer.termination is Termination.TIME_LIMIT
-    assert max(plan.formulation.residuals(plan.data, answer.values).values()) < 1e-9
-    assert 0 < float(answer.values["F"]) <= plan.formulation.certify(plan.data, answer.duals).value
+    assert max(plan.data.residuals(answer.values).values()) < 1e-9
+    assert 0 < float(answer.values["F"]) <= plan.data.certify(answer.duals).value
 
 
 def test_the_printed_link_mcf_has_no_column_generation():

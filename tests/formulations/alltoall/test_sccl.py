@@ -26,7 +26,7 @@ SPECS = ("ring:4,directed", "mesh:2x2", "path:3+scale=1.5", "genkautz:n=5,d=2")
 
 def compiled(spec, form="cvxpy", **parameters):
     data = model.ChunkSteps.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return data, compile_model(model.FORMULATION.build[form](data))
+    return data, compile_model(data.build(form))
 
 
 def solved(spec, **parameters):

@@ -30,7 +30,7 @@ SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "bipartite:2x3", "genk
 def compiled(spec, form="cvxpy", **parameters):
     topology = parse(spec) if isinstance(spec, str) else spec
     data = model.StepFlow.prepare(topology, parameters)
-    return data, compile_model(model.FORMULATION.build[form](data))
+    return data, compile_model(data.build(form))
 
 
 def solved(spec, **parameters):
@@ -42,7 +42,7 @@ def solved(spec, **parameters):
 def fluid_time(spec):
     topology = parse(spec) if isinstance(spec, str) else spec
     master = formulation("alltoall.master")
-    return 1 / optimum(compile_model(master.build["matrix"](master.prepare(topology, {}))))[0]
+    return 1 / optimum(compile_model(master.prepare(topology, {}).matrix()))[0]
 
 
 @pytest.mark.parametrize("aggregate", ["commodity", "source"])

@@ -437,7 +437,7 @@ def test_the_uniform_demand_is_the_all_to_all():
     assert ones.uniform
     np.testing.assert_array_equal(ones.demand, data.demand)
     assert not data_of(topology, "random:1").uniform
-    assert "shards" not in formulation(NAME).metrics(data, 1.0)
+    assert "shards" not in data.metrics(1.0)
 
 
 @pytest.mark.parametrize(("suffix", "text"), [

@@ -131,7 +131,7 @@ def solved(name, topology, demand, **parameters):
     """Data, optimum and values by SciPy on the formulation's own matrix."""
     model = formulation(name)
     data = model.prepare(topology, {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand})
-    form = compile_model(model.build.get("matrix", model.build["cvxpy"])(data))
+    form = compile_model(data.build("matrix" if "matrix" in model.forms else "cvxpy"))
     value, x = optimum(form)
     return data, value, form.values(x)
 
@@ -145,27 +145,25 @@ def test_flows_meet_an_independent_lp_and_no_bound_is_on_the_wrong_side(case):
     topology, demand = case
     time = path_time(topology, demand)
     for name, parameters in FLOWS:
-        model = formulation(name)
         data, F, values = solved(name, topology, demand, **parameters)
         assert pytest.approx(1.0 / time, rel=1e-6) == F, name
-        assert max(model.residuals(data, values).values()) < 1e-6
-        assert all(bound.value >= F * (1 - 1e-7) for bound in model.bounds(data)), name
+        assert max(data.residuals(values).values()) < 1e-6
+        assert all(bound.value >= F * (1 - 1e-7) for bound in data.bounds()), name
         lengths = np.random.default_rng(0).random((3, topology.arcs))
-        assert all(model.certify(data, {"capacity": one}).value >= F * (1 - 1e-7) for one in lengths)
-        repaired = model.repair(data, values)
-        assert max(model.residuals(data, repaired).values()) < 1e-9
+        assert all(data.certify({"capacity": one}).value >= F * (1 - 1e-7) for one in lengths)
+        repaired = data.repair(values)
+        assert max(data.residuals(repaired).values()) < 1e-9
 
 
 @relaxed
 @given(cases(4))
 def test_the_printed_relaxation_serves_at_least_as_much_and_its_bound_holds(case):
     topology, demand = case
-    model = formulation("alltoall.link-mcf")
     exact = solved("alltoall.link-mcf", topology, demand)[1]
     data, F, values = solved("alltoall.link-mcf", topology, demand, printed=True)
     assert exact * (1 - 1e-7) <= F
-    assert max(model.residuals(data, values).values()) < 1e-6
-    assert all(bound.value >= F * (1 - 1e-7) for bound in model.bounds(data))
+    assert max(data.residuals(values).values()) < 1e-6
+    assert all(bound.value >= F * (1 - 1e-7) for bound in data.bounds())
 
 
 @relaxed
@@ -174,13 +172,12 @@ def test_time_steps_meet_an_independent_lp(case, slack):
     topology, demand = case
     steps = int(topology.hops[demand > 0].max()) + slack
     wanted = step_time(topology, demand, steps)
-    model = formulation("alltoall.timestep-mcf")
     for aggregate in ("commodity", "source"):
         data, value, values = solved("alltoall.timestep-mcf", topology, demand, steps=steps, aggregate=aggregate)
         assert value == pytest.approx(wanted, rel=1e-6)
-        assert max(model.residuals(data, values).values()) < 1e-6
-        assert all(bound.value <= value * (1 + 1e-7) for bound in model.bounds(data))
-        assert max(model.residuals(data, model.repair(data, values)).values()) < 1e-9
+        assert max(data.residuals(values).values()) < 1e-6
+        assert all(bound.value <= value * (1 + 1e-7) for bound in data.bounds())
+        assert max(data.residuals(data.repair(values)).values()) < 1e-9
         assert solved("alltoall.timestep-mcf", topology, demand, aggregate=aggregate)[0].steps == steps - slack
 
 
@@ -199,12 +196,11 @@ def test_single_paths_are_the_best_of_all_choices(case):
         for (s, t), path in zip(pairs, chosen, strict=True):
             load[path] += few[s, t]
         best = min(best, float((load / topology.capacity).max()))
-    model = formulation("alltoall.min-congestion")
     data, value, values = solved("alltoall.min-congestion", topology, few, paths="all")
     assert value == pytest.approx(best)
-    assert max(model.residuals(data, values).values()) < 1e-6
-    assert model.objective(data, values) == pytest.approx(best)
-    assert all(bound.value <= best * (1 + 1e-9) for bound in model.bounds(data))
+    assert max(data.residuals(values).values()) < 1e-6
+    assert data.objective(values) == pytest.approx(best)
+    assert all(bound.value <= best * (1 + 1e-9) for bound in data.bounds())
 
 
 def test_children_split_what_the_master_sends():
@@ -238,7 +234,7 @@ def test_the_builds_are_one_matrix(name, parameters):
     )
     given_ = {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand}
     data = model.prepare(topology, given_)
-    assert_one_matrix(*(compile_model(build(data)) for build in model.build.values()))
+    assert_one_matrix(*(compile_model(data.build(form)) for form in data.forms))
 
 
 # closed forms ---------------------------------------------------------------------------------------------------
@@ -290,7 +286,7 @@ def test_a_demand_that_cannot_be_split_is_bounded_by_its_widest_path():
     ring = parse("ring:4")
     data, value, _ = solved("alltoall.min-congestion", ring, demand)
     assert value == pytest.approx(3.0)  # 1.5 if it were split
-    result = {bound.name: bound.value for bound in formulation("alltoall.min-congestion").bounds(data)}
+    result = {bound.name: bound.value for bound in data.bounds()}
     assert result["widest-path"] == pytest.approx(3.0)
     assert result["sweep-cut"] <= 3.0
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadFile, MethodMismatch
-from opticoll.formulations import formulation
 from opticoll.formulations.flows.path_sets import PathRule
 from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap
 from opticoll.formulations.model import NotApplicable
@@ -40,7 +39,7 @@ def given_pairs(topology, pairs, **changes):
 
 
 def best_of(data, form="cvxpy"):
-    compiled = compile_model(formulation(NAME).build[form](data))
+    compiled = compile_model(data.build(form))
     value, x = optimum(compiled)
     return round(value), compiled, compiled.values(x)
 
@@ -85,7 +84,7 @@ def brute_force(data):
 ])  # fmt: skip
 def test_both_builds_are_the_same_matrix_of_the_estimated_size(spec, parameters):
     data = data_of(spec, **parameters)
-    forms = [compile_model(formulation(NAME).build[form](data)) for form in ("pyomo", "cvxpy")]
+    forms = [compile_model(data.build(form)) for form in ("pyomo", "cvxpy")]
     assert_one_matrix(*forms)
     assert data.estimate() == forms[0].size
 

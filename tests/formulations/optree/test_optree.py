@@ -58,9 +58,8 @@ def arrays_of(schedule):
 
 
 def compiled(name, instance, form="cvxpy", **parameters):
-    model = formulation(name)
-    data = model.prepare(instance, parameters)
-    return model, data, compile_model(model.build[form](data))
+    problem = formulation(name).prepare(instance, parameters)
+    return problem, compile_model(problem.build(form))
 
 
 # one stage ----------------------------------------------------------------------------------------------------------
@@ -92,13 +91,13 @@ def test_lemma_1_is_one_too_large_on_rings_of_odd_size_alone():
 def test_the_milp_needs_no_fewer_and_no_more(spec):
     """Proven by branch and bound over wavelengths as many as the lemma says, by SciPy's own HiGHS."""
     instance = parse(spec)
-    model, data, form = compiled(ONE, instance)
+    data, form = compiled(ONE, instance)
     best, x = optimum(form)
     assert round(best) == wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
     values = form.values(x)
-    assert max(model.residuals(data, values).values()) < 1e-6
-    assert model.objective(data, values) == round(best)
-    estimate = model.estimate(data)
+    assert max(data.residuals(values).values()) < 1e-6
+    assert data.objective(values) == round(best)
+    estimate = data.estimate()
     assert all(estimate[key] == form.size[key] for key in ("variables", "constraints", "nonzeros", "integers"))
 
 
@@ -114,7 +113,7 @@ def test_one_wavelength_fewer_is_infeasible():
 
     for instance in (ring(4), ring(5), line(4)):
         needed = wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
-        form = compiled(ONE, instance, colours=needed - 1)[2]
+        form = compiled(ONE, instance, colours=needed - 1)[1]
         answer = milp(
             form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
             bounds=Bounds(form.col_lower, form.col_upper), integrality=form.integer.astype(int),
@@ -147,7 +146,7 @@ def test_all_assignments_of_three_and_four_nodes():
 
 @pytest.mark.parametrize("instance", [ring(5), ring(6), line(5)])
 def test_both_builds_of_one_stage_have_one_optimum_and_size(instance):
-    forms = [compiled(ONE, instance, form)[2] for form in ("cvxpy", "pyomo")]
+    forms = [compiled(ONE, instance, form)[1] for form in ("cvxpy", "pyomo")]
     assert len({tuple(sorted(form.size.items())) for form in forms}) == 1
     assert len({round(optimum(form)[0], 6) for form in forms}) == 1
 
@@ -258,14 +257,14 @@ def test_dynamic_program_against_all_trees(count, is_ring):
 @pytest.mark.parametrize("parameters", [{}, {"count": "exact"}, {"count": "printed"}, {"depth": 3}])
 def test_the_milp_agrees_with_the_dynamic_program(instance, parameters):
     for form_name in ("cvxpy", "pyomo"):
-        model, data, form = compiled(TREE, instance, form_name, **parameters)
+        data, form = compiled(TREE, instance, form_name, **parameters)
         best, x = optimum(form)
         assert round(best) == best_tree(data.fabric, data.depth).steps
         values = form.values(x)
-        assert max(model.residuals(data, values).values()) < 1e-6
-        assert model.objective(data, values) == round(best)
-        assert max(bound.value for bound in model.bounds(data)) == round(best)
-        estimate = model.estimate(data)
+        assert max(data.residuals(values).values()) < 1e-6
+        assert data.objective(values) == round(best)
+        assert max(bound.value for bound in data.bounds()) == round(best)
+        estimate = data.estimate()
         assert all(estimate[key] == form.size[key] for key in ("variables", "constraints", "nonzeros", "integers"))
 
 

@@ -17,6 +17,7 @@ from strategies import topologies
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulation
+from opticoll.formulations.model import states
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.link_schedule import schedule_routes
@@ -50,13 +51,12 @@ RUNNING = [
 
 
 def solution(name, spec, parameters):
-    model = formulation(name)
-    data = model.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    form = compile_model(model.build[model.forms[0]](data))
+    data = formulation(name).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    form = compile_model(data.build())
     _, x = optimum(form)
     values = form.values(x)
-    if model.repair is not None and max(model.residuals(data, values).values()) > 1e-9:
-        values = model.repair(data, values)
+    if states(data, "repair") and max(data.residuals(values).values()) > 1e-9:
+        values = data.repair(values)
     return data, values
 
 

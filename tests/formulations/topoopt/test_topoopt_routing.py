@@ -33,7 +33,7 @@ def prepared(spec, **parameters):
 
 
 def best(data, form="matrix"):
-    compiled = compile_model(MODEL.build[form](data))
+    compiled = compile_model(data.build(form))
     value, x = optimum(compiled)
     return value, compiled.values(x)
 
@@ -44,11 +44,11 @@ def test_builds_agree_and_keep_to_the_bounds(parameters):
     results = [best(data, form) for form in ("cvxpy", "pyomo", "matrix")]
     assert [value for value, _ in results] == pytest.approx([results[0][0]] * 3, rel=1e-9)
     for value, values in results:
-        repaired = MODEL.repair(data, values)
-        assert max(MODEL.residuals(data, repaired).values()) < 1e-9
-        assert MODEL.objective(data, repaired) == pytest.approx(value, rel=1e-7)
-        assert all(bound.value >= value * (1 - 1e-9) for bound in MODEL.bounds(data))
-    metrics = MODEL.metrics(data, results[0][0])
+        repaired = data.repair(values)
+        assert max(data.residuals(repaired).values()) < 1e-9
+        assert data.objective(repaired) == pytest.approx(value, rel=1e-7)
+        assert all(bound.value >= value * (1 - 1e-9) for bound in data.bounds())
+    metrics = data.metrics(results[0][0])
     assert metrics["heuristic_over_optimum"] >= 1 - 1e-9
     assert metrics["max_load"] == pytest.approx(data.unit / results[0][0])
 
@@ -59,7 +59,7 @@ def test_a_ring_has_no_choice(n):
     data = prepared(f"n={n},degree=1,traffic=alltoall,volume=1")
     value, _ = best(data)
     assert value == pytest.approx(2 / n)
-    assert MODEL.metrics(data, value)["max_load"] == pytest.approx(n * (n - 1) / 2)
+    assert data.metrics(value)["max_load"] == pytest.approx(n * (n - 1) / 2)
     assert data.design.max_load == pytest.approx(n * (n - 1) / 2)
 
 
@@ -74,12 +74,12 @@ def test_rings_of_data_parallel_jobs_are_optimal():
 def test_the_optimum_as_a_design(spec, traffic):
     data = prepared(spec, traffic=traffic)
     value, values = best(data)
-    repaired = MODEL.repair(data, values)
+    repaired = data.repair(values)
     result = routing.decode(data, repaired)
     assert isinstance(result, CircuitDesign)
     assert max(residuals(result.pool, result.values()).values()) < 1e-8
     assert result.max_load == pytest.approx(data.unit / value, rel=1e-6)
-    described = MODEL.describe(data, repaired)
+    described = data.describe(repaired)
     assert max(described["load_quantiles"]) == pytest.approx(data.unit / value, rel=1e-6)
     assert described["bandwidth_tax"] >= 1 - 1e-9
 

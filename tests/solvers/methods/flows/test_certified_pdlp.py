@@ -105,7 +105,7 @@ def context(tol: float) -> tuple[Context, list[Any]]:
 def rough(noise: float) -> Outcome:
     """An approximate answer on the time form: the optimal T and flow, off by so much."""
     plan = make_plan(Task("alltoall.master", CROOKED, "highs-simplex", form="matrix"))
-    form = compile_model(plan.formulation.build["matrix"](plan.data))
+    form = compile_model(plan.data.matrix())
     from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.methods.flows.time_form import reformulate
     from opticoll.solvers.relaxation import scaling_steps
@@ -145,7 +145,7 @@ def test_best_of_all_rounds_is_kept_and_a_remaining_gap_is_reported(monkeypatch:
     assert script.asked[-1] == pytest.approx(certified_pdlp.SMALLEST)
     assert answer.values is not None
     assert float(answer.values["F"]) == pytest.approx(saved[0][1])
-    residuals = formulation("alltoall.master").residuals(current.data, answer.values)
+    residuals = current.data.residuals(answer.values)
     assert max(residuals.values()) < 1e-9
 
 
@@ -176,7 +176,7 @@ def test_time_limit_keeps_what_there_is(ended: str, monkeypatch: pytest.MonkeyPa
     assert answer.solver["name"] == "highs-pdlp"
     assert answer.values is not None
     assert float(answer.values["F"]) == pytest.approx(saved[0][1])
-    residuals = formulation("alltoall.master").residuals(current.data, answer.values)
+    residuals = current.data.residuals(answer.values)
     assert max(residuals.values()) < 1e-9
     assert answer.bound is not None
     assert answer.bound >= float(answer.values["F"]) * (1 - 1e-9)
