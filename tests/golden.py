@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 from builds import CASES, builds, normal
-from opticoll.solvers.runner import export, resume_key, solve
 
 from opticoll.analysis.solution_files import write_certificate
 from opticoll.errors import OpticollError
@@ -30,6 +29,8 @@ from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.instances.spec import describe
 from opticoll.solvers.methods import methods_for
+from opticoll.solvers.plan import resume_key
+from opticoll.solvers.solve import export, solve
 from opticoll.solvers.standard_form import compile_built
 from opticoll.solvers.task import Task
 

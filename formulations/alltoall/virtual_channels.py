@@ -137,7 +137,7 @@ class LayeredRoutes(Formulation):
             If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
             is not a routing.
         """
-        routing = min_congestion.prepare(instance, {})
+        routing = min_congestion.ChosenPaths.prepare(instance, {})
         layers = int((parameters or {}).get("layers", 4))
         if layers < 1:
             msg = f"{NAME}: layers={layers}; a route needs at least 1"

@@ -171,8 +171,8 @@ def flow_trial(random):
 def uniform_trial(random, topology, exact, unique):
     """The same for the models that only know the uniform demand."""
     printed = link_mcf.LinkFlow.prepare(topology, {"printed": True})
-    paths = path_mcf.prepare(topology, {"paths": "all"})
-    listed = path_mcf.prepare(topology, {"paths": "shortest"})
+    paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "all"})
+    listed = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "shortest"})
     for bound in printed.bounds():
         yield "printed distance", above(bound.value, exact)
     for data in (paths, listed):
@@ -180,7 +180,7 @@ def uniform_trial(random, topology, exact, unique):
             yield f"paths {bound.name}", above(bound.value, exact)
     # One path for every pair, unsplit: its time is attained, and an optimum where paths are unique.
     time = 1 / exact
-    whole = min_congestion.prepare(topology, {"paths": "all"})
+    whole = min_congestion.ChosenPaths.prepare(topology, {"paths": "all"})
     for bound in min_congestion.bounds(whole):
         yield f"congestion {bound.name}", below(bound.value, time)
     steps = timestep_mcf.StepFlow.prepare(topology, {"aggregate": "source", "steps": 0})
@@ -218,8 +218,8 @@ def gather_trial(random):
         for size in range(1, n)
         for chosen in map(set, combinations(range(n), size))
     )
-    data = all_gather.prepare(topology)
-    for bound in all_gather.bounds(data):
+    data = all_gather.AllGather.prepare(topology)
+    for bound in data.bounds():
         yield f"gather {bound.name}", below(bound.value, best)
         if bound.exact and best < Fraction(np.finfo(float).max):
             yield "gather attained", bound.value == pytest.approx(float(best), rel=1e-15)

@@ -19,7 +19,7 @@ from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
 from opticoll.instances import as_instance, from_networkx, parse, to_networkx
 from opticoll.solvers import solve
-from opticoll.solvers.plan import rebuild, send
+from opticoll.solvers.plan import rebuild, resume_key, send
 from opticoll.solvers.task import Task
 
 
@@ -157,9 +157,9 @@ def test_objects_travel_to_workers_and_have_a_key_of_their_contents():
     arguments, arrays = send(task, task.instance)
     assert rebuild(json.loads(json.dumps(arguments)), arrays).instance == task.instance
     doubled = Task("alltoall.link-mcf", oc.topology(MATRIX * 2), "flow-decomposition")
-    assert solve.resume_key(task) != solve.resume_key(doubled)
+    assert resume_key(task) != resume_key(doubled)
     renamed = Task("alltoall.link-mcf", oc.topology(MATRIX), "flow-decomposition")
-    assert solve.resume_key(task) == solve.resume_key(renamed)
+    assert resume_key(task) == resume_key(renamed)
 
 
 def test_as_instance_checks_a_demand():

@@ -15,7 +15,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulations
 from opticoll.solvers import solve, verify
 from opticoll.solvers.auto import LARGEST, PROOF_S, fastest_form
-from opticoll.solvers.plan import make_plan
+from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 from opticoll.solvers.worker import interpreter
@@ -123,20 +123,20 @@ def test_a_path_set_that_cannot_be_listed_is_left_to_the_certified_method():
 
 
 def test_the_resume_key_of_a_run_that_may_be_continued_is_its_own():
-    keys = {solve.resume_key(Task("optree.one-stage", "wdm-ring:n=5,wavelengths=1", method, form="pyomo"))
+    keys = {resume_key(Task("optree.one-stage", "wdm-ring:n=5,wavelengths=1", method, form="pyomo"))
             for method in ("auto", "highs", "cycle-cover")}  # fmt: skip
     assert len(keys) == 3
     large = Task("optree.one-stage", "wdm-ring:n=12,wavelengths=1")
-    assert solve.resume_key(large) == solve.resume_key(Task(large.formulation, large.instance, "cycle-cover"))
+    assert resume_key(large) == resume_key(Task(large.formulation, large.instance, "cycle-cover"))
 
 
 def test_the_resume_key_does_not_depend_on_the_solution_that_the_data_need():
     for name, settings in (("alltoall.virtual-channels", {"layers": "2"}), ("alltoall.child", {})):
         task = Task(name, "ring:5", settings=settings)
         run = solve.solve(task)
-        assert run.record.key == solve.resume_key(task)
+        assert run.record.key == resume_key(task)
         assert run.record.model.built
-        assert solve.resume_key(task) != solve.resume_key(Task(name, "ring:5", "highs", "pyomo", settings=settings))
+        assert resume_key(task) != resume_key(Task(name, "ring:5", "highs", "pyomo", settings=settings))
 
 
 # Continuation -----------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_an_optimum_that_our_bounds_do_not_prove_is_continued():
     assert run.record.model.built
     assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
     assert run.record.method == "certified-branching"
-    assert run.record.key == solve.resume_key(TAX)
+    assert run.record.key == resume_key(TAX)
     assert run.record.size.variables == run.record.model.variables == alone.record.size.variables
     assert run.record.requested.method == "auto"
 

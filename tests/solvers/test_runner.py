@@ -15,7 +15,7 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers import solve, verify
-from opticoll.solvers.plan import make_plan
+from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, plain
@@ -179,7 +179,7 @@ def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path
     path, isolated = tmp_path / "mine.json", solve.call_isolated
     path.write_text('{"chunks": [{"pre": [0], "post": [1, 2]}]}')
     task = Task("lumorph.rounds", "lightpath:2x2", "certified-rounds", settings={"collective": f"file:{path}"})
-    key = solve.resume_key(task)
+    key = resume_key(task)
 
     def change(*arguments, **options):
         path.write_text('{"chunks": [{"pre": [0], "post": [1]}]}')
@@ -188,16 +188,16 @@ def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path
     monkeypatch.setattr(solve, "call_isolated", change)
     with pytest.raises(BadFile, match="has changed"):
         solve.solve(task)
-    assert solve.resume_key(task) != key
+    assert resume_key(task) != key
 
 
 def test_a_changed_start_is_another_task(tmp_path):
     path = tmp_path / "start.json"
     path.write_text("{}")
     task = Task("alltoall.master", "ring:4", "certified-pdhg", settings={"start": str(path)})
-    key = solve.resume_key(task)
+    key = resume_key(task)
     path.write_text("[]")
-    assert solve.resume_key(task) != key
+    assert resume_key(task) != key
 
 
 def test_a_topology_made_in_python_needs_no_spec():
@@ -293,12 +293,12 @@ def test_resume_keys_differ_by_everything_that_matters():
         {"tol": 1e-4}, {"time_limit_s": 5.0}, {"memory_limit_gib": 1.0}, {"seed": 1}, {"threads": 1},
         {"repetition": 1}, {"settings": {"simplex_strategy": "4"}},
     ]  # fmt: skip
-    keys = [solve.resume_key(Task(**{**base, **change})) for change in changes]
+    keys = [resume_key(Task(**{**base, **change})) for change in changes]
     assert len(set(keys)) == len(keys)
-    assert solve.resume_key(Task(**base)) == keys[0]
+    assert resume_key(Task(**base)) == keys[0]
     # The spec is only a name: the same arcs are the same instance.
-    assert solve.resume_key(Task("alltoall.master", "wdm-line:n=4,wavelengths=1")) != keys[0]
-    assert solve.resume_key(Task("alltoall.master", "torus:8")) == keys[0]
+    assert resume_key(Task("alltoall.master", "wdm-line:n=4,wavelengths=1")) != keys[0]
+    assert resume_key(Task("alltoall.master", "torus:8")) == keys[0]
 
 
 @pytest.fixture(scope="module")

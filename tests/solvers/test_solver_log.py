@@ -13,6 +13,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.solvers import solve, solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.plan import resume_key
 from opticoll.solvers.task import Task
 
 #: A line of the log of every solver, and a formulation that it solves.
@@ -38,7 +39,7 @@ def test_the_log_is_shown_and_changes_nothing_on_record(name):
     logged = solve.solve(task, log=stream)
     assert word in stream.getvalue()
     assert f"opticoll: {name} starts on {logged.record.size.variables} variables" in stream.getvalue()
-    assert logged.record.key == solve.resume_key(task)
+    assert logged.record.key == resume_key(task)
     if name in {"highs", "pdlp", "cp-sat"}:  # these record every option in force
         quiet = solve.solve(task)
         assert (logged.record.solver, logged.record.settings) == (quiet.record.solver, quiet.record.settings)

@@ -65,7 +65,7 @@ def path_optimum(topology: Topology, **rule: Any) -> float:
     """F over a path set, solved with SciPy and certified by the dual arc lengths."""
     from opticoll.solvers.standard_form import compile_model
 
-    data = path_mcf.prepare(topology, rule)
+    data = path_mcf.PathConcurrentFlow.prepare(topology, rule)
     form = compile_model(path_mcf.build_matrix(data))
     value, x, duals = linear_optimum(form)
     above = path_mcf.length_bound(data, np.maximum(-form.rows["capacity"].gather(duals), 0.0))

@@ -274,7 +274,7 @@ def search(
     ``context`` gives seed, tolerance and time limit. At most half of the time is used to list candidates. If time runs
     out before any flow problem is solved, the first candidate is returned without flows.
     """
-    from opticoll.formulations.alltoall import master
+    from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows import flow_orbits
     from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 
@@ -287,7 +287,7 @@ def search(
             break
         try:
             context.remaining()
-            orbits = flow_orbits.find(master.prepare(parse(candidate.spec)))
+            orbits = flow_orbits.find(Master.prepare(parse(candidate.spec)))
             solved = solve_reduced(context, orbits, None, "auto")
         except TimeoutError:
             result.interrupted = True

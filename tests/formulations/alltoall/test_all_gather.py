@@ -28,7 +28,7 @@ CLOSED = {
 
 
 def solved(spec, form="cvxpy"):
-    data = model.prepare(parse(spec) if isinstance(spec, str) else spec)
+    data = model.AllGather.prepare(parse(spec) if isinstance(spec, str) else spec)
     form = compile_model(data.build(form))
     value, x = optimum(form)
     return data, value, form.values(x)
@@ -78,20 +78,20 @@ def test_the_worst_cut_is_the_optimum_of_the_flow_model(spec):
 def test_every_set_tried_gives_the_same_cut(topology):
     time, _, flows = optimal_flows(topology)
     assert float(time) == pytest.approx(enumerated(topology), rel=1e-12)
-    data = model.prepare(topology)
+    data = model.AllGather.prepare(topology)
     assert max(data.residuals({"h": flows, "T": np.asarray(float(time))}).values()) < 1e-9
 
 
 @pytest.mark.parametrize("spec", ["ring:5", "path:4", "genkautz:n=6,d=2", "hypercube:2+host=1.5", "dgx1"])
 def test_pyomo_and_cvxpy_are_one_matrix(spec):
-    data = model.prepare(parse(spec))
+    data = model.AllGather.prepare(parse(spec))
     assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
 
 
 @relaxed
 @given(topologies(6), st.integers(0, 2**32 - 1))
 def test_any_lengths_bound_the_time(topology, seed):
-    data, time = model.prepare(topology), worst_cut(topology)[0]
+    data, time = model.AllGather.prepare(topology), worst_cut(topology)[0]
     lengths = np.random.default_rng(seed).exponential(size=(topology.arcs, topology.ranks)) ** 3
     assert model.length_bound(data, lengths) <= time * (1 + 1e-9)
 
@@ -120,7 +120,7 @@ def test_solved_and_proven(method):
 def test_refusals():
     for topology in (Topology(1, [], []), Topology(3, [0, 1], [1, 0]), Topology(3, [0, 1], [1, 2])):
         with pytest.raises(NotApplicable):
-            model.prepare(topology)
+            model.AllGather.prepare(topology)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from opticoll.instances.demands import DemandSpec, read_demand
 from opticoll.solvers import solve
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
-from opticoll.solvers.plan import make_plan
+from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
@@ -505,7 +505,7 @@ def test_unknown_demands_are_refused(text):
 
 def test_one_spelling_makes_one_key_and_a_changed_file_another(tmp_path):
     def key(demand):
-        return solve.resume_key(Task(NAME, "ring:4", settings={} if demand is None else {"demand": demand}))
+        return resume_key(Task(NAME, "ring:4", settings={} if demand is None else {"demand": demand}))
 
     assert key("random") == key("random:0") == key(" random:00 ") != key("random:1")
     assert key(None) == key("uniform")

@@ -30,7 +30,7 @@ from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
 from opticoll.solvers import solve
 from opticoll.solvers.executor import make_executor
-from opticoll.solvers.plan import make_plan, rebuild, send
+from opticoll.solvers.plan import make_plan, rebuild, resume_key, send
 from opticoll.solvers.schedules import link_schedule, shard_routes
 from opticoll.solvers.schedules.schedule_json import links_document, read_schedule, routes_document, verify_document
 from opticoll.solvers.solution import solution_document
@@ -349,15 +349,15 @@ def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
     task = Task("alltoall.master", topology, "highs-simplex", settings={"demand": demand})
     plan = make_plan(task)
     assert plan.parameters["demand"] == DemandSpec(MATRIX)
-    key = solve.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": MATRIX}))
-    other = solve.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": 2 * MATRIX}))
-    assert solve.resume_key(task) == key != other
+    key = resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": MATRIX}))
+    other = resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": 2 * MATRIX}))
+    assert resume_key(task) == key != other
     arguments, arrays = send(task, topology)
     received = rebuild(json.loads(json.dumps(arguments)), arrays)
     assert make_plan(received).parameters["demand"] == DemandSpec(MATRIX)
     np.testing.assert_array_equal(read_demand(received.settings["demand"], topology, "test"), MATRIX)
     again = pickle.loads(pickle.dumps(task))  # noqa: S301
-    assert solve.resume_key(again) == key
+    assert resume_key(again) == key
 
 
 @pytest.mark.parametrize("text", [
@@ -587,7 +587,7 @@ def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster
     topology = network()
     tasks = [Task("alltoall.path-mcf", topology, m, settings={"demand": FRAME, "paths": "all"})
              for m in ("highs", "column-generation")]  # fmt: skip
-    cells = [Cell(task, solve.resume_key(task), topology.spec) for task in tasks]
+    cells = [Cell(task, resume_key(task), topology.spec) for task in tasks]
     with ExitStack() as stack:
         address = None
         if cluster:

@@ -21,6 +21,7 @@ from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.negotiated_rerouting import FluidLengths
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest
+from opticoll.solvers.plan import resume_key
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
@@ -424,9 +425,9 @@ def test_a_changed_file_is_another_task(tmp_path):
     path = tmp_path / "circuits.csv"
     path.write_text("0,1\n")
     task = Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"})
-    key, pinned = solve.resume_key(task), circuits.CircuitSpec(f"file:{path}")
+    key, pinned = resume_key(task), circuits.CircuitSpec(f"file:{path}")
     path.write_text("0,2\n")
-    assert solve.resume_key(task) != key
+    assert resume_key(task) != key
     with pytest.raises(BadFile, match="has changed"):
         data_of("lightpath:2x3", circuits=pinned)
 

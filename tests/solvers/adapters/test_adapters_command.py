@@ -24,6 +24,7 @@ from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter, adapters
 from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, adopt, exported, read_configuration
 from opticoll.solvers.isolation import solve_isolated
+from opticoll.solvers.plan import resume_key
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PrimalStatus, Proof, SolveRequest, Task, Termination
 from opticoll.solvers.verify import dual_bound
@@ -241,12 +242,12 @@ def test_capabilities_are_those_of_the_table(solvers):
 
 def test_the_version_and_the_resume_key_follow_the_configuration(solvers):
     task = Task("matrix.program", f"mps:{example()}", "milp")
-    version, key = adapter("milp").version(), solve.resume_key(task)
+    version, key = adapter("milp").version(), resume_key(task)
     assert version is not None
     assert version.startswith("version 1.2.3 (command ")
     solvers.write_text(solvers.read_text(encoding="utf-8").replace("--time", "--style plain --time"), encoding="utf-8")
     assert adapter("milp").version() != version
-    assert solve.resume_key(task) != key
+    assert resume_key(task) != key
 
 
 def test_a_file_on_the_command_line_is_used_for_that_command(solvers, monkeypatch, capsys):

@@ -154,8 +154,10 @@ def test_wrong_bounds_would_be_noticed(monkeypatch):
 
 
 def test_more_than_d_disjoint_paths_would_be_noticed(monkeypatch):
-    prepare = path_mcf.prepare
-    monkeypatch.setattr(path_claims.path_mcf, "prepare", lambda topology, rule: prepare(topology, {"paths": "all"}))
+    prepare = path_mcf.PathConcurrentFlow.prepare
+    monkeypatch.setattr(
+        path_mcf.PathConcurrentFlow, "prepare", lambda topology, rule: prepare(topology, {"paths": "all"})
+    )
     claim = CLAIMS["alltoall.disjoint-paths"]
     scope = {**claim.scope, "networks": ["complete:4"], "networks with disabled links": []}
     assert "as many disjoint paths" in replace(claim, scope=scope).examine(Laboratory()).reason
