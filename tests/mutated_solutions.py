@@ -83,15 +83,15 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
     if model.needs is not None:
         needed = needed_arrays(model, instance)
         document["needed"] = {key: entries(array) for key, array in needed.items()}
-    return document, model.arrays(prepared(model, instance, parameters, needed), names)
+    return document, prepared(model, instance, parameters, needed).arrays(names)
 
 
-def needed_arrays(model: Formulation, instance: Any) -> dict[str, np.ndarray[Any, Any]]:
+def needed_arrays(model: type[Formulation], instance: Any) -> dict[str, np.ndarray[Any, Any]]:
     """Arrays that the formulation can take as data: ones, or the first path of every pair."""
     assert model.needs is not None
     basis = formulation(model.needs)
     data = basis.prepare(instance, read_parameters(basis.parameters, {}, basis.name))
-    result = {key: np.ones(array.shape) for key, array in basis.arrays(data, ()).items()}  # type: ignore[arg-type]
+    result = {key: np.ones(array.shape) for key, array in data.arrays(()).items()}  # type: ignore[arg-type]
     if basis.name == "alltoall.min-congestion":
         result["x"] = np.zeros(data.paths.paths)
         result["x"][data.paths.first[:-1]] = 1.0

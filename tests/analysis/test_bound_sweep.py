@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -315,34 +314,39 @@ def test_a_sweep_needs_a_case():
         sweep("alltoall.master", "moore", [])
 
 
-def circulation(topology):
-    """The largest circulation with unit capacities, as a formulation of the user's own builds it."""
-    import cvxpy as cp
+class Circulation(Formulation):
+    """The largest circulation with unit capacities, as a user states it."""
 
-    x = cp.Variable(topology.arcs, name="x", bounds=[0, 1])
-    return cp.Problem(cp.Maximize(cp.sum(x)), [topology.incidence() @ x == 0])
+    name, title, sense = "own.circulation", "Largest circulation", "max"
+
+    def cvxpy(self):
+        import cvxpy as cp
+
+        x = cp.Variable(self.instance.arcs, name="x", bounds=[0, 1])
+        return cp.Problem(cp.Maximize(cp.sum(x)), [self.instance.incidence() @ x == 0])
+
+    def residuals(self, values):
+        return {"balance": float(abs(self.instance.incidence() @ values["x"]).max())}
+
+    def objective(self, values):
+        return float(values["x"].sum())
 
 
-OWN = Formulation(
-    name="own.circulation",
-    title="Largest circulation",
-    sense="max",
-    build={"cvxpy": circulation},
-    residuals=lambda topology, values: {"balance": float(abs(topology.incidence() @ values["x"]).max())},
-    objective=lambda topology, values: float(values["x"].sum()),
-)
+class Unlabelled(Circulation):
+    @classmethod
+    def label_invariant(cls, parameters):
+        return True
 
 
-@pytest.mark.parametrize(("invariant", "copies"), [(None, [1, 1, 1, 1]), (lambda _: True, [1, 2, 1])])
-def test_own_formulation_on_graphs_and_matrices(invariant, copies):
-    own = replace(OWN, label_invariant=invariant)
+@pytest.mark.parametrize(("own", "copies"), [(Circulation, [1, 1, 1, 1]), (Unlabelled, [1, 2, 1])])
+def test_own_formulation_on_graphs_and_matrices(own, copies):
     graph = nx.DiGraph([(0, 1), (1, 2), (2, 0), (1, 3)])  # no circuit through the last arc
     over = [graph, nx.cycle_graph(4), np.ones((3, 3)) - np.eye(3), nx.relabel_nodes(nx.cycle_graph(4), {1: 2, 2: 1})]
     result = oc.sweep(own, lambda topology: float(topology.arcs), over)
     assert [case.copies for case in result.cases] == copies
     assert [case.optimum for case in result.cases][:3] == pytest.approx([3, 8, 6])
     assert (result.formulation, result.violations) == ("own.circulation", 0)
-    alone = oc.sweep(OWN, lambda topology: 3.0, graph)
+    alone = oc.sweep(Circulation, lambda topology: 3.0, graph)
     assert [case.ratio for case in alone.cases] == pytest.approx([1.0])
 
 

@@ -235,8 +235,8 @@ def test_a_bound_a_claim_and_a_cell_that_end_the_program_have_failed(tmp_path, c
     assert row["reason"] == f"plug-in {claim}, line 3: SystemExit: 3"
     write_example("formulation", "model", tmp_path)
     text = model.read_text()
-    assert text.count("    import pyomo.environ as pyo\n") == 1
-    model.write_text(text.replace("    import pyomo.environ as pyo\n", "    raise SystemExit(0)\n"))
+    assert text.count("import pyomo.environ as pyo\n") == 1
+    model.write_text(text.replace("import pyomo.environ as pyo\n", "raise SystemExit(0)\n"))
     file = tmp_path / "tiny.toml"
     file.write_text(
         "name = 'tiny'\nplugins = ['model.py']\nformulations = ['own.model']\ninstances = ['ring:{4,5}']\n"
@@ -250,18 +250,20 @@ def test_a_bound_a_claim_and_a_cell_that_end_the_program_have_failed(tmp_path, c
 
 OWN = """
 import numpy as np, opticoll as oc
-def build(t):
-    import cvxpy as cp
-    f, R = cp.Variable(t.arcs, name="f", nonneg=True), cp.Variable(name="R", nonneg=True)
-    return cp.Problem(cp.Maximize(R), [t.incidence()[1:] @ f == R, f <= t.capacity])
-def residuals(t, v):
-    return {"capacity": float((v["f"] - t.capacity).max())}
-def bounds(t):
-    return [oc.Bound("planted", 8.0, "a reason")]
-FORMULATION = oc.Formulation(
-    name="own.m", title="t", sense="max", build={"cvxpy": build}, residuals=residuals, bounds=bounds,
-    objective=lambda t, v: float(v["R"]), prepare=lambda instance, parameters: instance,
-)
+class M(oc.Formulation):
+    name, title, sense = "own.m", "t", "max"
+    def cvxpy(self):
+        import cvxpy as cp
+        t = self.instance
+        f, R = cp.Variable(t.arcs, name="f", nonneg=True), cp.Variable(name="R", nonneg=True)
+        return cp.Problem(cp.Maximize(R), [t.incidence()[1:] @ f == R, f <= t.capacity])
+    def residuals(self, v):
+        return {"capacity": float((v["f"] - self.instance.capacity).max())}
+    def objective(self, v):
+        return float(v["R"])
+    def bounds(self):
+        return [oc.Bound("planted", 8.0, "a reason")]
+FORMULATION = M
 """
 
 
@@ -328,18 +330,18 @@ def test_infinite_and_rational_bounds_are_numbers(tmp_path, capfd):
 
 @pytest.mark.parametrize("worst", ["'fine'", "1j", "[1.0]", "np.array('x')", "[[1.0], [1.0, 2.0]]"])
 def test_residuals_that_are_no_numbers_are_refused(worst, tmp_path, capfd):
-    plugin = own(tmp_path, 'float((v["f"] - t.capacity).max())', worst)
+    plugin = own(tmp_path, 'float((v["f"] - self.instance.capacity).max())', worst)
     assert main(["solve", "own.m", "ring:4", "--store", str(tmp_path / "store"), *plugin]) == 2
     (line,) = capfd.readouterr().err.strip().splitlines()
-    assert "mine.py, line 7: formulation 'own.m': residuals returned {'capacity': " in line
+    assert "mine.py, line 10: formulation 'own.m': residuals returned {'capacity': " in line
     assert not list(Store(tmp_path / "store").names())
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('float((v["f"] - t.capacity).max())', "0.0, 'x': float('nan')", "residuals returned nan for 'x'"),
-        ('float((v["f"] - t.capacity).max())', "0.25", "not verified: capacity is violated by 0.25"),
+        ('float((v["f"] - self.instance.capacity).max())', "0.0, 'x': float('nan')", "residuals returned nan for 'x'"),
+        ('float((v["f"] - self.instance.capacity).max())', "0.25", "not verified: capacity is violated by 0.25"),
         ("f <= t.capacity", "f <= t.capacity, R >= 9", "ended with infeasible: there is none: proven by multipl"),
         ("t.incidence()[1:] @ f == R, ", "", "ended with unbounded: highs-ipx reports that the objective is unbounded"),
     ],
@@ -508,23 +510,29 @@ def test_a_study_says_how_many_cells_have_no_answer(capfd, tmp_path, methods, st
         assert ("mosek: 2 runs had no usable solver" in capfd.readouterr().err) == ("mosek" in methods)
 
 
-def test_the_mathematics_of_a_formulation_from_outside_is_that_of_its_file(tmp_path, capfd):
+@pytest.mark.parametrize("place", ["file", "class"])
+def test_the_mathematics_of_a_formulation_from_outside_is_that_of_its_class_or_file(place, tmp_path, capfd):
     text = """'''Largest capacity.\n\nmax R  s.t.  cap  R <= c_0'''
 import opticoll as oc
-def build(topology):
-    import cvxpy as cp
-    R = cp.Variable(name="R")
-    return cp.Problem(cp.Maximize(R), [R <= topology.capacity[0]])
-FORMULATION = oc.Formulation(
-    name="own.largest", title="Largest", sense="max", build={"cvxpy": build},
-    residuals=lambda topology, values: {"cap": float(values["R"] - topology.capacity[0])},
-    objective=lambda topology, values: float(values["R"]),
-)
+class Model(oc.Formulation):
+    name, title, sense = "own.largest", "Largest", "max"
+    def cvxpy(self):
+        import cvxpy as cp
+        R = cp.Variable(name="R")
+        return cp.Problem(cp.Maximize(R), [R <= self.instance.capacity[0]])
+    def residuals(self, values):
+        return {"cap": float(values["R"] - self.instance.capacity[0])}
+    def objective(self, values):
+        return float(values["R"])
+FORMULATION = Model
 """
+    if place == "class":
+        stated, _, rest = text.partition("import")
+        text = "'Models.'\nimport" + rest.replace("\n    name,", f"\n    {stated}\n    name,")
     (tmp_path / "largest.py").write_text(text)
     assert main(["describe", "own.largest", "--json", "--plugin", str(tmp_path / "largest.py")]) == 0
     (described,) = json.loads(capfd.readouterr().out)
-    assert described["text"].startswith("Largest capacity.")
+    assert described["text"] == "Largest capacity.\n\nmax R  s.t.  cap  R <= c_0"
     for instance, variables in (("ring:4", 1), ("ring:64", None)):  # without an estimate, small ones are built
         command = ["describe", "own.largest", "--instance", instance, "--json", "--plugin"]
         assert main([*command, str(tmp_path / "largest.py")]) == 0
@@ -537,17 +545,19 @@ HANGING = '''
 import time
 import cvxpy as cp
 import opticoll as oc
-def build(t):
-    BUILD
-    f, R = cp.Variable(t.arcs, name="f", nonneg=True), cp.Variable(name="R", nonneg=True)
-    return cp.Problem(cp.Maximize(R), [t.incidence()[1:] @ f == R, f <= t.capacity])
-def residuals(t, v):
-    RESIDUALS
-    return {"capacity": float((v["f"] - t.capacity).max())}
-FORMULATION = oc.Formulation(
-    name="own.hanging", title="hanging", sense="max", prepare=lambda instance, parameters: instance,
-    build={"cvxpy": build}, residuals=residuals, objective=lambda t, v: float(v["R"]), bounds=lambda t: [],
-)
+class Hanging(oc.Formulation):
+    name, title, sense = "own.hanging", "hanging", "max"
+    def cvxpy(self):
+        BUILD
+        t = self.instance
+        f, R = cp.Variable(t.arcs, name="f", nonneg=True), cp.Variable(name="R", nonneg=True)
+        return cp.Problem(cp.Maximize(R), [t.incidence()[1:] @ f == R, f <= t.capacity])
+    def residuals(self, v):
+        RESIDUALS
+        return {"capacity": float((v["f"] - self.instance.capacity).max())}
+    def objective(self, v):
+        return float(v["R"])
+FORMULATION = Hanging
 '''
 
 
@@ -564,7 +574,7 @@ def test_a_plug_in_whose_check_does_not_return_is_a_failed_row(tmp_path, monkeyp
     monkeypatch.setattr(Budget, "checking", over)  # as if the limit were over after the solve, on any machine
     asked = ["own.hanging", "ring:4", "--time-limit", "3600", "--store", str(tmp_path / "store")]
     assert main(["solve", *asked, "--plugin", str(tmp_path / "hanging.py")]) == 3
-    message = "line 10: formulation 'own.hanging': residuals did not return within 20 s of work"
+    message = "line 13: formulation 'own.hanging': residuals did not return within 20 s of work"
     assert message in capfd.readouterr().err.splitlines()[-1]
     store = Store(tmp_path / "store")
     (record,) = map(store.read, store.names())

@@ -12,7 +12,7 @@ import pytest
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.formulations import formulations
+from opticoll.formulations import formulation, formulations
 from opticoll.solvers import solve, verify
 from opticoll.solvers.auto import LARGEST, PROOF_S, fastest_form
 from opticoll.solvers.plan import make_plan, resume_key
@@ -102,9 +102,11 @@ def test_a_requested_form_is_built_at_any_size():
 def test_small_models_are_built_in_the_layer_that_is_imported_first():
     for name, spec, form in (("alltoall.link-mcf", "ring:4", "pyomo"), ("alltoall.link-mcf", "torus:6x6", "cvxpy")):
         assert make_plan(Task(name, spec)).form == form
-    model = formulations()["alltoall.link-mcf"]
-    only = replace(model, build={"cvxpy": model.build["cvxpy"]})
-    assert fastest_form(only, {"nonzeros": 1}) == "cvxpy"
+
+    class Only(formulation("alltoall.link-mcf")):
+        forms = ("cvxpy",)
+
+    assert fastest_form(Only, {"nonzeros": 1}) == "cvxpy"
 
 
 def test_a_parameter_of_the_certified_method_selects_it():
@@ -263,28 +265,38 @@ def test_pyomo_is_imported_without_the_statistics_of_scipy():
     subprocess.run([sys.executable, "-P", "-c", f"{place}; {code}"], check=True)
 
 
-def packing(price: float) -> oc.Formulation:
-    """Most vertices of which no two are neighbours, with a function that counts each of them ``price`` times."""
+def packing(price: float) -> type[oc.Formulation]:
+    """Most vertices of which no two are neighbours, with an objective that counts each of them ``price`` times."""
 
-    def build(topology):
-        import pyomo.environ as pyo
+    class Packing(oc.Formulation):
+        name, title, sense, problem = "own.packing", "Packing", "max", "MILP"
 
-        model = pyo.ConcreteModel()
-        model.x = pyo.Var(range(topology.n), domain=pyo.Binary)
-        model.count = pyo.Objective(expr=sum(model.x.values()), sense=pyo.maximize)
-        model.apart = pyo.ConstraintList()
-        for u, v in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
-            model.apart.add(model.x[u] + model.x[v] <= 1)
-        return model
+        def pyomo(self):
+            import pyomo.environ as pyo
 
-    return oc.Formulation(
-        name="own.packing", title="Packing", sense="max", problem="MILP", build={"pyomo": build},
-        residuals=lambda topology, values: {
-            "apart": float((values["x"][topology.tail] + values["x"][topology.head] - 1).max()),
-            "whole": float(np.abs(values["x"] - np.round(values["x"])).max()),
-        },
-        objective=lambda topology, values: price * float(values["x"].sum()),
-    )  # fmt: skip
+            topology = self.instance
+            model = pyo.ConcreteModel()
+            model.x = pyo.Var(range(topology.n), domain=pyo.Binary)
+            model.count = pyo.Objective(expr=sum(model.x.values()), sense=pyo.maximize)
+            model.apart = pyo.ConstraintList()
+            for u, v in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
+                model.apart.add(model.x[u] + model.x[v] <= 1)
+            return model
+
+        def residuals(self, values):
+            x, topology = values["x"], self.instance
+            return {
+                "apart": float((x[topology.tail] + x[topology.head] - 1).max()),
+                "whole": float(np.abs(x - np.round(x)).max()),
+            }
+
+        def objective(self, values):
+            return price * float(values["x"].sum())
+
+        def metrics(self, value):
+            return {"inverse": 1 / value}
+
+    return Packing
 
 
 def test_an_integer_program_from_outside_is_proven_by_branching(monkeypatch):
@@ -297,24 +309,26 @@ def test_an_integer_program_from_outside_is_proven_by_branching(monkeypatch):
 
 
 def test_a_build_and_an_objective_that_differ_prove_nothing():
-    own = replace(packing(0.5), metrics=lambda topology, value: {"inverse": 1 / value})
-    run = oc.solve(own, "complete:5")  # 0.5 is within the relaxation's 2.5
+    run = oc.solve(packing(0.5), "complete:5")  # 0.5 is within the relaxation's 2.5
     assert (run.proof, run.verified, run.bound) == (Proof.NONE, False, None)
     assert "that of the build is 1 at this solution, but objective() returns 0.5" in run.record.message
     assert "inverse" not in run.metrics  # of a value that is not verified
 
 
 def test_metrics_of_a_formulation_from_outside_get_a_verified_value_only():
-    own = replace(packing(1.0), metrics=lambda topology, value: {"inverse": 1 / value})
-    assert own.metrics_at(oc.parse("ring:4"), 2.0) == {"inverse": 0.5}
-    assert own.metrics_at(oc.parse("ring:4"), None) == {}
-    ours = make_plan(Task("alltoall.master", "ring:4"))
-    assert ours.formulation.metrics_at(ours.data, None)["ranks"] == 4
+    own = packing(1.0)(oc.parse("ring:4"))
+    assert verify.properties(own, "metrics", 2.0) == {"inverse": 0.5}
+    assert verify.properties(own, "metrics", None) == {}
+    ours = make_plan(Task("alltoall.master", "ring:4")).formulation
+    assert verify.properties(ours, "metrics", None)["ranks"] == 4
 
 
 def test_slack_is_no_violation():
-    slack = replace(packing(1.0), residuals=lambda topology, values: {"apart": -1.0, "whole": np.nan, "sum": 0.5})
-    result = verify.residuals(slack, oc.parse("ring:4"), {})
+    class Slack(packing(1.0)):
+        def residuals(self, values):
+            return {"apart": -1.0, "whole": np.nan, "sum": 0.5}
+
+    result = verify.residuals(Slack(oc.parse("ring:4")), {})
     assert (result["apart"], result["sum"]) == (0.0, 0.5)
     assert np.isnan(result["whole"])
 

@@ -93,15 +93,14 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
 )
 def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
     model = formulation(name)
-    assert model.early_estimate is not None
     instance = parse(spec)
     foreseen = model.early_estimate(instance, parameters)
     assert foreseen is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
-    built = compile_model(plan.data.build(plan.form)).size  # type: ignore[index]
+    built = compile_model(plan.data.build(plan.form)).size
     assert 0.4 * entries(built) <= entries(foreseen) <= 1.2 * entries(built)
-    assert model.estimate is not None
     estimated = plan.data.estimate()
+    assert estimated is not None
     assert all(foreseen[part] <= estimated[part] for part in foreseen)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.formulations import formulation
-from opticoll.formulations.model import Bound, Formulation
+from opticoll.formulations.model import Bound
 from opticoll.solvers import plan, solve
 from opticoll.solvers.task import Proof, Task
 
@@ -37,16 +36,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return call
 
-    def watched(name: str) -> Any:
-        model = formulation(name)
-        return replace(
-            model, prepare=counted(f"prepare {name}", model.prepare), bounds=counted(f"bounds {name}", model.bounds)
-        )
-
     monkeypatch.setattr(plan, "parse", counted("parse", plan.parse))
-    monkeypatch.setattr(plan, "named", lambda _model: True)  # watched formulations are not registered
-    for module in (plan, solve):
-        monkeypatch.setattr(module, "formulation", watched)
+    for model in map(formulation, CASES):
+        for method in ("prepare", "bounds"):
+            monkeypatch.setattr(model, method, counted(f"{method} {model.name}", getattr(model, method)))
     return counts
 
 
@@ -66,7 +59,7 @@ def test_bounds_shown_beside_a_value_are_compared_with_it(
 ) -> None:
     """Also where the duals close the gap, and so no bound is computed by the run."""
     wrong = Bound("planted", 0.1, "wrong")
-    monkeypatch.setattr("opticoll.solvers.auto.bounds_of", lambda model, data: [wrong])
+    monkeypatch.setattr("opticoll.solvers.auto.bounds_of", lambda problem: [wrong])
     assert main(["solve", "alltoall.master", "ring:8", "--method", "highs", "--store", str(tmp_path)]) == 3
     shown = capfd.readouterr()
     assert "the value 0.125 is verified, but planted gives 0.1; nothing is proven" in shown.err
@@ -76,7 +69,7 @@ def test_bounds_shown_beside_a_value_are_compared_with_it(
 
 def test_bounds_of_a_plug_in_are_computed_once(calls: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if another method continues the run; the bounds of user-defined formulations are always computed."""
-    monkeypatch.setattr(Formulation, "own", property(lambda model: True))
+    monkeypatch.setattr(formulation("topoopt.topology"), "own", True)
     run = solve.solve(Task("topoopt.topology", "servers:n=4,degree=1,traffic=random,seed=1"))
     assert run.bounds
     assert calls["bounds topoopt.topology"] == 1

@@ -14,7 +14,7 @@ from mutated_solutions import CASES, needed_arrays
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulations
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.model import read_parameters, states
 from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.instances import BadFile, parse
 from opticoll.solvers import solve
@@ -83,7 +83,7 @@ def test_the_variables_of_every_model_are_declared(name):
             allowed = data.arrays(values.keys())
             given = {key: allowed[key] for key in values}  # what unfolding adds is no variable
             check_shapes(given, {key: array.shape for key, array in values.items()}, form)
-            if model.dual_arrays is not None:
+            if states(model, "dual_arrays"):
                 duals = compiled.duals(np.zeros(compiled.A.shape[0]))
                 declared = data.dual_arrays()
                 read = {key: duals[key].shape for key in declared if key in duals}

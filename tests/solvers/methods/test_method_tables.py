@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opticoll.formulations import formulation
+from opticoll.formulations.model import states
 from opticoll.solvers.auto import LARGEST
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.methods.registry import METHOD_PARAMETERS, SMALLER_FORMULATIONS
@@ -14,7 +15,7 @@ def test_methods_for_large_instances_apply_to_their_formulations():
         model = formulation(name)
         assert not parameter or parameter.partition("=")[0] in {known.name for known in model.parameters}
         assert {largest.beyond, largest.proof} - {None} <= set(methods_for(model))
-        assert model.estimate is not None
+        assert states(model, "estimate")
         assert (largest.beyond is None) == (model.problem == "LP")
 
 
