@@ -666,9 +666,8 @@ def _check_type(item: object, attribute: str, kind: Kind) -> None:
         if isinstance(item, type) and any(_place(base) == kind.type for base in item.__mro__[1:]):
             _check_set(item, [name for name in kind.attributes if not getattr(item, name)], kind)
             return
-        is_class = isinstance(item, type)
-        of = f"the class {item.__name__}" if is_class else f"an object of {type(item).__name__}"
-        ours = not is_class and any(_place(base) == kind.type for base in type(item).__mro__)
+        of = f"the class {item.__name__}" if isinstance(item, type) else f"an object of {type(item).__name__}"
+        ours = any(_place(base) == kind.type for base in type(item).__mro__)
         remedy = f"write {attribute} = {type(item).__name__}" if ours else f"it must be a subclass of {name} ({path})"
         msg = f"{attribute} is {of}; {remedy}"
         raise BadInput(msg)

@@ -164,7 +164,7 @@ def files():
 
 def verdicts():
     """The claims' verdicts, measured without a store; minutes."""
-    from opticoll.analysis.ledger import ledger
+    from opticoll.analysis.ledger.ledger import ledger
 
     for row in ledger([], None, jobs=2):
         yield {"what": "verdict", "id": row.id, "verdict": str(row.verdict), "measured": digest(row.measured)}

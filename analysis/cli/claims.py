@@ -57,16 +57,16 @@ def claims(
     rest = 0
     with output.diverted_stdout():
         from opticoll.analysis.ledger.claim import explanation
-        from opticoll.analysis.ledger.ledger import ledger
+        from opticoll.analysis.ledger.ledger import chosen, kept, ledger
 
-        position = {claim.id: index for index, claim in enumerate(ledger.chosen(identifiers))}
+        position = {claim.id: index for index, claim in enumerate(chosen(identifiers))}
         wanted = len(position)
         if cached:
-            rows: list[Any] = ledger.kept(identifiers, store_at(store_dir))
+            rows: list[Any] = kept(identifiers, store_at(store_dir))
         else:
             store = None if no_store else writable_store(store_dir)
             rows = output.gathered(
-                _until_interrupted(ledger.ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
+                _until_interrupted(ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
             rows.sort(key=lambda row: position[row["id"]])
         rest = wanted - len(rows)

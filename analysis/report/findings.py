@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from opticoll.analysis.ledger.ledger import claims, ledger
+from opticoll.analysis.ledger import ledger
 from opticoll.analysis.report.page_tables import Kind, missing, written
 from opticoll.analysis.store.schema import environment
 from opticoll.solvers.task import PROVEN, plain
@@ -115,7 +115,7 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     )
     results, runs = _completed(latest), int(counted["runs"].iloc[0])
     bounds, missing = _bounds(results, budget_s)
-    known = claims()
+    known = ledger.claims()
     measured = tuple(ledger.latest(store, known))
     done = {row["id"] for row in measured}
     unmeasured = tuple(name for name in known if name not in done)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-def own_settings(context: Context, *names: str) -> dict[str, Any]:
+def own_settings(context: Context, *names: str) -> dict[str, object]:
     """Settings of the context's task that the formulation has as parameters, without those in ``names``."""
     known = {parameter.name for parameter in context.formulation.parameters} - set(names)
     return {name: value for name, value in context.task.settings.items() if name in known}

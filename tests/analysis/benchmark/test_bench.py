@@ -11,7 +11,7 @@ from opticoll.analysis import bench as markers
 from opticoll.analysis.benchmark import benchmark_set
 from opticoll.analysis.benchmark.measured_tables import Table, tables
 from opticoll.analysis.ledger.claim import ClaimRow, Verdict
-from opticoll.analysis.ledger.ledger import claims, ledger
+from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.plots.style import card, new_figure, style
 from opticoll.analysis.report.findings import PAPER_NAMES, best_runs
 from opticoll.analysis.store import Store
@@ -80,7 +80,7 @@ def examined(identifier, **changes):
 def fill(store, **changes):
     """Rows of all claims that are shown; ``changes`` are those of the first one."""
     for number, name in enumerate(bench.SHOWN):
-        ledger.keep(store, examined(name, **(changes if number == 0 else {})), 0.1)
+        keep(store, examined(name, **(changes if number == 0 else {})), 0.1)
 
 
 # markers ------------------------------------------------------------------------------------------------------------

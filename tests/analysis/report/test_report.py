@@ -12,7 +12,7 @@ from markupsafe import escape
 from rich.console import Console
 
 from opticoll.analysis.ledger.claim import ClaimRow
-from opticoll.analysis.ledger.ledger import claims, ledger
+from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.papers.paper_figure import figures
 from opticoll.analysis.report import drawings
 from opticoll.analysis.report import findings as report_data
@@ -450,12 +450,12 @@ def claimed(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "paper_figures", tuple)
     store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
     (run,) = store.names()
-    ledger.keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)
-    ledger.keep(store, claim("alltoall.theorem-2"), 0.5)
+    keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)
+    keep(store, claim("alltoall.theorem-2"), 0.5)
     failure = {"failed": True, "instances": [], "reason": "measurement failed: <x>"}
     nothing = dict.fromkeys(("measured", "count", "violations", "tightness", "witness"))
-    ledger.keep(store, claim("lumorph.steps", "not-testable", **failure, **nothing), 0.5)
-    ledger.keep(store, claim("optree.theorem1", "not-reproduced"), 0.5)
+    keep(store, claim("lumorph.steps", "not-testable", **failure, **nothing), 0.5)
+    keep(store, claim("optree.theorem1", "not-reproduced"), 0.5)
     return store, run
 
 
@@ -493,7 +493,7 @@ def test_claims_are_drawn_and_tabled(claimed, tmp_path):
 
 def test_the_last_measurement_of_a_claim_is_shown(claimed, tmp_path):
     store, _ = claimed
-    ledger.keep(store, claim("alltoall.theorem-2", reason="measured again"), 0.5)
+    keep(store, claim("alltoall.theorem-2", reason="measured again"), 0.5)
     source = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
     assert source.count('id="claim-alltoall.theorem-2"') == 1
     assert "measured again" in source
@@ -501,7 +501,7 @@ def test_the_last_measurement_of_a_claim_is_shown(claimed, tmp_path):
 
 def test_claims_without_any_run(tmp_path):
     store = Store(tmp_path / "store")
-    ledger.keep(store, claim("alltoall.theorem-2"), 0.5)
+    keep(store, claim("alltoall.theorem-2"), 0.5)
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
     words = " ".join("".join(page.words).split())
     assert "This store is empty" not in words
