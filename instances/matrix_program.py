@@ -234,12 +234,22 @@ def _program(draft: ProgramDraft) -> MatrixProgram:
     matrix.eliminate_zeros()
     matrix.sort_indices()
     return MatrixProgram(
-        indptr=matrix.indptr.astype(np.int64), indices=matrix.indices.astype(np.int64), data=matrix.data,
-        row_lower=draft.row_lower, row_upper=draft.row_upper, col_lower=draft.lower, col_upper=draft.upper,
-        cost=draft.cost, offset=draft.offset, integer=draft.integer, sense=draft.sense or "min",
-        column_names=tuple(draft.columns), row_names=tuple(draft.rows), notes=tuple(draft.notes),
+        indptr=matrix.indptr.astype(np.int64),
+        indices=matrix.indices.astype(np.int64),
+        data=matrix.data,
+        row_lower=draft.row_lower,
+        row_upper=draft.row_upper,
+        col_lower=draft.lower,
+        col_upper=draft.upper,
+        cost=draft.cost,
+        offset=draft.offset,
+        integer=draft.integer,
+        sense=draft.sense or "min",
+        column_names=tuple(draft.columns),
+        row_names=tuple(draft.rows),
+        notes=tuple(draft.notes),
         sense_stated=draft.sense is not None,
-    )  # fmt: skip
+    )
 
 
 #: Largest solution file [bytes].

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from opticoll.errors import ModelError
 from opticoll.formulations.model import CvxpyModel, Named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -41,6 +43,19 @@ def as_cvxpy_model(problem: Any) -> CvxpyModel:
             raise ModelError(msg)
         named[name] = Named(variable, variable.shape)
     return CvxpyModel(problem, named, {})
+
+
+@contextmanager
+def unwarned(problem: Any) -> Iterator[None]:
+    """Keep CVXPY from warning of what it does itself: how it reads sparse leaves, and which compiler it uses."""
+    leaves = (*problem.variables(), *problem.parameters())
+    if all(getattr(one, "sparse_idx", None) is None and one.ndim <= 2 for one in leaves):
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* sparse CVXPY expression", category=RuntimeWarning)
+        warnings.filterwarnings("ignore", message=".* for canonicalization", category=UserWarning)
+        yield
 
 
 def refuse_incomplete(problem: Any) -> None:

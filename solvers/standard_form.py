@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 
 Sense = Literal["min", "max"]
+#: Strings that are quoted where they are an index in a name.
+_QUOTED = re.compile(r"""[][(),.'":\\]|^[-+]?\d+([eE][-+]?\d+)?$|^-?inf$|^nan$""")
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,10 @@ class Block:
 
 
 def _index_words(label: object) -> str:
-    """An index in a name; strings in quotes if their bare words would be those of a number or of several indices."""
+    """An index in a name, as in Pyomo: in quotes if its bare words would be those of a number or of several indices."""
     if isinstance(label, tuple):
         return ",".join(map(_index_words, label))
-    plain = not isinstance(label, str) or re.fullmatch(r"[^-+.\d,\[\]\s][^,\[\]\s]*", label)
-    return str(label) if plain else repr(label)
+    return repr(label) if isinstance(label, str) and _QUOTED.search(label) else str(label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,12 +325,15 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     import cvxpy as cp
     import scipy.sparse as sp
 
-    from opticoll.solvers.cvxpy_models import positions, refuse_incomplete, why_not_linear
+    from opticoll.solvers.cvxpy_models import positions, refuse_incomplete, unwarned, why_not_linear
 
     # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
-    refuse_incomplete(model.problem)
     try:
-        data, chain, inverse = model.problem.get_problem_data(cp.SCIPY)
+        with unwarned(model.problem):
+            refuse_incomplete(model.problem)
+            data, chain, inverse = model.problem.get_problem_data(cp.SCIPY)
+    except ModelError:
+        raise
     except MemoryError:
         raise
     except Exception as reason:  # CVXPY raises many types

@@ -325,6 +325,15 @@ def variable_list(m, pyo):
     m.cost = pyo.Objective(expr=m.x[1] + m.x[2] + m.x[3] + 0.5 * m.x[2])
 
 
+@pyomo_case
+def indices_with_blanks_and_brackets(m, pyo):
+    m.site = pyo.Block(["New York", "Zürich, CH", "a.b"])
+    for k in m.site:
+        m.site[k].x = pyo.Var([("New York", "x"), ("[y]", "7")], bounds=(1, 5))
+    m.c = pyo.Constraint(expr=m.site["a.b"].x["[y]", "7"] >= 2)
+    m.cost = pyo.Objective(expr=sum(b.x[k] for b in m.site.values() for k in b.x))
+
+
 # Pyomo: constraints, objectives ---------------------------------------------------------------------------------
 
 
@@ -838,6 +847,15 @@ def symmetric_and_diagonal_parameters(cp):
     p, d = cp.Parameter((2, 2), name="p", symmetric=True), cp.Parameter((2, 2), name="d", diag=True)
     p.value, d.value = np.array([[1.0, 2.0], [2.0, 3.0]]), np.diag([1.0, 4.0])
     return cp.Problem(cp.Minimize(cp.sum(x)), [x >= p + d])
+
+
+@cvxpy_case
+def sparse_parameter(cp):
+    from scipy.sparse import coo_array
+
+    x, p = cp.Variable((2, 2), name="x"), cp.Parameter((2, 2), name="p", sparsity=([0], [1]))
+    p.value_sparse = coo_array(([3.0], ([0], [1])), shape=(2, 2))
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= p])
 
 
 @cvxpy_case

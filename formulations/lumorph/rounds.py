@@ -44,10 +44,17 @@ of :mod:`opticoll.formulations.lumorph.round_sets`, which suffice on every insta
 sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
-The program's optimum is over its routes P_sd and, for an all-reduce, over such compositions. The check accepts any
-schedule over any routes, where two vertices may exchange whole buffers in one round. The analytic bounds hold for all:
-``metrics.unrestricted_proven`` is whether they prove the value for any routes and any composition,
-``composition_proven`` is whether each phase by itself is proven, over any routes.
+Composition. This is part of the problem (``composition=phases``, the default): an all-reduce must be a valid
+reduce-scatter, every chunk c at the (c mod k)-th of its k targets, in the rounds up to the last one that adds, and a
+valid all-gather from there in the others. The check requires it, the bounds add up those of the phases, and methods
+whose sums take another course are refused. With ``composition=any`` sums may be added and copied in any order, as in
+:mod:`opticoll.formulations.lumorph.sum_rounds`, whose program that is; here only methods without a program solve it.
+Collectives without sums, and sums for one target per chunk, have one phase, and are the same problem in both.
+
+Routes. The program's optimum is over its routes P_sd. By default the check accepts any routes, and the analytic bounds
+hold for all of them: ``metrics.unrestricted_proven`` is whether they prove the value for any routes. Routes that are
+stated (``paths``, ``routes``) are part of the problem: the check requires them, and methods that choose their own are
+refused.
 
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~opticoll.formulations.lumorph.round_sets.RoundProgram.wave`.
@@ -102,20 +109,24 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.variables import IndexSets, Links
-    from opticoll.instances.topology import F64, Mask
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
 
 __doc__ = f"{__doc__}\n{round_programs.__doc__}"
 
 NAME = "lumorph.rounds"
+#: Source, target, wavelength and arcs of a circuit.
+Circuit = tuple[int, int, int, tuple[int, ...]]
 PARAMETERS = (
     Parameter("collective", CollectiveSpec, CollectiveSpec("all-gather"), "broadcast, scatter, gather, all-gather, "
               "all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH"),
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
     Parameter("pieces", int, 1, "chunks per shard"),
+    Parameter("composition", str, "phases", "an all-reduce is a reduce-scatter and then an all-gather, or any sums and "
+              "copies", ("phases", "any")),
     Parameter("program", str, "corrected", "Algorithm 1 corrected, as in the authors' code, or as printed",
               ("corrected", "coded", "printed")),
-    Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (coded, algorithm-2: 1)"),
+    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (coded, algorithm-2: 1)"),
     Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap per pair",
               ("straight", "yen", "algorithm-2")),
     Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
@@ -134,7 +145,8 @@ class RoundModel(Formulation):
 
     ``collective`` is composed of ``phases``; ``limits`` hold per round; ``given`` programs replace the default
     programs; ``version`` is the parameter ``program``; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``,
-    ``use_bounds``, ``symmetry`` are the other parameters.
+    ``use_bounds``, ``symmetry``, ``composition`` are the other parameters. ``routes_stated`` is whether the candidate
+    routes are part of the problem.
     """
 
     name = NAME
@@ -161,6 +173,18 @@ class RoundModel(Formulation):
     symmetry: bool
     given: tuple[RoundProgram, ...] | None = None
     version: Version = "corrected"
+    composition: str = "phases"
+    routes_stated: bool = False
+
+    @property
+    def phased(self) -> bool:
+        """Whether the collective must be done in several phases."""
+        return len(self.phases) > 1 and self.composition == "phases"
+
+    @property
+    def free(self) -> bool:
+        """Whether the collective has several phases, but need not be done in them."""
+        return len(self.phases) > 1 and self.composition == "any"
 
     def arena(self, phase: Phase) -> Topology:
         """Topology on which a phase is scheduled: reversed if the phase runs backwards."""
@@ -182,10 +206,15 @@ class RoundModel(Formulation):
 
     @cached_property
     def any_bounds(self) -> list[Bound]:
-        """Analytic bounds on the number of rounds, for any routes and composition."""
+        """Analytic bounds on the number of rounds for any routes."""
         if len(self.phases) == 1:
             return self.phase_bounds[0]
-        return sum_bounds(self.topology, self.collective, self.limits)
+        whole = sum_bounds(self.topology, self.collective, self.limits)
+        if self.free:
+            return whole
+        best = [max(bounds, key=lambda bound: bound.value) for bounds in self.phase_bounds]
+        reason = ", then ".join(f"{bound.value:g} by {bound.name}" for bound in best)
+        return [Bound("phases", sum(bound.value for bound in best), f"rounds of the phases: {reason}", PAPER), *whole]
 
     @cached_property
     def least(self) -> list[int]:
@@ -199,8 +228,9 @@ class RoundModel(Formulation):
         Raises
         ------
         NotApplicable
-            If a program is too large to list, or ``rmin`` is above the default R_max.
+            If a program is too large to list, ``rmin`` is above the default R_max, or sums may take any course.
         """
+        self.refuse_free()
         if self.given is not None:
             return self.given
         result = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
@@ -208,6 +238,15 @@ class RoundModel(Formulation):
             msg = f"{NAME}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"
             raise NotApplicable(msg)
         return result
+
+    def refuse_free(self) -> None:
+        """Refuse to state a program for sums in any order."""
+        if self.free:
+            msg = (
+                f"{NAME}: composition=any has no program here, but in lumorph.sum-rounds; solve that, or use --method "
+                "certified-rounds"
+            )
+            raise NotApplicable(msg)
 
     @cached_property
     def floors(self) -> list[int]:
@@ -291,6 +330,7 @@ class RoundModel(Formulation):
             instance, wanted, phases(wanted), Limits(lasers, waveguides),
             paths or (round_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
             routes, fixed, rmin, rmax, bool(given["bounds"]), bool(given["symmetry"]), version=version,
+            composition=str(given["composition"]), routes_stated=paths > 0 or routes != "straight",
         )  # fmt: skip
         if version == "corrected" and rmin and rmin > min(data.least):
             msg = f"{NAME}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
@@ -340,7 +380,9 @@ class RoundModel(Formulation):
     def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
 
-        ``wave`` counts circuits that are not on their fixed wavelength, ``rmax`` rounds beyond the R_max of all phases.
+        ``wave`` counts circuits that are not on their fixed wavelength, ``candidates`` those that are not on a stated
+        route, ``phases`` violations of a reduce-scatter and an all-gather, ``rmax`` rounds beyond the R_max of all
+        phases.
         If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
         As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.round_programs`; ``replay``
         is the worst violation of the schedule as coded.
@@ -357,8 +399,11 @@ class RoundModel(Formulation):
             result["rmax"] = (
                 np.inf if schedule is None else float(max(schedule.rounds - self.rmax * len(self.phases), 0))
             )
-        if self.fixed:
-            result["wave"] = np.inf if schedule is None else _off_wave(self, schedule)
+        if self.phased:
+            result["phases"] = np.inf if schedule is None else phase_violations(self, schedule)
+        if self.fixed or self.routes_stated:
+            name = "wave" if self.fixed else "candidates"
+            result[name] = np.inf if schedule is None else _off_candidates(self, schedule)
         if "C" in values and schedule is not None:
             C = np.asarray(values["C"], dtype=float)
             encoded = _of_columns(self, C)
@@ -390,7 +435,7 @@ class RoundModel(Formulation):
         return self.unfold({"C": C, "H": made_by(self, C), "R": R})
 
     def bounds(self) -> list[Bound]:
-        """Analytic bounds for any routes and composition; none with ``bounds=false``."""
+        """Analytic bounds for any routes; none with ``bounds=false``."""
         if not self.use_bounds or self.version == "corrected":
             return self.any_bounds if self.use_bounds else []
         return round_programs.bounds(self.version, self.rmin, self.any_bounds)
@@ -415,7 +460,6 @@ class RoundModel(Formulation):
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
-        composed = sum(self.least)
         if value is not None and self.version != "corrected":
             value += 1.0 - (self.version == "printed")  # as coded, the first round is round 0
         return {
@@ -425,17 +469,15 @@ class RoundModel(Formulation):
             "chunks": self.collective.chunks,
             "deliveries": sum(len(phase.copying.deliveries) for phase in self.phases),
             "phases": len(self.phases),
+            **({"composition": self.composition} if len(self.phases) > 1 else {}),
             "lasers": self.limits.wavelengths,
             "waveguides": self.limits.waveguides,
-            "composition_bound": composed,
-            "composition_proven": None if value is None else bool(value <= composed),
             "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in self.any_bounds)),
         }
 
-    def restriction(self) -> str:
-        """The candidate routes and, where there are several, the phases."""
-        phases = "" if len(self.phases) == 1 else f", in {len(self.phases)} phases"
-        return f"over the candidate routes ({self.paths} {self.routes_kind} per pair{phases})"
+    def restriction(self) -> str | None:
+        """The candidate routes, where there is a program."""
+        return None if self.free else f"over the candidate routes ({self.paths} {self.routes_kind} per pair)"
 
     def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
         """Return the schedule; an error if the values contain none."""
@@ -443,6 +485,7 @@ class RoundModel(Formulation):
 
     def estimate(self) -> dict[str, int]:
         """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
+        self.refuse_free()
         if self.version != "corrected":
             return round_programs.estimate(self.program(self.phases[0], self.rmax or max(self.least[0], 1)))
         variables = constraints = nonzeros = integers = 0
@@ -508,8 +551,12 @@ def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
 
 
 def program_only(data: RoundModel) -> str | None:
-    """Reason why special methods do not apply: they solve only the corrected program."""
-    return None if data.version == "corrected" else f"solves program=corrected only, not program={data.version}"
+    """Reason why special methods do not apply: they solve only the corrected program, and choose their own routes."""
+    if data.version != "corrected":
+        return f"solves program=corrected only, not program={data.version}"
+    if data.routes_stated and not data.fixed:
+        return "chooses its own routes, not among the stated ones (paths, routes)"
+    return None
 
 
 def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
@@ -537,25 +584,52 @@ def _taken(program: RoundProgram, taken: Mask) -> RoundSchedule:
     )  # fmt: skip
 
 
-def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
-    """Number of circuits whose route is not a candidate or whose wavelength is not that of the candidate."""
-    allowed: set[tuple[int, int, int, tuple[int, ...]]] = set()
+def phase_violations(data: RoundModel, schedule: RoundSchedule) -> float:
+    """Number of violations if the rounds up to the last one that adds are a reduction, and the others copies of it."""
+    first, last = data.phases
+    sums = int(schedule.transfer_round[schedule.transfer_adds].max(initial=-1)) + 1
+    before = schedule.taken(schedule.circuit_round < sums, schedule.transfer_round < sums)
+    after = schedule.taken(schedule.circuit_round >= sums, schedule.transfer_round >= sums).moved(-sums)
+    reduced = replace(first.copying, pre=first.copying.post, post=first.copying.pre, summing=True)
+    return sum(
+        sum(violations(data.topology, wanted, data.limits, part).values())
+        for wanted, part in ((reduced, before), (last.copying, after))
+    )
+
+
+def _off_candidates(data: RoundModel, schedule: RoundSchedule) -> float:
+    """Number of circuits that are not on a candidate route of some phase, or not on its wavelength if that is fixed."""
+    allowed: set[Circuit] = set()
     for phase in data.phases:
-        program = data.program_of_one(phase)
-        routes = program.routes
-        index = np.arange(routes.paths) - routes.first[routes.pair]
-        source, target = routes.source[routes.pair], routes.target[routes.pair]
-        wave = program.wave(source, target, index)
         reverse = opposite_arcs(data.topology, data.arena(phase)) if phase.backwards else None
-        for p, (s, d, w) in enumerate(zip(source.tolist(), target.tolist(), wave.tolist(), strict=True)):
-            path = tuple(routes.path(p))
-            if reverse is not None:
-                s, d, path = d, s, tuple(reverse[list(path[::-1])].tolist())
-            allowed.add((s, d, w, path))
-    ends = zip(
-        schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), schedule.circuit_wavelength.tolist(),
-        strict=True,
-    )  # fmt: skip
+        allowed |= candidate_circuits(data.program_of_one(phase), reverse)
+    return circuits_off(allowed, schedule, fixed=data.fixed)
+
+
+def candidate_circuits(program: RoundProgram, reverse: I64 | None = None) -> set[Circuit]:
+    """Source, target, wavelength (-1 unless fixed) and arcs of every candidate route of a program.
+
+    ``reverse`` are the opposite arcs, ``(m,)``, if the program runs backwards.
+    """
+    routes = program.routes
+    source, target = routes.source[routes.pair], routes.target[routes.pair]
+    wave = np.full(routes.paths, -1)
+    if program.fixed:
+        wave = program.wave(source, target, np.arange(routes.paths) - routes.first[routes.pair])
+    result: set[Circuit] = set()
+    for p, (s, d, w) in enumerate(zip(source.tolist(), target.tolist(), wave.tolist(), strict=True)):
+        path = routes.path(p)
+        if reverse is None:
+            result.add((s, d, w, tuple(path)))
+        else:
+            result.add((d, s, w, tuple(reverse[list(path[::-1])].tolist())))
+    return result
+
+
+def circuits_off(allowed: set[Circuit], schedule: RoundSchedule, *, fixed: bool) -> float:
+    """Number of circuits that are not among these; their wavelengths count only if they are ``fixed``."""
+    wave = schedule.circuit_wavelength if fixed else np.full(schedule.circuits, -1)
+    ends = zip(schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), wave.tolist(), strict=True)
     return float(sum((s, d, w, tuple(schedule.path(k))) not in allowed for k, (s, d, w) in enumerate(ends)))
 
 

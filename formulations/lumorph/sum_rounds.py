@@ -40,8 +40,10 @@ before the round; ``gain`` requires that the new sum adds a contribution to the 
 R_min is the best of :func:`opticoll.formulations.lumorph.round_bounds.sum_bounds`, unless ``bounds=false``. By default
 T = R_1 + R_2 of a reduce-scatter and an all-gather (:func:`~opticoll.formulations.lumorph.round_sets.sufficient_rounds`
 of each phase), which is a solution on the candidate routes. The bounds hold for any routes and any composition; the
-program's optimum is over its routes. The check accepts any schedule over any routes. ``composition_bound`` in the
-metrics bounds only compositions of a reduce-scatter and an all-gather, so the optimum may be less.
+program's optimum is over its routes. The check accepts any schedule over any routes, unless these are stated
+(``paths``, ``routes``): then they are part of the problem, and methods that choose their own are refused.
+``composition_bound`` in the metrics bounds only compositions of a reduce-scatter and an all-gather, so the optimum may
+be less.
 
 Divide and conquer (section 3.2) takes the optimum on a 2x2 square from Algorithm 1 and exchanges whole reduced buffers
 between squares; the method ``squares`` solves this program on the square.
@@ -60,7 +62,7 @@ from opticoll.formulations.lumorph import round_builds
 from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.lumorph.rounds import RoundModel
+from opticoll.formulations.lumorph.rounds import RoundModel, candidate_circuits, circuits_off
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 from opticoll.formulations.rounds.round_schedule import (
@@ -94,7 +96,7 @@ PARAMETERS = (
               "file:PATH with sums"),
     Parameter("root", int, 0, "root of reduce"),
     Parameter("pieces", int, 1, "chunks per shard"),
-    Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (algorithm-2: 1)"),
+    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (algorithm-2: 1)"),
     Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap per pair",
               ("straight", "yen", "algorithm-2")),
     Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
@@ -294,13 +296,16 @@ class SumModel(Formulation):
     def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
 
-        ``rmax`` counts rounds beyond it. If C and F are given, ``binary`` is their distance from 0 and 1, and
-        ``columns`` is 0 if they encode the same schedule.
+        ``rmax`` counts rounds beyond it, ``candidates`` circuits that are not on a stated route. If C and F are given,
+        ``binary`` is their distance from 0 and 1, and ``columns`` is 0 if they encode the same schedule.
         """
         schedule = schedule_of(self, values)
         result = violations(self.topology, self.collective, self.limits, schedule)
         if self.rmax:
             result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - self.rmax, 0))
+        if self.phased.routes_stated:
+            allowed = candidate_circuits(self.program)
+            result["candidates"] = np.inf if schedule is None else circuits_off(allowed, schedule, fixed=False)
         if "C" in values and "F" in values:
             encoded = _of_program(self, values)
             same = encoded is not None and all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import isfinite
@@ -119,8 +119,20 @@ class Capacities:
         self.chosen, self.what, self.remedy = chosen, what, remedy
         self.unit: str | None = None
 
-    def of(self, edges: Sequence[Mapping[str, object]], places: Sequence[str]) -> list[object]:
+    def of(
+        self,
+        edges: Sequence[Mapping[str, object]],
+        place: Callable[[int], str],
+        ends: Sequence[tuple[object, object]],
+    ) -> list[object]:
         """The capacity of every edge as given; 1 for all if no edge has a number.
+
+        Parameters
+        ----------
+        edges, ends
+            Attributes and ends of every edge.
+        place
+            Where an edge is listed, by its position among ``edges``.
 
         Raises
         ------
@@ -132,10 +144,12 @@ class Capacities:
         name = self._name(edges)
         if name is None:
             return [1.0] * len(edges)
-        for attributes, place in zip(edges, places, strict=True):
+        for k, attributes in enumerate(edges):
             if attributes.get(name) is None:
                 others = "" if any(name in one for one in edges) else f" (attributes: {_listed(edges)})"
-                msg = f"{self.what}, {place}: has no attribute {name!r}{others}; give every edge a capacity"
+                tail, head = ends[k]
+                where = f"{self.what}, {place(k)}: the edge {_short(tail)}->{_short(head)}"
+                msg = f"{where} has no attribute {name!r}{others}; give every edge a capacity"
                 raise BadFile(msg)
         return [attributes[name] for attributes in edges]
 
@@ -206,7 +220,9 @@ def read_capacity(value: object, where: str) -> float:
         msg = f"{where}: capacity {_short(value)} is not a number; write a positive number, such as 1.0 or 400Gb/s"
         raise BadFile(msg) from None
     if not isfinite(number) or number <= 0:
-        msg = f"{where}: capacity {_short(value)} must be positive and finite (omit arcs without capacity)"
+        unlimited = number > 0
+        remedy = "write a number that it cannot exceed" if unlimited else "omit arcs without capacity"
+        msg = f"{where}: capacity {_short(value)} must be positive and finite ({remedy})"
         raise BadFile(msg)
     return number
 

@@ -322,7 +322,11 @@ class _Rows:
             raise BadFile(msg)
         if self.links:
             capacities = file_capacities(self.chosen, draft.what)
-            values = capacities.of([link[2] for link in self.links], [f"line {link[3]}" for link in self.links])
+            values = capacities.of(
+                [link[2] for link in self.links],
+                lambda k: f"line {self.links[k][3]}",
+                [link[:2] for link in self.links],
+            )
             draft.unit = draft.unit or capacities.unit
             for (tail, head, _, number), value in zip(self.links, values, strict=True):
                 draft.add_vertex(tail)

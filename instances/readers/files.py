@@ -37,6 +37,7 @@ from opticoll.instances.readers.graph_formats import (
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.reading import NUMPY, decode, numpy_matrix, parse_xml, parses_as_float, read_bytes
 from opticoll.instances.readers.topology_json import read_json, write_json
+from opticoll.instances.readers.unsupported import refuse_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,6 +86,7 @@ _SCHEDULE = "this is a schedule, not a topology; opticoll check FORMULATION INST
 _OTHER_ROOTS = {
     b"algo": _SCHEDULE,
     b"graphs": "these are the rings and trees that NCCL chose; dump the topology with NCCL_TOPO_DUMP_FILE",
+    b"nvidia_smi_log": "nvidia-smi -q does not state the links between GPUs; save the matrix of nvidia-smi topo -m",
     b"topology": "an hwloc topology has no bandwidths of GPU links; dump NCCL's with NCCL_TOPO_DUMP_FILE",
 }
 _STARTS = (
@@ -206,7 +208,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     if suffix == ".graphml":
         return "graphml"
     if suffix == ".xml" or start.startswith(b"<"):
-        root = re.search(rb"<(?:\w+:)?([A-Za-z]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
+        root = re.search(rb"<(?:\w+:)?([A-Za-z_]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
         if root is not None and root[1].lower() in _OTHER_ROOTS:
             msg = f"{what}: {_OTHER_ROOTS[root[1].lower()].format(path=path)}"
             raise BadFile(msg)
@@ -223,6 +225,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
             raise BadFile(msg)
     if suffix == ".gml":
         return "gml"
+    refuse_text(start.decode("utf-8", "replace"), what, suffix)
     return "matrix" if _is_matrix(data) else "edges"
 
 

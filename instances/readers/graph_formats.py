@@ -107,9 +107,9 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
         draft.add_node(node.get("id"), attributes(node, "node"))
     edges = graph.findall("{*}edge")
     given = [attributes(edge, "edge") for edge in edges]
-    places = [f"edge {number}" for number in range(1, len(edges) + 1)]
     capacities = file_capacities(options.capacity, what)
-    values = capacities.of(given, places)
+    ends = [(edge.get("source"), edge.get("target")) for edge in edges]
+    values = capacities.of(given, lambda k: f"edge {k + 1}", ends)
     draft.unit = draft.unit or capacities.unit
     for number, (edge, value) in enumerate(zip(edges, values, strict=True), start=1):
         directed = {"true": True, "false": False}.get(edge.get("directed", ""), default == "directed")
@@ -178,7 +178,9 @@ class LinkList:
         for name, attributes in self.vertices.items():
             draft.add_node(name, attributes)
         capacities = file_capacities(options.capacity, what)
-        values = capacities.of([link[2] for link in self.links], [f"line {link[3]}" for link in self.links])
+        values = capacities.of(
+            [link[2] for link in self.links], lambda k: f"line {self.links[k][3]}", [link[:2] for link in self.links]
+        )
         draft.unit = capacities.unit
         for (tail, head, _, line), value in zip(self.links, values, strict=True):
             draft.add_edge(tail, head, value, line, directed=self.directed)
@@ -187,8 +189,10 @@ class LinkList:
 
 _GML = re.compile(
     r"(?P<skip>(?:\s|#[^\n]*)*)(?:(?P<key>[A-Za-z][A-Za-z0-9_]*)"
-    r'|(?P<string>"[^"]*")|(?P<number>[-+]?[0-9.][-+0-9.eE]*)(?![A-Za-z_"])|(?P<bracket>[\[\]])|\Z)'
+    r'|(?P<string>"[^"]*")|(?P<number>[-+]?(?:[0-9.][-+0-9.eE]*|INF))(?![A-Za-z_"])|(?P<bracket>[\[\]])|\Z)'
 )
+#: Values that some writers put for numbers, without quotes or a sign.
+_NOT_FINITE = frozenset({"INF", "NAN"})
 #: Maximum nesting depth of lists in GML.
 _DEEPEST = 32
 GmlList = list[tuple[str, object, int]]
@@ -208,6 +212,8 @@ def _gml(text: str, what: str) -> GmlList:
         token = _GML.match(text, position)
         line += token["skip"].count("\n") if token else 0
         kind, wrong = token.lastgroup if token else None, token is None
+        if kind == "key" and key and token and token["key"] in _NOT_FINITE:
+            kind = "number"
         if kind == "key" and token:
             wrong, key = bool(key), token["key"]
         elif kind == "bracket" and token and token["bracket"] == "]":
@@ -220,7 +226,7 @@ def _gml(text: str, what: str) -> GmlList:
             open_lists.append(inner)
             key = ""
         elif token and kind in {"string", "number"}:
-            value = html.unescape(token["string"][1:-1]) if kind == "string" else token["number"]
+            value = html.unescape(token["string"][1:-1]) if kind == "string" else token["number"] or token["key"]
             wrong = not key or (kind == "number" and not parses_as_float(value))
             open_lists[-1].append((key, value, line))
             line += value.count("\n")

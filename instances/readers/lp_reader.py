@@ -88,12 +88,27 @@ _OTHER = {
 _FIRST_WORDS = frozenset(words[0] for words in (*_KEYWORDS, *_OTHER)) | frozenset(_SENSES)
 #: Sections in their order; those of one number may come in any order.
 _PLACE: dict[Section, int] = {
-    "objective": 0, "rows": 1, "bounds": 2, "general": 3, "integer": 3, "binary": 3, "semi": 3, "sets": 3, "end": 4,
-}  # fmt: skip
+    "objective": 0,
+    "rows": 1,
+    "bounds": 2,
+    "general": 3,
+    "integer": 3,
+    "binary": 3,
+    "semi": 3,
+    "sets": 3,
+    "end": 4,
+}
 _TITLES: dict[Section, str] = {
-    "objective": "the objective", "rows": "Subject To", "bounds": "Bounds", "general": "General", "integer": "Integer",
-    "binary": "Binary", "semi": "Semi-continuous", "sets": "SOS", "end": "End",
-}  # fmt: skip
+    "objective": "the objective",
+    "rows": "Subject To",
+    "bounds": "Bounds",
+    "general": "General",
+    "integer": "Integer",
+    "binary": "Binary",
+    "semi": "Semi-continuous",
+    "sets": "SOS",
+    "end": "End",
+}
 _INFINITY = frozenset({"inf", "infinity"})
 #: Names that HiGHS 1.15 reads as a number or a keyword, and ones that neither HiGHS nor SCIP reads.
 _HARD_FOR_HIGHS = re.compile(r"inf|free$", re.IGNORECASE)
@@ -232,7 +247,11 @@ class _Reader(LineReader):
             first = word[0]
             if word in column_of and (self.terms or self.sign is not None or self.number is not None):
                 if self.relation or (self.sign is None and self.terms):
-                    self._refuse_name(word)
+                    section = None if self.relation or self.number is not None else self._section_at(words, place - 1)
+                    if section is None:
+                        self._refuse_name(word)
+                    self._finish()
+                    return self._enter(*section, words, place - 1)
                 self._term(column_of[word], line)
             elif first == "+":
                 self.sign = self.sign or 1
@@ -317,7 +336,9 @@ class _Reader(LineReader):
             self._refuse_operator(word)
         complete = self.sign is None and self.number is None
         labels = words[place + 1 : place + 2] == [":"]
-        section = None if word in self.column_of else self._section_at(words, place)
+        section = self._section_at(words, place)
+        if section and section[1] == 1 and word in self.column_of:
+            section = None
         if section:
             constant = self.section == "objective" and self.number is not None and place == 0
             if not (complete or constant):
@@ -556,12 +577,23 @@ class _Reader(LineReader):
         values = np.array(self.entry_value, dtype=float)
         self.check_coefficients(values, self.entry_line, self.entry_column, self.columns)
         return ProgramDraft(
-            columns=self.columns, rows=_named(self.rows), entry_row=np.array(self.entry_row, dtype=np.int64),
-            entry_column=np.array(self.entry_column, dtype=np.int64), entry_value=values,
-            row_lower=infinite_beyond(np.array(self.row_lower)), row_upper=infinite_beyond(np.array(self.row_upper)),
-            lower=infinite_beyond(lower), upper=infinite_beyond(upper), cost=cost, offset=self.offset, integer=integer,
-            sense=self.sense, notes=self._notes(), misread=self.misread, copies=self._copies(),
-        )  # fmt: skip
+            columns=self.columns,
+            rows=_named(self.rows),
+            entry_row=np.array(self.entry_row, dtype=np.int64),
+            entry_column=np.array(self.entry_column, dtype=np.int64),
+            entry_value=values,
+            row_lower=infinite_beyond(np.array(self.row_lower)),
+            row_upper=infinite_beyond(np.array(self.row_upper)),
+            lower=infinite_beyond(lower),
+            upper=infinite_beyond(upper),
+            cost=cost,
+            offset=self.offset,
+            integer=integer,
+            sense=self.sense,
+            notes=self._notes(),
+            misread=self.misread,
+            copies=self._copies(),
+        )
 
     def _check_kind(self, column: int, section: Section, line: int, lower: np.ndarray, upper: np.ndarray) -> None:
         """Give a binary column its bounds; refuse integer columns about whose bounds programs disagree."""

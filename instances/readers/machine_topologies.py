@@ -312,6 +312,11 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
     if n < 2:
         msg = f"{what}: one GPU has no links to others; save the matrix of a machine with several"
         raise BadFile(msg)
+    if not links.any():
+        msg = f"{what}: no entry is NV#; `nvidia-smi topo -mp` omits NVLinks: save the matrix of nvidia-smi topo -m; "
+        raise BadFile(
+            msg + "for GPUs without NVLinks, dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file"
+        )
     first = int(links[0, 1])
     uniform = bool((links + first * np.eye(n, dtype=np.int64) == first).all())
     wiring = options.wiring

@@ -58,14 +58,23 @@ def read_by_highs(file: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         raise Unread(msg)
     matrix = lp.a_matrix_
     arrays = {
-        "indptr": np.array(matrix.start_, dtype=np.int64), "indices": np.array(matrix.index_, dtype=np.int64),
-        "data": np.array(matrix.value_, dtype=float), "cost": np.array(lp.col_cost_, dtype=float),
-        "row_lower": np.array(lp.row_lower_, dtype=float), "row_upper": np.array(lp.row_upper_, dtype=float),
-        "lower": np.array(lp.col_lower_, dtype=float), "upper": np.array(lp.col_upper_, dtype=float),
-        "integer": kinds == _INTEGER, "offset": np.array(lp.offset_),
+        "indptr": np.array(matrix.start_, dtype=np.int64),
+        "indices": np.array(matrix.index_, dtype=np.int64),
+        "data": np.array(matrix.value_, dtype=float),
+        "cost": np.array(lp.col_cost_, dtype=float),
+        "row_lower": np.array(lp.row_lower_, dtype=float),
+        "row_upper": np.array(lp.row_upper_, dtype=float),
+        "lower": np.array(lp.col_lower_, dtype=float),
+        "upper": np.array(lp.col_upper_, dtype=float),
+        "integer": kinds == _INTEGER,
+        "offset": np.array(lp.offset_),
         "maximise": np.array(lp.sense_ == highspy.ObjSense.kMaximize),
-    }  # fmt: skip
+    }
     return arrays, {"columns": list(lp.col_names_), "rows": list(lp.row_names_)}
+
+
+#: Warnings about what other readers see as well: crossed bounds, and columns that occur twice in a row of an LP file.
+_HARMLESS = ("inconsistent bounds", "values summed", "repeated variable")
 
 
 def _check_messages(messages: list[str], *, failed: bool) -> None:
@@ -73,7 +82,7 @@ def _check_messages(messages: list[str], *, failed: bool) -> None:
     reports = [
         line
         for line in lines
-        if line.startswith(("ERROR", "WARNING")) and "inconsistent bounds" not in line and "values summed" not in line
+        if line.startswith(("ERROR", "WARNING")) and not any(words in line for words in _HARMLESS)
     ]
     telling = [line for line in reports if "Parser error reading" not in line] or reports
     if failed or reports:
@@ -104,14 +113,18 @@ def read_by_scip(file: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         row_upper.append(model.getRhs(row))
         rows.append(row.name)
     arrays = {
-        "by_row": np.array(starts, dtype=np.int64), "indices": np.array(indices, dtype=np.int64),
-        "data": np.array(data, dtype=float), "cost": np.array([v.getObj() for v in variables], dtype=float),
-        "row_lower": np.array(row_lower, dtype=float), "row_upper": np.array(row_upper, dtype=float),
+        "by_row": np.array(starts, dtype=np.int64),
+        "indices": np.array(indices, dtype=np.int64),
+        "data": np.array(data, dtype=float),
+        "cost": np.array([v.getObj() for v in variables], dtype=float),
+        "row_lower": np.array(row_lower, dtype=float),
+        "row_upper": np.array(row_upper, dtype=float),
         "lower": np.array([v.getLbOriginal() for v in variables], dtype=float),
         "upper": np.array([v.getUbOriginal() for v in variables], dtype=float),
         "integer": np.array([v.vtype() != "CONTINUOUS" for v in variables]),
-        "offset": np.array(model.getObjoffset()), "maximise": np.array(model.getObjectiveSense() == "maximize"),
-    }  # fmt: skip
+        "offset": np.array(model.getObjoffset()),
+        "maximise": np.array(model.getObjectiveSense() == "maximize"),
+    }
     return arrays, {"columns": list(position), "rows": rows}
 
 

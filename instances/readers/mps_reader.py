@@ -167,9 +167,7 @@ class _Reader(LineReader):
             self.refuse(line, "no section COLUMNS before ENDATA; the file is incomplete")
         return self._draft()
 
-    def _read_section(
-        self, line: int, words: list[str], lines: Iterator[tuple[int, str]]
-    ) -> tuple[int, list[str]]:  # fmt: skip
+    def _read_section(self, line: int, words: list[str], lines: Iterator[tuple[int, str]]) -> tuple[int, list[str]]:
         """Read the section whose first line is given; return the first line of the next one."""
         section = words[0]
         if section in HEADERS:
@@ -323,8 +321,11 @@ class _Reader(LineReader):
         """Read the section COLUMNS: a loop of its own, because it is most of a file."""
         row_of, column_of, split = self.row_of, self.column_of, self.split
         entry_row, entry_column, entry_value, entry_line = (
-            self.entry_row, self.entry_column, self.entry_value, self.entry_line,
-        )  # fmt: skip
+            self.entry_row,
+            self.entry_column,
+            self.entry_value,
+            self.entry_line,
+        )
         last_column = [-1] * len(self.rows)
         free_seen: set[tuple[str, int]] = set()
         name, column, marked = "", -1, False
@@ -493,9 +494,16 @@ class _Reader(LineReader):
     def _state_bound(self, number: int, kind: str, column: int, value: float) -> None:
         name = quoted(self.columns[column])
         ends = {
-            "UP": (None, value), "UI": (None, value), "LO": (value, None), "LI": (value, None), "FX": (value, value),
-            "FR": (-np.inf, np.inf), "MI": (-np.inf, None), "PL": (None, np.inf), "BV": (0.0, 1.0),
-        }  # fmt: skip
+            "UP": (None, value),
+            "UI": (None, value),
+            "LO": (value, None),
+            "LI": (value, None),
+            "FX": (value, value),
+            "FR": (-np.inf, np.inf),
+            "MI": (-np.inf, None),
+            "PL": (None, np.inf),
+            "BV": (0.0, 1.0),
+        }
         low, high = ends[kind]
         if (low is not None and low >= INFINITE) or (high is not None and high <= -INFINITE):
             self.refuse(number, f"the bound {value:g} of {name} excludes every number; state a finite one")
@@ -530,12 +538,23 @@ class _Reader(LineReader):
         self.check_coefficients(values, self.entry_line, self.entry_column, self.columns)
         row_lower, row_upper = self._row_bounds()
         return ProgramDraft(
-            columns=self.columns, rows=self.rows, entry_row=np.array(self.entry_row, dtype=np.int64),
-            entry_column=np.array(self.entry_column, dtype=np.int64), entry_value=values, row_lower=row_lower,
-            row_upper=row_upper, lower=infinite_beyond(lower), upper=infinite_beyond(upper),
-            cost=np.array(self.costs, dtype=float), offset=-self.rhs.get(_OBJECTIVE, (-0.0, 0))[0], integer=integer,
-            sense=self.sense, notes=[] if self.sense else self.notes, misread=self.misread, copies=self._copies(),
-        )  # fmt: skip
+            columns=self.columns,
+            rows=self.rows,
+            entry_row=np.array(self.entry_row, dtype=np.int64),
+            entry_column=np.array(self.entry_column, dtype=np.int64),
+            entry_value=values,
+            row_lower=row_lower,
+            row_upper=row_upper,
+            lower=infinite_beyond(lower),
+            upper=infinite_beyond(upper),
+            cost=np.array(self.costs, dtype=float),
+            offset=-self.rhs.get(_OBJECTIVE, (-0.0, 0))[0],
+            integer=integer,
+            sense=self.sense,
+            notes=[] if self.sense else self.notes,
+            misread=self.misread,
+            copies=self._copies(),
+        )
 
     def _row_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         count = len(self.rows)

@@ -174,7 +174,7 @@ def topology(
         raise BadInput(msg)
     both = not (own if own is not None else directed in (None, True))
     read = Capacities(capacity, WHAT, 'give capacity="{name}", or capacity=1 for equal links')
-    values = read.of([attributes for _, _, attributes in edges], [f"edge {k}" for k in range(len(edges))])
+    values = read.of([edge[2] for edge in edges], lambda k: f"edge {k}", [edge[:2] for edge in edges])
     draft.unit = unit or read.unit
     for k, ((u, v, _), value) in enumerate(zip(edges, values, strict=True)):
         if u == v and loops == "drop":

@@ -114,9 +114,13 @@ def _run(folder: Path, files: dict[Witness, Path], where: str) -> str:
     tasks = [f"{witness.lower()}={file}" for witness, file in files.items()]
     try:
         done = subprocess.run(
-            [sys.executable, "-P", str(script), str(folder), *tasks], capture_output=True, timeout=TIME_LIMIT_S,
-            check=False, stdin=subprocess.DEVNULL, preexec_fn=_limit_memory,
-        )  # fmt: skip
+            [sys.executable, "-P", str(script), str(folder), *tasks],
+            capture_output=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=_limit_memory,
+        )
     except subprocess.TimeoutExpired:
         msg = f"{where}: reading it took more than {TIME_LIMIT_S:.0f} s; use a smaller file"
         raise BadFile(msg) from None

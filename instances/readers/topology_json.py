@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import Draft, ReadOptions, default_labels, file_capacities, read_capacity
 from opticoll.instances.readers.reading import parse_json
+from opticoll.instances.readers.unsupported import refuse_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,11 +40,6 @@ _LARGEST, _MOST_GPUS = 1e15, 1024
 #: NDv2 (DGX-1), with GPUs numbered as in TACCL: pairs with two NVLinks, and with one.
 _NDV2_DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
 _NDV2_SINGLE = ((0, 2), (0, 3), (1, 2), (1, 5), (3, 7), (4, 6), (4, 7), (5, 6))
-#: Keys of TACCL and TE-CCL files that contain no links, and what to do.
-_OTHERS = {
-    "intranode_sketch": "this is a sketch of TACCL, which restricts routes and has no links; read its topology",
-    "TopologyParams": "this is a TE-CCL input, which names a topology of its code; write its links to another file",
-}
 _KEYS = {"format", "n", "arcs", "terminals", "labels", "loops", "unit"}
 
 
@@ -69,12 +65,22 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     if isinstance(data, dict) and "gpus_per_node" in data:
         options.refuse(what, "the file specifies its links", "capacity", "directed", "first")
         return _taccl(data, what, options)
-    for key, reason in _OTHERS.items():
-        if isinstance(data, dict) and key in data:
-            msg = f"{what}: {reason}"
-            raise BadFile(msg)
-    msg = f"{what}: neither {FORMAT!r} in 'format' nor 'nodes' with 'edges', nor a topology of msccl or TACCL; "
-    raise BadFile(msg + "write one of these formats")
+    keys = _all_keys(data)
+    refuse_keys(keys, what)
+    found = f"an object with {', '.join(map(repr, list(data)[:5]))}" if isinstance(data, dict) and data else _kind(data)
+    msg = f"{what}: {found} has neither {FORMAT!r} in 'format' nor 'nodes' with 'edges', and is no topology of msccl "
+    raise BadFile(msg + "or TACCL; write one of these formats")
+
+
+def _all_keys(data: Any) -> set[str]:
+    """Keys of an object and of the objects directly inside it."""
+    inside = data.values() if isinstance(data, dict) else ()
+    return {str(key) for one in (data, *inside) if isinstance(one, dict) for key in one}
+
+
+def _kind(data: Any) -> str:
+    kinds = {dict: "an empty object", list: "a list", str: "a string", type(None): "null", bool: "true or false"}
+    return kinds.get(type(data), "a number")
 
 
 def _whole(value: Any) -> bool:
@@ -172,7 +178,7 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
             raise BadFile(msg)
     given = [{key: value for key, value in edge.items() if key not in {"source", "target"}} for edge in edges]
     capacities = file_capacities(options.capacity, what)
-    values = capacities.of(given, [f"edge {number}" for number in range(len(edges))])
+    values = capacities.of(given, lambda k: f"edge {k}", [(edge["source"], edge["target"]) for edge in edges])
     draft.unit = draft.unit or capacities.unit
     for number, (edge, value) in enumerate(zip(edges, values, strict=True)):
         where = draft.where(number)

@@ -339,7 +339,7 @@ REFUSED = [
     (_box(), "xml", ",wiring=switch", "does not apply to NCCL files"),
     (_box(), "xml", ",capacity=1", "capacity= does not apply"),
     (_smi(_uniform(4, "NV6")), "txt", "", "NV6 between all 4 GPUs may be 6 links to each other"),
-    (_smi(_uniform(4, "PHB")), "txt", "", "NVLinks do not connect all GPUs"),
+    (_smi(_uniform(4, "PHB")), "txt", "", "topo -mp` omits NVLinks"),
     (_smi(_uniform(4, "NV#")), "txt", "", "line 2: entry 'NV#'"),
     (_smi([["X", "NV1"], ["NV2", "X"]]), "txt", "", "not symmetric"),
     (_smi([["NV1", "X"], ["NV2", "X"]]), "txt", "", "line 2"),

@@ -39,12 +39,19 @@ def optima():
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """The layers may warn about what people write."""
+    """CVXPY warns about dense values of sparse variables, which the tests set; solving gives no warning."""
     for form in ("pyomo", "cvxpy"):
         import_layer(form)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.filterwarnings("ignore", message=".* sparse CVXPY expression", category=RuntimeWarning)
         yield
+
+
+def test_compiling_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for case in CVXPY.values():
+            compile_model(case.build())
 
 
 def formulation(form, build, **changes):
@@ -164,6 +171,16 @@ def test_what_is_not_supported_is_named_in_one_line(name, capfd):
     assert "\n" not in str(refusal.value)
     with pytest.raises(ModelError, match=f"formulation 'own.outside': .*({pattern})"):
         oc.solve(formulation(form, build, compile=False), "path:2")
+
+
+@pytest.mark.parametrize("name", sorted(set(PYOMO) - {"numpy_indices"}))
+def test_columns_have_pyomos_own_names(name):
+    import pyomo.environ as pyo
+
+    model = PYOMO[name].build()
+    names = compile_model(model).column_names()
+    assert set(names) <= {v.name for v in model.component_data_objects(pyo.Var, active=None)}
+    assert len(names) == len(set(names))
 
 
 def test_column_and_row_names_are_those_of_the_model():

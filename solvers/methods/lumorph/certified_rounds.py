@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph import rounds
+from opticoll.formulations.lumorph.round_bounds import sum_bounds
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
@@ -44,10 +45,11 @@ def run_certified_rounds(context: Context) -> Answer:
     3. Search within the time limit: ejections for direct sends, nearest rarest chunks round by round for copies.
     4. HiGHS on the formulation's program with one round fewer, if it is small.
 
-    An all-reduce has one more construction, which is not a reduce-scatter and an all-gather: if the bounds allow a
-    single round, all vertices send all contributions to all others in it.
+    With ``composition=any`` an all-reduce has one more construction, which is not a reduce-scatter and an all-gather:
+    if the bounds allow a single round, all vertices send all contributions to all others in it.
 
-    Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
+    Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes. With stated routes (``paths``,
+    ``routes``) and free wavelengths the method is refused.
     """
     state = _State(context)
     state.construct()
@@ -101,7 +103,7 @@ class _State:
 
     def construct(self) -> None:
         """Construct a schedule of every phase, or one without phases."""
-        self.single = direct_exchange(self.data)
+        self.single = direct_exchange(self.data) if self.data.free else None
         for k, phase in enumerate(self.phases):
             if self.twin[k] == k:
                 phase.construct()
@@ -172,7 +174,8 @@ class _State:
                 metrics={"found_by": "direct exchange"},
             )
         schedules = [phase.best for phase in self.phases]
-        ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
+        proven = self.done and (not self.data.free or self.rounds <= max(bound.value for bound in self.data.any_bounds))
+        ending = Termination.OPTIMAL if proven else Termination.TOLERANCE
         if self.out_of_time and not self.done:
             ending = Termination.TIME_LIMIT
         composed = self.data.composed([schedule for schedule in schedules if schedule is not None])
@@ -180,8 +183,8 @@ class _State:
         return Answer(
             ending,
             values=composed.values(),
-            bound=float(sum(self.least)) if self.priced else None,
-            bound_source="priced arc use" if self.priced else None,
+            bound=float(sum(self.least)) if self.priced and not self.data.free else None,
+            bound_source="priced arc use" if self.priced and not self.data.free else None,
             solver={"name": "certified-rounds", "version": None, "algorithm": by, "options": {}},
             metrics={
                 "phase_rounds": [phase.rounds for phase in self.phases],
@@ -199,7 +202,8 @@ def direct_exchange(data: RoundModel) -> RoundSchedule | None:
     if not wanted.summing or data.fixed or not np.array_equal(wanted.pre, wanted.post):
         return None
     needed = calls(wanted)
-    if len(needed) != 1 or max(bound.value for bound in data.any_bounds) > 1:
+    least = max(bound.value for bound in sum_bounds(data.topology, wanted, data.limits))
+    if len(needed) != 1 or least > 1:
         return None
     (call,) = needed
     pattern = whole_exchange((call.ranks.size,), call.chunks.size).renamed(call.ranks, call.chunks)

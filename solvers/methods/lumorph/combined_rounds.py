@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opticoll.formulations.lumorph.rounds import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
 from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, sub_schedule
@@ -62,6 +63,7 @@ METHOD = Method(
     title="Phases, then the program of sums",
     summary="reduce-scatter and all-gather, then the program of combined sums with one round fewer",
     applies=lambda formulation: formulation.name == SUMS,
+    refuse=lambda data: program_only(data.phased),
     parameters=(PROGRAM_S,),
     run=_run_combined,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from opticoll.formulations.lumorph.rounds import program_only
+from opticoll.formulations.lumorph.rounds import phase_violations, program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import from_values
@@ -63,6 +63,12 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
     stepwise = schedule.rounds
     if settings["compact"]:
         schedule = compacted(schedule, data.limits, tick=context.remaining)
+    if data.phased and phase_violations(data, schedule):
+        msg = (
+            f"{name}: its {data.collective.name} is not a reduce-scatter followed by an all-gather; use --set "
+            "composition=any"
+        )
+        raise NotApplicable(msg)
     metrics: dict[str, Any] = {
         "steps": pattern.steps, "stepwise_rounds": stepwise, "transfers": schedule.transfers,
         "circuits": schedule.circuits, "batches": batches,

@@ -166,7 +166,7 @@ METHOD = Method(
             "candidates",
             str,
             default="routes",
-            help="routes of a pair: those of `paths` and `routes`, or the one of minimum overlap among all pairs",
+            help="routes of a pair: the two straight ones, or the one of minimum overlap among all pairs",
             choices=("routes", "min-overlap"),
         ),
         Parameter(

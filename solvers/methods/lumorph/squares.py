@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.lumorph.rounds import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import chained, together
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 def _refuse_squares(data: SumModel) -> str | None:
     mesh, wanted = data.topology, data.collective
+    if (reason := program_only(data.phased)) is not None:
+        return reason
     if not isinstance(mesh, LightpathMesh) or not mesh.intact or mesh.shape[0] % 2 or mesh.shape[1] % 2:
         return "needs an intact mesh of even sides, such as lightpath:4x4"
     if wanted.name != "all-reduce":

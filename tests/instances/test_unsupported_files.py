@@ -1,0 +1,211 @@
+"""Outputs of other tools that are no topologies with capacities are refused by name, with what to give instead."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import opticoll as oc
+from opticoll.analysis.cli.main import main
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances import parse
+from opticoll.instances.readers.files import read_topology
+
+
+def bar(text: str) -> str:
+    return f" {text} ".center(90, "=") + "\n"
+
+
+def table(same: str, other: str, count: int = 4) -> str:
+    """A table of GPUs as rocm-smi prints it."""
+    names = [f"GPU{i}" for i in range(count)]
+    rows = [[name, *(same if name == head else other for head in names)] for name in names]
+    return "".join("".join(word.ljust(13) for word in row) + "\n" for row in (["", *names], *rows))
+
+
+SHOWTOPO = (
+    f"\n\n{bar('ROCm System Management Interface')}{bar('Weight between two GPUs')}{table('0', '15')}\n"
+    f"{bar('Hops between two GPUs')}{table('0', '1')}\n{bar('Link Type between two GPUs')}{table('0', 'XGMI')}\n"
+    f"{bar('Numa Nodes')}GPU[0]\t\t: (Topology) Numa Node: 0\n{bar('End of ROCm SMI Log')}"
+)
+SHOWNODESBW = f"{bar('ROCm System Management Interface')}{bar('Bandwidth')}{table('N/A', '50000-50000')}"
+
+
+def smi(other: str, more: str = "\tCPU Affinity\tNUMA Affinity", count: int = 4) -> str:
+    """The matrix of ``nvidia-smi topo``."""
+    names = [f"GPU{i}" for i in range(count)]
+    rows = ["\t".join([name, *(" X " if name == head else other for head in names)]) for name in names]
+    return "\n".join(["\t".join(["", *names]) + more, *rows, "", "Legend:", "", "  X    = Self", ""])
+
+
+IBNETDISCOVER = """\
+#
+# Topology file: generated on Mon
+#
+# Initiated from node 0002c90300a3a1e0 port 0002c90300a3a1e1
+
+vendid=0x2c9
+devid=0xc738
+switchguid=0x2c90300a3a1e0(2c90300a3a1e0)
+Switch\t36 "S-0002c90300a3a1e0"\t\t# "MF0;sw:SX6036/U1" enhanced port 0 lid 1 lmc 0
+[1]\t"H-0002c903002f9d30"[1](2c903002f9d31) \t\t# "node01 HCA-1" lid 3 4xFDR
+"""
+IBLINKINFO = """\
+CA: node01 HCA-1:
+      0x0002c903002f9d31      3    1[  ] ==( 4X          14.0625 Gbps Active/  LinkUp)==>       1    1[  ] "MF0" ( )
+"""
+ASTRA = """\
+# two dimensions
+topology: [ Ring, FullyConnected ]
+npus_count: [ 4, 8 ]
+bandwidth: [ 50.0, 25.0 ]  # GB/s
+latency: [ 500.0, 500.0 ]  # ns
+"""
+AMD_SMI = """\
+ACCESS TABLE:
+             0000:0c:00.0 0000:22:00.0
+0000:0c:00.0 ENABLED      ENABLED
+0000:22:00.0 ENABLED      ENABLED
+"""
+P2P = """\
+P2P Connectivity Matrix
+     D\\D     0     1
+     0       1     1
+     1       1     1
+"""
+NVLINK = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n\t Link 0: 25 GB/s\nGPU 1: NVIDIA A100 (UUID: GPU-2)\n"
+
+TEXTS = {
+    "rocm-smi --showtopo": (SHOWTOPO, "txt", "rocm-smi .* not how many there are; dump RCCL's topology"),
+    "its command before it": ("$ rocm-smi --showtopo" + SHOWTOPO, "txt", "dump RCCL's topology"),
+    "a part of it": (bar("Weight between two GPUs") + table("0", "15"), "txt", "dump RCCL's topology"),
+    "a table of it": (table("0", "15"), "txt", "dump RCCL's topology"),
+    "types alone": (table("0", "XGMI"), "txt", "dump RCCL's topology"),
+    "rocm-smi --shownodesbw": (SHOWNODESBW, "txt", "dump RCCL's topology"),
+    "its table": (table("N/A", "50000-50000"), "txt", "dump RCCL's topology"),
+    "rocm-smi --csv": ("device,(Topology) Numa Node\ncard0,0\n", "csv", "dump RCCL's topology"),
+    "rocm-smi --json": ('{"system": {"(Topology) Weight between DRM devices 0 and 1": "15"}}', "json", "dump RCCL's"),
+    "amd-smi topology": (AMD_SMI, "txt", "amd-smi .*dump RCCL's topology"),
+    "ASTRA-sim": (ASTRA, "yml", r"a network of ASTRA-sim.*; give a family, such as ring:8\+unit=50GB/s"),
+    "ASTRA-sim under another name": (ASTRA, "txt", "a network of ASTRA-sim"),
+    "ASTRA-sim in lists": ("topology:\n  - Ring\nnpus_count:\n  - 8\nbandwidth:\n  - 50.0\n", "txt", "of ASTRA-sim"),
+    "ASTRA-sim in JSON": ('{"topologies-per-dim": ["Ring"], "units-count": [8]}', "json", "a network of ASTRA-sim"),
+    "ns-3": ("3 1 2 100Gbps 0.0005ms 0\n2\n0 2 400Gbps 0.0005ms 0\n1 2 400Gbps 0.0005ms 0\n", "txt", "first three col"),
+    "SimAI": ("12 4 4 4 8 H100\n8 9 10 11\n0 8 2400Gbps 0.000025ms 0\n", "txt", "keep the first three columns"),
+    "YAML": ("nodes:\n  - a\nlinks:\n  - {source: a, target: b}\n", "yaml", "YAML is not read; write its links"),
+    "YAML under another name": ("---\nnodes: [a, b]\nlinks: [[a, b]]\n", "txt", "YAML is not read"),
+    "YAML of two words a line": ("tail: a\nhead: b\n", "txt", "YAML is not read"),
+    "ibnetdiscover": (IBNETDISCOVER, "txt", "ibnetdiscover .*; write its links .*host1,switch1,100Gb/s"),
+    "iblinkinfo": (IBLINKINFO, "txt", "the output of iblinkinfo; write its links"),
+    "lstopo": ("Machine (503GB total)\n  Package L#0\n    NUMANode L#0 (P#0 251GB)\n", "txt", "hwloc .*NCCL_TOPO"),
+    "log of NCCL": ("node:1:2 [0] NCCL INFO === System : maxBw 240.0 ===\n", "txt", "a log of NCCL; dump NCCL's"),
+    "p2pBandwidthLatencyTest": (P2P, "txt", "save one square matrix of bandwidths"),
+    "nvidia-smi nvlink": (NVLINK, "txt", "does not tell where .*; save the matrix of nvidia-smi topo -m"),
+    "nvidia-smi -q -x": ("<?xml version='1.0'?><nvidia_smi_log><gpu/></nvidia_smi_log>", "xml", "nvidia-smi topo -m"),
+    "nvidia-smi topo -mp": (smi("SYS"), "txt", "topo -mp` omits NVLinks: save the matrix of nvidia-smi topo -m"),
+    "its command before": ("$ nvidia-smi topo -mp\n" + smi("PIX"), "txt", "topo -mp` omits NVLinks"),
+    "nvidia-smi topo -p2p": (smi("OK", ""), "txt", "the matrix of topo -p2p; save that of topo -m"),
+    "adjacency of networkx": (json.dumps(nx.adjacency_data(nx.path_graph(3))), "json", "write networkx.node_link_data"),
+    "Cytoscape": (json.dumps(nx.cytoscape_data(nx.path_graph(3))), "json", "Cytoscape JSON; write networkx.node_link"),
+    "tree of networkx": ('{"id": 1, "children": [{"id": 2}]}', "json", "an object with 'id', 'children' has neither"),
+    "list in JSON": ("[[0, 1], [1, 0]]", "json", "a list has neither 'opticoll-topology/1' in 'format' nor"),
+    "number in JSON": ("3", "json", "a number has neither"),
+    "empty object in JSON": ("{}", "json", "an empty object has neither"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_an_output_of_another_tool_is_refused_by_name(name: str, tmp_path: Path, capfd) -> None:
+    text, suffix, message = TEXTS[name]
+    path = tmp_path / f"net.{suffix}"
+    path.write_text(text)
+    with pytest.raises(BadFile, match=message) as refused:
+        read_topology(path)
+    assert "\n" not in str(refused.value)
+    assert main(["bounds", f"file:{path}"]) == 2
+    assert capfd.readouterr().err.strip().endswith(str(refused.value))
+
+
+SOUND = {
+    "comments about tools": "# rocm-smi --showtopo, NCCL INFO, npus_count: 3\na b 2 # vendid=0x1\nb a 2\n",
+    "colons in names": "a:1 b:2 2\nb:2 a:1 2\n",
+    "GPUs by name": "GPU0 GPU1 2\nGPU1 GPU0 2\n",
+    "heading": "src,dst,bandwidth\nGPU0,GPU1,2\nGPU1,GPU0,2\n",
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_edge_lists_are_still_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / "net.txt").write_text(SOUND[name])
+    assert read_topology(tmp_path / "net.txt").capacity.tolist() == [2, 2]
+
+
+def test_the_family_that_is_suggested_for_astra_sim_exists() -> None:
+    assert parse("ring:8+unit=50GB/s").capacity_unit == "50GB/s"
+
+
+def gml(*edges: str, node: str = "") -> str:
+    nodes = "".join(f'node [ id {v} label "{name}" {node} ]\n' for v, name in enumerate("abc"))
+    return f"graph [\ndirected 1\n{nodes}{''.join(f'edge [ {edge} ]' + chr(10) for edge in edges)}]\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "remedy"),
+    [("+INF", "write a number that it cannot exceed"), ("INF", "write a number"), ("-INF", "omit arcs without"),
+     ("NAN", "omit arcs without")],
+)  # fmt: skip
+def test_an_infinite_capacity_in_gml_is_refused_as_such(word: str, remedy: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.gml"
+    path.write_text(gml("source 0 target 1 capacity 2", f"source 1 target 0 capacity {word}"))
+    with pytest.raises(
+        BadFile, match=rf"line 7 \('1'->'0'\): capacity '{re.escape(word)}' must be positive and finite \({remedy}"
+    ):
+        read_topology(path)
+
+
+def test_gml_of_networkx_with_infinities_elsewhere_is_read(tmp_path: Path) -> None:
+    graph = nx.DiGraph([(0, 1, {"capacity": 2.0, "weight": float("inf")}), (1, 0, {"capacity": 3.0})])
+    nx.set_node_attributes(graph, {0: float("-inf"), 1: float("nan")}, "height")
+    path = tmp_path / "net.gml"
+    nx.write_gml(graph, path)
+    assert "+INF" in path.read_text()
+    assert read_topology(path).capacity.tolist() == [2, 3]
+    path.write_text(path.read_text().replace("+INF", "INF"))
+    assert read_topology(path).capacity.tolist() == [2, 3]
+
+
+GRAPHML = (
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="c" for="edge" attr.name="capacity"/>'
+    '<graph edgedefault="directed"><node id="a"/><node id="b"/><node id="c"/>'
+    '<edge source="a" target="b"><data key="c">1</data></edge><edge source="b" target="c"/></graph></graphml>'
+)
+NODE_LINK = {
+    "directed": True, "nodes": [{"id": name} for name in "abc"],
+    "edges": [{"source": "a", "target": "b", "capacity": 1}, {"source": "b", "target": "c"}],
+}  # fmt: skip
+MISSING = {
+    "gml": (gml("source 0 target 1 capacity 2", "source 1 target 2"), "", "line 7: the edge '1'->'2'"),
+    "graphml": (GRAPHML, "", "edge 2: the edge 'b'->'c'"),
+    "json": (json.dumps(NODE_LINK), "", "edge 1: the edge 'b'->'c'"),
+    "txt": ("a b {'capacity': 1}\nb c {}\n", ",directed=true", "line 2: the edge 'b'->'c'"),
+}
+
+
+@pytest.mark.parametrize("suffix", MISSING)
+def test_an_edge_without_a_capacity_is_named(suffix: str, tmp_path: Path) -> None:
+    text, options, place = MISSING[suffix]
+    path = tmp_path / f"net.{suffix}"
+    path.write_text(text)
+    with pytest.raises(BadFile, match=f"{place} has no attribute 'capacity'; give every edge a capacity"):
+        parse(f"file:{path}{options}")
+    with pytest.raises(BadFile, match="has no attribute 'speed'"):
+        parse(f"file:{path}{options},capacity=speed")
+
+
+def test_an_edge_of_a_graph_in_python_without_a_capacity_is_named() -> None:
+    with pytest.raises(BadInput, match="edge 1: the edge 'b'->'c' has no attribute 'capacity'"):
+        oc.topology(nx.DiGraph([("a", "b", {"capacity": 1}), ("b", "c", {})]))
