@@ -222,7 +222,7 @@ class LinkFlow(Formulation):
         return [] if self.printed else flow_closed_forms(self.flow)
 
     def metrics(self, value: float | None) -> dict[str, float | int | None]:
-        """F, ranks, diameter and totals of a demand; T = 1/F, except for the printed relaxation, whose 1/F is no time."""
+        """F, ranks, diameter and totals of a demand; T = 1/F, except for the printed relaxation."""
         known = model.traffic_metrics(self.flow, value)
         if self.printed:
             del known["T"]

@@ -657,7 +657,7 @@ def test_a_file_that_unpacks_to_very_much_is_refused_early(tmp_path, suffix):
     with gzip.open(file, "wb", compresslevel=1) as stream:
         for _ in range(64):
             stream.write(b"\n" * (1 << 20))
-    with pytest.raises(BadFile, match="has more than [0-9]{8} bytes after decompression"):
+    with pytest.raises(BadFile, match=r"has more than [0-9]{8} bytes after decompression"):
         read_program(file)
 
 

@@ -36,10 +36,11 @@ def residuals(topology, values):
     {lazy}
     return {{"sum": max(0.0, float(values["x"].sum()) - {limit})}}
 
-FORMULATION = oc.Formulation(
-    name="own.model", title="A model", sense="max", build={{"cvxpy": build}}, residuals=residuals,
-    objective=lambda topology, values: float(values["x"].sum()),
-)
+class FORMULATION(oc.Formulation):
+    name, title, sense = "own.model", "A model", "max"
+    def cvxpy(self): return build(self.instance)
+    def residuals(self, values): return residuals(self.instance, values)
+    def objective(self, values): return float(values["x"].sum())
 """
 TASK = oc.Task("own.model", "ring:4")
 
@@ -455,10 +456,11 @@ def build(topology):
     x = cp.Variable(topology.arcs, name="x", bounds=[0, 1])
     return cp.Problem(cp.Maximize(cp.sum(x)), [cp.sum(x) <= {limit}])
 
-FORMULATION = oc.Formulation(
-    name="own.model", title="A model", sense="max", build={{"cvxpy": build}},
-    residuals=lambda topology, values: {{"sum": 0.0}}, objective=lambda topology, values: float(values["x"].sum()),
-)
+class FORMULATION(oc.Formulation):
+    name, title, sense = "own.model", "A model", "max"
+    def cvxpy(self): return build(self.instance)
+    def residuals(self, values): return {{"sum": 0.0}}
+    def objective(self, values): return float(values["x"].sum())
 print(resume_key(oc.Task(FORMULATION, "ring:4")))
 """
 

@@ -159,10 +159,11 @@ def test_the_bound_of_a_user_defined_model_is_proven_by_any_solver(tmp_path):
         "    p, t = values['p'], float(values['t'])\n"
         "    steps = 0.1 * np.arange(1, topology.n) - np.diff(p)\n"
         "    return {'start': abs(p[0] - 0.3), 'up': float(steps.max()), 'top': float(p.max()) - t}\n\n"
-        "FORMULATION = oc.Formulation(\n"
-        "    name='own.spread', title='Spread', sense='min', build={'pyomo': build_pyomo}, residuals=residuals,\n"
-        "    objective=lambda topology, values: float(values['t'] - values['p'][0]),\n"
-        ")\n"
+        "class FORMULATION(oc.Formulation):\n"
+        "    name, title, sense = 'own.spread', 'Spread', 'min'\n"
+        "    def pyomo(self): return build_pyomo(self.instance)\n"
+        "    def residuals(self, values): return residuals(self.instance, values)\n"
+        "    def objective(self, values): return float(values['t'] - values['p'][0])\n"
     )
     import opticoll as oc
 

@@ -58,7 +58,7 @@ def formulation(form, build, **changes):
     """A plug-in's formulation around a model; its value is that of the model, its checker is the test."""
     matrix = compile_model(build()) if changes.pop("compile", True) else None
 
-    def objective(data, values):
+    def objective(self, values):
         if form == "cvxpy":
             problem = build()
             for variable in problem.variables():
@@ -69,10 +69,10 @@ def formulation(form, build, **changes):
             x[block.index[block.index >= 0]] = values[name].ravel()[block.index >= 0]
         return matrix.objective(x)
 
-    return oc.Formulation(**{
+    return type("Outside", (oc.Formulation,), {
         "name": "own.outside", "title": "Outside", "sense": "min" if matrix is None else matrix.sense,
-        "problem": "MILP", "build": {form: lambda data: build()}, "residuals": lambda data, values: {"none": 0.0},
-        "objective": objective,
+        "problem": "MILP", form: lambda self: build(), "residuals": lambda self, values: {"none": 0.0},
+        "objective": objective, "__module__": __name__,
     } | changes)  # fmt: skip
 
 
@@ -251,11 +251,11 @@ sys.path.insert(0, {folder!r})
 import outside_models
 import opticoll as oc
 
-FORMULATION = oc.Formulation(
-    name="own.outside", title="Outside", sense="min", problem="MILP",
-    build={{{form!r}: lambda data: outside_models.{build}()}},
-    residuals=lambda data, values: {{"none": 0.0}}, objective=lambda data, values: {objective},
-)
+class FORMULATION(oc.Formulation):
+    name, title, sense, problem = "own.outside", "Outside", "min", "MILP"
+    def {form}(self): return outside_models.{build}()
+    def residuals(self, values): return {{"none": 0.0}}
+    def objective(self, values): return {objective}
 """
 
 

@@ -252,7 +252,7 @@ def test_more_peers_than_ports_is_refuted():
     (lambda: ServerPool(2, 1, [[0, 1, 2], [0, 0, 1]]), "2x3"),
     (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, np.zeros((2, 2)))), "no server sends anything"),
     (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": 0.0}), "bandwidth=0.0"),
-    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": np.nan}), "bandwidth=nan"),
+    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": np.nan}), "=nan"),
     (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1e-320], [1, 0]])), "scale the traffic"),
     (lambda: ocs_circuits.OcsCircuits.prepare(parse("ring:8")), "needs servers"),
     (lambda: duty_cycle.duty_cycle(0, 1), "hold time"),
