@@ -138,7 +138,7 @@ python -m jsonschema -i ring.json solve.schema.json
 """
 #: Meaning of the fields of a run.
 MEANING = {
-    "key": "resume key: equal for runs of the same problem, method, options, limits and versions",
+    "key": "resume key: equal for runs of the same problem, method, options, limits, plug-ins and versions",
     "formulation": "name of the formulation",
     "paper": "paper that states it",
     "instance": "spec of the instance",
@@ -172,7 +172,7 @@ MEANING = {
     "requested": "method, settings and limits as requested",
     "needed": "run whose solution was input",
     "repaired": "how far an approximate solution was changed to make it feasible",
-    "plugins": "plug-ins that took part, with the SHA-256 of their source",
+    "plugins": "plug-ins that took part and the modules they loaded, with their SHA-256",
     "schedule": "file written by `--schedule`",
     "paths": "file written by `--paths`",
 }

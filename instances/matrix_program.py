@@ -405,7 +405,13 @@ def _store(target: dict[str, float], words: list[str], where: str, number: int) 
     target[name] = value
 
 
-def positions(given: Iterable[str], names: Iterable[str], where: str, what: str = "column") -> list[int]:
+def positions(
+    given: Iterable[str],
+    names: Iterable[str],
+    where: str,
+    what: str = "column",
+    remedy: str = "use the program whose solution the file contains",
+) -> list[int]:
     """Position in ``names`` of every name in ``given``.
 
     Raises
@@ -417,7 +423,7 @@ def positions(given: Iterable[str], names: Iterable[str], where: str, what: str 
     results = []
     for name in given:
         if name not in place:
-            msg = f"{where}: the program has no {what} {name[:60]!r}; use the program whose solution the file contains"
+            msg = f"{where}: the program has no {what} {name[:60]!r}; {remedy}"
             raise BadFile(msg)
         results.append(place[name])
     return results

@@ -15,9 +15,8 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters, states
 from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance
-from opticoll.instances.demands import DemandSpec, same_demand, traffic_of
+from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
-from opticoll.instances.readers.reading import same_text
 from opticoll.instances.types import Json, Settings
 from opticoll.solvers import verify
 from opticoll.solvers.exact import combinatorial
@@ -27,6 +26,7 @@ from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
 from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
 from opticoll.solvers.standard_form import declared_arrays, index_labels
+from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 
@@ -157,8 +157,8 @@ def check(
         if document.get("kind") == "rounds":
             return check_rounds(model, instance, path, parameters, document)
         return check_schedule(model, instance, path, given, document)
-    _refuse_other_problem(model, instance, document, path)
-    _refuse_other_settings(model, parameters, document.get("settings"), path, instance)
+    refuse_other_problem(model, instance, document, path)
+    refuse_other_settings(model, parameters, document.get("settings"), path, instance)
     stated = read_solution(model, instance, parameters, document, path)
     violations, objective, bound = stated.violations, stated.objective, stated.bound
     notes: list[str] = []
@@ -241,7 +241,7 @@ def read_solution(
     BadFile
         If the document is for another formulation or instance, or its arrays are not those of the formulation.
     """
-    _refuse_other_problem(model, instance, document, path)
+    refuse_other_problem(model, instance, document, path)
     needed = None
     if model.needs is not None:
         basis = _basis_data(model, instance, parameters)
@@ -277,70 +277,6 @@ def _basis_data(model: Formulation, instance: Instance, parameters: Mapping[str,
     """Data of the formulation whose solution ``model`` needs."""
     assert model.needs is not None
     return formulation(model.needs).prepare(instance, shared_parameters(model, parameters))
-
-
-def _refuse_other_problem(model: Formulation, instance: Instance, document: Mapping[str, Any], path: Path) -> None:
-    """Refuse a file for another formulation or instance.
-
-    Raises
-    ------
-    BadFile
-        The message states both names.
-    """
-    theirs = document.get("formulation")
-    if theirs != model.name:
-        stated = f"is a solution of {theirs[:80]}" if isinstance(theirs, str) else "states no formulation"
-        msg = f"{path}: {stated}, not of {model.name}; name the formulation that the file is a solution of"
-        raise BadFile(msg)
-    if document.get("instance_hash") == instance.hash:
-        return
-    spec, ours = document.get("instance"), instance.spec[:80]
-    if not isinstance(spec, str) or not isinstance(document.get("instance_hash"), str):
-        msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --solution`"
-        raise BadFile(msg)
-    if spec == instance.spec:
-        msg = f"{path}: is a solution for different data of the same name, {ours}; solve the instance again"
-        raise BadFile(msg)
-    msg = f"{path}: is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for"
-    raise BadFile(msg)
-
-
-def _refuse_other_settings(
-    model: Formulation, parameters: Mapping[str, Any], stated: Any, path: Path, instance: Any
-) -> None:
-    """Refuse a file for other parameters; parameters that the file does not state are not compared.
-
-    Raises
-    ------
-    BadFile
-        The message states both values of each, and what to write on the command line.
-    """
-    if stated is None:
-        return
-    if not isinstance(stated, dict):
-        msg = f"{path}: 'settings' must be an object"
-        raise BadFile(msg)
-    theirs = read_parameters(model.parameters, stated, str(path))
-    other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
-    if other:
-        contained, requested, remedy = (
-            separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
-            for separator, prefix, values in ((", ", "", theirs), (", ", "", parameters), (" ", "--set ", theirs))
-        )
-        if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the setting only names
-            remedy = "the same demand, as data or as a file"
-        msg = f"{path}: is a solution for {contained}, but {requested} was requested; to check it, use {remedy}"
-        raise BadFile(msg)
-
-
-def _same(theirs: Any, ours: Any, instance: Any, where: str) -> bool:
-    if isinstance(ours, DemandSpec) and isinstance(instance, Topology) and theirs.startswith("matrix:"):
-        return same_demand(str(theirs), ours, instance, where)
-    return same_text(_written(theirs), _written(ours))
-
-
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _stated_duals(model: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
@@ -380,7 +316,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
         msg = f"{path}: weighted paths are checked as a solution of alltoall.master on a topology, not of {model.name}"
         raise BadFile(msg)
     stated = weighted_paths.read_demand_of(path)
-    _refuse_other_settings(model, parameters, {"demand": stated}, path, instance)
+    refuse_other_settings(model, parameters, {"demand": stated}, path, instance)
     data = model.prepare(instance, parameters)
     paths = weighted_paths.read(path, data)
     violations = weighted_paths.violations(data, paths)

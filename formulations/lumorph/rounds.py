@@ -243,7 +243,7 @@ class RoundModel(Formulation):
         """Refuse to state a program for sums in any order."""
         if self.free:
             msg = (
-                f"{NAME}: composition=any has no program here, but in lumorph.sum-rounds; solve that, or use --method "
+                f"{NAME}: composition=any is stated as lumorph.sum-rounds, not here; solve that, or use --method "
                 "certified-rounds"
             )
             raise NotApplicable(msg)

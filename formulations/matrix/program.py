@@ -10,7 +10,7 @@ min or max  c_0 + sum_j c_j x_j   s.t.
     row[i]      l_i <= sum_j A_ij x_j <= u_i
     column[j]   a_j <= x_j <= b_j
 
-Integer columns for which an MPS file gives no bounds lie in [0, 1], as in most readers.
+Integer columns for which an MPS file gives no bounds lie in [0, 1], as in all readers.
 """
 
 from __future__ import annotations

@@ -134,6 +134,7 @@ class _Reader(LineReader):
         self.notes: list[str] = []
         self.misread: dict[Witness, str] = {}
         self.replaced: dict[int, str] = {}
+        self.replaced_for_scip: dict[int, str] = {}
 
     def has_fields_of_fixed_format(self) -> bool:
         """Whether all data lines have text only in the columns of fixed format's fields."""
@@ -484,12 +485,20 @@ class _Reader(LineReader):
         else:
             self.refuse(number, f"the bound {quoted(kind)} is unknown; write UP, LO, FX, FR, MI, PL, BV, LI or UI")
         self._one_set("BOUNDS", number, given[0] if named else "")
-        if named and given[0] in self.column_of:
+        if not named:
+            self._name_set(number, kind, name, given[-1] if kind in {"UP", "LO", "FX", "UI", "LI"} else "")
+        elif given[0] in self.column_of:
             self.misread["HiGHS"] = "a set of BOUNDS that is named like a column"
         column = self.column_of.get(name)
         if column is None:
             self.refuse(number, f"there is no column {quoted(name)}; name a column of the section COLUMNS")
         self._state_bound(number, kind, column, float(value))
+
+    def _name_set(self, number: int, kind: str, name: str, value: str) -> None:
+        """Have SCIP see a bound with the name of a set: it misreads some without one."""
+        if " " in name:
+            self.misread["SCIP"] = "bounds without the name of a set"
+        self.replaced_for_scip[number] = f" {kind} BND {name} {value}"
 
     def _state_bound(self, number: int, kind: str, column: int, value: float) -> None:
         name = quoted(self.columns[column])
@@ -580,14 +589,17 @@ class _Reader(LineReader):
         return infinite_beyond(lower), infinite_beyond(upper)
 
     def _copies(self) -> dict[Witness, bytes]:
-        """Contents for other readers, with headers in the form of two lines, if the file has any."""
-        if not self.replaced:
-            return {}
-        last = max(self.replaced)
+        """Contents for other readers, with lines in a form that all of them know, if the file has others."""
+        copies: dict[Witness, bytes] = {}
+        if self.replaced:
+            copies["HiGHS"] = self._copy(self.replaced)
+        if self.replaced or self.replaced_for_scip:
+            copies["SCIP"] = self._copy(self.replaced | self.replaced_for_scip)
+        return copies
+
+    def _copy(self, replaced: dict[int, str]) -> bytes:
+        """Contents with other lines at the given numbers."""
         lines = self.content.split(b"\n")
-        changed = [
-            self.replaced.get(number, line.decode("utf-8", errors="replace")).encode()
-            for number, line in enumerate(lines[:last], start=1)
-        ]
-        copy = b"\n".join([*changed, *lines[last:]])
-        return {"HiGHS": copy, "SCIP": copy}
+        for number, text in replaced.items():
+            lines[number - 1] = text.encode()
+        return b"\n".join(lines)

@@ -81,10 +81,10 @@ class LineReader:
         BadFile
             If the file is not UTF-8 text.
         """
-        stream = io.TextIOWrapper(io.BytesIO(self.content), encoding="utf-8")
+        stream = io.TextIOWrapper(io.BytesIO(self.content), encoding="utf-8", newline="\n")
         try:
             for line in stream:
-                yield line.rstrip("\n")
+                yield line.rstrip("\r\n")
         except UnicodeDecodeError:
             self.refuse(self._first_undecodable(), "is not UTF-8 text; save the file as UTF-8")
 

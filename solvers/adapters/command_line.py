@@ -73,6 +73,10 @@ _STATED = (
 )  # fmt: skip
 
 
+#: What to do about a solution with other names.
+_NAMES = "the command must write the names of the program, x0, x1, ... and r0, r1, ..."
+
+
 @dataclass(frozen=True)
 class Configuration:
     """Configuration of one solver: name, command arguments, capabilities and status patterns."""
@@ -128,6 +132,11 @@ class CommandLine(Adapter):
         )
         self.install = self._remedy()
         self.distribution = configuration.command[0]
+
+    @property
+    def _file(self) -> str:
+        """Name of the solution file in messages: it is gone when they are read."""
+        return f"the solution file of {self.name!r}"
 
     @property
     def _program(self) -> str:
@@ -214,7 +223,7 @@ class CommandLine(Adapter):
                 x = self._columns(form, result)
                 y = self._rows(form, result)
             except BadFile as error:
-                result, unread = None, str(error).replace(str(run.solution), "{sol}")
+                result, unread = None, str(error).replace(f"solution file {run.solution}", self._file)
         claimed = self._claimed(result, run)
         outcome = Outcome(claimed or Termination.OPTIMAL, raw=_raw(result, run))
         late = request.time_limit_s is not None and run.seconds >= 0.98 * request.time_limit_s
@@ -247,7 +256,7 @@ class CommandLine(Adapter):
         names = [f"x{j}" for j in range(form.A.shape[1])]
         idle = (np.diff(form.A.indptr) == 0) & (form.cost == 0)
         x = np.where(idle, np.clip(0.0, form.col_lower, form.col_upper), 0.0)
-        x[positions(solution.values, names, "solution file {sol}")] = list(solution.values.values())
+        x[positions(solution.values, names, self._file, remedy=_NAMES)] = list(solution.values.values())
         return x
 
     def _rows(self, form: StandardForm, solution: SolFile) -> np.ndarray[Any, np.dtype[np.float64]] | None:
@@ -257,7 +266,7 @@ class CommandLine(Adapter):
         y = np.zeros(form.A.shape[0])
         names = [f"r{i}" for i in range(y.size)]
         given = [re.sub(r"(?<=\d)(lo|up)$", "", name) for name in solution.duals]  # two sides of a range in LP format
-        np.add.at(y, positions(given, names, "solution file {sol}", "row"), list(solution.duals.values()))
+        np.add.at(y, positions(given, names, self._file, "row", _NAMES), list(solution.duals.values()))
         return -y if form.sense == "max" else y
 
 
@@ -298,7 +307,7 @@ class _Run:
                     env=environment, start_new_session=True, preexec_fn=_end_with_parent,
                 )  # fmt: skip
             except OSError as error:
-                name, program = self.configuration.name, self.configuration.command[0]
+                name, program = self.configuration.name, self._words()[0]
                 msg = f"solver {name!r}: {program!r} cannot be run ({error.strerror}); check its table"
                 raise SolverUnavailable(msg) from error
         tail = solver_log.Tail(self.printed)

@@ -48,6 +48,7 @@ from opticoll.solvers.exact.combinatorial_networks import (
     word,
 )
 from opticoll.solvers.exact.wiring_check import SERVERS
+from opticoll.solvers.stated_problem import refuse_other_header
 from opticoll.solvers.task import check_record, texts
 
 if TYPE_CHECKING:
@@ -173,6 +174,8 @@ def write(path: Path, run: Run) -> CertificateFacts:
 def check(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a combinatorial certificate: its problem is the formulation's on the instance, and its proof holds.
 
+    The formulation, instance and settings that the file states, if any, must be these too.
+
     The routes of ``alltoall.virtual-channels`` are the file's own; they must be one path for every pair of ranks.
 
     Returns
@@ -202,6 +205,11 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Settin
             reason = _difference(model, data, document)
     except Refused as error:
         reason = str(error)
+    if not reason:
+        try:
+            refuse_other_header(model, instance, parameters, document, path)
+        except BadInput as error:
+            reason = str(error)
     record = check_record(model, instance, parameters, reason)
     record |= {"objective_exact": None, "certificate": None}
     if reason:

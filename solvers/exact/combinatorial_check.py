@@ -5,9 +5,11 @@ The kind "wiring" has its own checker, wiring_check.py, which imports this one.
 
 The file states a problem, a claim (the smallest value lies in an interval), a solution, and an argument why no solution
 has a value below the lower end. This program verifies both in exact arithmetic. It stands alone: it needs only Python
-3.9 or later. Numbers are integers, or fractions and decimals as strings; null is an infinite end.
+3.9 or later. Numbers are integers, or fractions and decimals as strings; null is an infinite end, but not at both ends.
 
 {"certificate": 1, "kind": KIND, "problem": {...}, "solution": {...}, "argument": {...}, "claim": [LOW, HIGH]}
+
+"formulation", "instance", "instance_hash" and "settings" may say where the problem is from: this is not checked here.
 
 routes     One path for every pair; the value is the largest load over capacity of an arc. With "colours", every path
            has a colour, paths of a colour share no arc, and the value is the number of colours.
@@ -69,6 +71,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import sys
 import zlib
@@ -80,7 +83,10 @@ from math import ceil, inf
 from typing import Any
 
 NUMBER = re.compile(r"-?[0-9]{1,4000}(/0*[1-9][0-9]{0,3999}|\.[0-9]{1,4000})?")
-BYTES = 1 << 31
+BYTES = 1 << 28  # largest file
+LEAST, RATIO = 1 << 22, 50  # a compressed file may unpack to so many bytes, or so many times its size
+PARTS = {"kind", "problem", "solution", "argument", "claim"}
+HEADER = {"formulation", "instance", "instance_hash", "settings"}
 
 
 class Refused(Exception): ...
@@ -480,9 +486,11 @@ KINDS = {
 def verify(document: Any) -> tuple[Fraction | None, Fraction | None]:
     """Return the ends of the claim if solution and argument prove them; raises Refused if not."""
     require(isinstance(document, dict) and document.get("certificate") == 1, "this is not a certificate of version 1")
-    missing = {"kind", "problem", "solution", "argument", "claim"} - set(document)
+    missing, further = PARTS - set(document), set(document) - PARTS - HEADER - {"certificate"}
     require(not missing and document["kind"] in list(KINDS), f"missing: {', '.join(sorted(missing)) or 'a known kind'}")
+    require(not further, f"no certificate has {', '.join(sorted(map(str, further)))[:80]}")
     low, high = (None if end is None else number(end) for end in listed(document["claim"], 2))
+    require(low is not None or high is not None, "the claim says nothing about the optimal value")
     least, value = KINDS[document["kind"]](document["problem"], document["solution"], document["argument"])
     require(high is None or (value is not None and value <= high), f"the solution has the value {value}, not {high}")
     require(low is None or (least is not None and least >= low), f"the argument proves {least}, not {low}")
@@ -493,9 +501,11 @@ def verify(document: Any) -> tuple[Fraction | None, Fraction | None]:
 def read(path: str) -> Any:
     """The JSON in a file; raises Refused or OSError."""
     try:
-        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as stream:
-            content = stream.read(BYTES)
-        require(len(content) < BYTES, "the file is too large")
+        packed = path.endswith(".gz")
+        most = min(BYTES, max(LEAST, RATIO * os.path.getsize(path)) if packed else BYTES)
+        with (gzip.open if packed else open)(path, "rb") as stream:
+            content = stream.read(most + 1)
+        require(len(content) <= most, f"the file has more than {most} bytes{' unpacked' if packed else ''}")
         return json.loads(content, parse_float=str, parse_constant=str)
     except (ValueError, EOFError, zlib.error, RecursionError) as error:
         raise Refused(f"this is not JSON: {str(error)[:80]}") from None

@@ -16,7 +16,8 @@ uns   Two earlier constraints dominate it: one holds if a x <= b, the other if a
 sol   It is a cutoff at a solution of the file, objective <= r (of a minimization). What is derived from it holds for
       the points within the cutoff. At all others the objective exceeds r, and the claim must allow that.
 
-Derivations without all multipliers (lin weak, lin incomplete) are refused. The exit status is 0 for a proof, else 1.
+Derivations without all multipliers (lin weak, lin incomplete) are refused, and so is the claim that the optimal value
+lies between -infinity and infinity, which needs no proof. The exit status is 0 for a proof, else 1.
 
 Format: K. K. H. Cheung, A. Gleixner, D. E. Steffy, Verifying Integer Programming Results, IPCO 2017.
 """
@@ -24,6 +25,7 @@ Format: K. K. H. Cheung, A. Gleixner, D. E. Steffy, Verifying Integer Programmin
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import sys
 import zlib
@@ -33,7 +35,9 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import NamedTuple, NoReturn, TextIO
 
-LINE, DIGITS, BITS = 1 << 28, 100_000, 4_000_000  # longest line and word [characters], largest number in a sum [bits]
+DIGITS, BITS = 100_000, 4_000_000  # longest word [characters], largest number in a sum [bits]
+PIECE, IDLE = 1 << 16, 1 << 24  # characters read at a time, and most of them without a word
+LEAST, RATIO = 1 << 22, 50  # a compressed file may unpack to so many characters, or so many times its size
 INDEX = re.compile(r"-?[0-9]{1,15}")
 NUMBER = re.compile(r"[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]+\.[0-9]*|\.[0-9]+)")
 integer_of, fraction_of = lru_cache(1 << 16)(int), lru_cache(1 << 16)(Fraction)  # equal numbers share one object
@@ -82,8 +86,8 @@ def product(row: dict[int, Fraction], x: dict[int, Fraction]) -> Fraction:
 class Checker:
     """A certificate, verified while it is read."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self.line, self.held = 0, ""
+    def __init__(self, stream: TextIO, most: float = float("inf")) -> None:
+        self.line, self.held, self.most = 1, "", most
         self.words = self.split(stream)
         for wanted in (("VER",), ("1.0", "1.1"), ("VAR",)):
             self.expect(*wanted)
@@ -107,6 +111,8 @@ class Checker:
         self.infeasible = self.expect("infeas", "range") == "infeas"
         self.low = None if self.infeasible or self.skip("-inf") else self.number()
         self.high = None if self.infeasible or self.skip("inf") else self.number()
+        if self.low is None and self.high is None and not self.infeasible:
+            self.refuse("the claim, from -infinity to infinity, says nothing about the optimal value")
         if self.low is not None and self.high is not None and self.low > self.high:
             self.refuse("the interval of the claim is empty")
         self.expect("SOL")
@@ -128,14 +134,30 @@ class Checker:
         self.conclude(last)
 
     def split(self, stream: TextIO) -> Iterator[str]:
-        for line in iter(lambda: stream.readline(LINE), ""):
-            self.line += 1
-            if len(line) == LINE:
-                self.refuse(f"the line has {LINE} characters or more")
-            for match in re.finditer(r"\S+", line, re.ASCII):
-                if match.group().startswith("%"):  # a comment
-                    break
-                yield match.group()
+        rest, comment, idle, total = "", False, 0, 0
+        while piece := stream.read(PIECE):
+            idle, total = idle + len(piece), total + len(piece)
+            if total > self.most or idle > IDLE:
+                self.refuse(f"it unpacks to more than {self.most} characters, or has {IDLE} without a word")
+            lines = (rest + piece).split("\n")
+            for k, text in enumerate(lines):
+                if k:
+                    self.line, comment = self.line + 1, False
+                words = [] if comment else re.findall(r"\S+", text, re.ASCII)
+                goes_on = k == len(lines) - 1 and words and not re.fullmatch(r"\s", text[-1], re.ASCII)
+                rest = words.pop() if goes_on else ""
+                for word in words:
+                    comment = word.startswith("%")
+                    if comment:
+                        break
+                    idle = 0
+                    yield word
+                comment = comment or rest.startswith("%")
+            rest = "" if comment else rest
+            if len(rest) > DIGITS:
+                self.refuse(f"a word has more than {DIGITS} characters")
+        if rest:
+            yield rest
 
     def refuse(self, message: str) -> NoReturn:
         raise Refused(f"line {self.line}: {message}")
@@ -283,8 +305,9 @@ def check(path: str) -> str:
     """Verify the certificate in a file and return what it proves; raises Refused or OSError."""
     getattr(sys, "set_int_max_str_digits", int)(0)  # words are limited to DIGITS
     try:
-        with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8", newline="\n") as stream:
-            done = Checker(stream)
+        packed = path.endswith(".gz")
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8", newline="\n") as stream:
+            done = Checker(stream, max(LEAST, RATIO * os.path.getsize(path)) if packed else float("inf"))
     except (UnicodeDecodeError, EOFError, zlib.error) as error:
         raise Refused(f"this is not a text file: {error}") from None
     low, high = ("infinity" if bound is None else bound for bound in (done.low, done.high))

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".vipr", ".vipr.gz")
 #: Largest file, and its largest decompressed size [bytes].
 MOST_BYTES, MOST_UNPACKED = 1 << 33, 1 << 36
+#: A compressed file may unpack to so many bytes, or to so many times its size.
+LEAST_UNPACKED, MOST_RATIO = 1 << 22, 50
 #: Longest word [bytes]; a line that ends in a comment may be as long as ``LONGEST_LINE``.
 LONGEST_WORD, LONGEST_LINE = 100_000, 1 << 24
 _REMEDY = "name a certificate in VIPR format, .vipr or .vipr.gz"
@@ -567,12 +569,15 @@ class Reader:
     def _split(self) -> Iterator[list[bytes]]:
         """The words of the file in nonempty lists, without comments."""
         packed, total, rest = self.path.name.lower().endswith(".gz"), 0, b""
+        most = MOST_UNPACKED
+        if packed:
+            most = min(most, max(LEAST_UNPACKED, MOST_RATIO * self.path.stat().st_size))
         try:
             with gzip.open(self.path) if packed else self.path.open("rb") as stream:
                 while piece := stream.read(1 << 18):
                     total += len(piece)
-                    if total > MOST_UNPACKED:
-                        self.refuse(f"it unpacks to more than {MOST_UNPACKED} bytes")
+                    if total > most:
+                        self.refuse(f"it unpacks to more than {most} bytes")
                     text = rest + piece
                     if b"%" in text:  # whole lines
                         end = text.rfind(b"\n") + 1

@@ -257,6 +257,8 @@ class _Proof:
         low, high = claim or (None, None)
         if low is not None and high is not None and low > high:
             self.refuse("the interval of the claim is empty")
+        if claim is not None and low is None and high is None:
+            self.refuse("the claim, from -infinity to infinity, says nothing about the optimal value")
         for name, x in reader.solutions():
             self.check_solution(name, x)
             solutions += 1

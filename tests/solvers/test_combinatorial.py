@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import inspect
 import itertools
 import json
@@ -207,7 +208,7 @@ def test_a_certificate_of_another_instance_or_kind_is_refused(documents):
 
 def test_the_stand_alone_checker_is_short_and_needs_python_alone(documents, tmp_path, capfd):
     sizes = [len(Path(one.__file__).read_text("utf-8").splitlines()) for one in (combinatorial_check, wiring_check)]
-    assert sizes[0] <= 515
+    assert sizes[0] <= 530
     assert sizes[1] <= 200
     assert all(len(inspect.getsource(kind).splitlines()) <= 50 for kind in combinatorial_check.KINDS.values())
     copied = tmp_path / "combinatorial_check.py"
@@ -332,3 +333,56 @@ def test_a_cycle_is_found_if_there_is_one():
     cycle = combinatorial._cycle({(0, 1), (1, 2), (2, 3), (3, 1), (3, 4), (5, 1)})
     assert sorted(cycle) == [1, 2, 3]
     assert all(pair in {(1, 2), (2, 3), (3, 1)} for pair in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+
+
+@pytest.mark.parametrize("name", ["rounds", "placement", "steps"])
+def test_a_claim_of_everything_proves_nothing(name, documents, tmp_path):
+    document, _, _ = documents[name]
+    name_of, instance, _, settings, _ = CASES[name]
+    path = tmp_path / "a.proof.json"
+    path.write_text(json.dumps({**document, "claim": [None, None]}))
+    with pytest.raises(combinatorial_check.Refused, match="says nothing about the optimal value"):
+        combinatorial_check.verify(combinatorial_check.read(str(path)))
+    result = oc.check(name_of, instance, path, settings)
+    assert (result["verified"], result["bound"], result["certificate"]) == (False, None, None)
+    assert "says nothing" in result["reason"]
+
+
+@pytest.mark.parametrize(("change", "reason"), [
+    ({"formulation": "optree.one-stage"}, "is a certificate of optree.one-stage, not of lumorph.rounds"),
+    ({"formulation": None}, "states no formulation"),
+    ({"instance": "lightpath:2x3,lasers=1"}, "whose hash it does not have"),
+    ({"instance": 5}, "whose hash it does not have"),
+    ({"instance_hash": "0" * 64}, "different data of the same name"),
+    ({"instance_hash": None}, "does not state its instance"),
+    ({"instance": "ring:4", "instance_hash": "0" * 64}, "is a certificate for ring:4, not for lightpath:2x2"),
+    ({"settings": {"collective": "all-to-all"}}, "collective=all-to-all, but collective=all-gather was requested"),
+    ({"settings": {"colour": "red"}}, "colour"),
+    ({"settings": []}, "must be an object"),
+    ({"value": 2}, "no certificate has value"),
+])  # fmt: skip
+def test_a_header_that_states_another_problem_is_refused(change, reason, documents, tmp_path):
+    document, _, _ = documents["rounds"]
+    path = tmp_path / "a.proof.json"
+    path.write_text(json.dumps({**document, **change}))
+    result = oc.check("lumorph.rounds", "lightpath:2x2,lasers=1", path)
+    assert (result["verified"], result["certificate"]) == (False, None)
+    assert reason in result["reason"]
+    assert "\n" not in result["reason"]
+
+
+def test_a_certificate_needs_no_header(documents, tmp_path):
+    document, _, _ = documents["rounds"]
+    bare = {key: value for key, value in document.items() if key in combinatorial_check.PARTS | {"certificate"}}
+    path = tmp_path / "a.proof.json"
+    path.write_text(json.dumps(bare))
+    assert oc.check("lumorph.rounds", "lightpath:2x2,lasers=1", path)["verified"]
+
+
+def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(tmp_path):
+    path = tmp_path / "a.proof.json.gz"
+    with gzip.open(path, "wb") as stream:
+        for _ in range(50):
+            stream.write(b" " * 1_000_000)
+    with pytest.raises(combinatorial_check.Refused, match="bytes unpacked"):
+        combinatorial_check.read(str(path))

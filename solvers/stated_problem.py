@@ -1,0 +1,118 @@
+"""Refuse files for another problem: compare the formulation, instance and settings that a file states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opticoll.errors import BadFile, OpticollError
+from opticoll.formulations.model import read_parameters
+from opticoll.instances import Topology, parse
+from opticoll.instances.demands import DemandSpec, same_demand
+from opticoll.instances.readers.reading import names_file, same_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from opticoll.formulations import Formulation
+    from opticoll.instances import Instance
+    from opticoll.instances.types import Settings
+
+#: What a certificate may state about its problem beside the problem itself.
+HEADER = ("formulation", "instance", "instance_hash", "settings")
+
+
+def refuse_other_problem(
+    model: Formulation, instance: Instance, document: Mapping[str, Any], path: Path, kind: str = "solution"
+) -> None:
+    """Refuse a file, of the kind ``"solution"`` or ``"certificate"``, for another formulation or instance.
+
+    Raises
+    ------
+    BadFile
+        The message states both names.
+    """
+    theirs = document.get("formulation")
+    if theirs != model.name:
+        stated = f"is a {kind} of {theirs[:80]}" if isinstance(theirs, str) else "states no formulation"
+        msg = f"{path}: {stated}, not of {model.name}; name the formulation that the file is a {kind} of"
+        raise BadFile(msg)
+    if document.get("instance_hash") == instance.hash:
+        return
+    spec, ours = document.get("instance"), instance.spec[:80]
+    if not isinstance(spec, str) or not isinstance(document.get("instance_hash"), str):
+        msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --{kind}`"
+        raise BadFile(msg)
+    if spec == instance.spec:
+        msg = f"{path}: is a {kind} for different data of the same name, {ours}; solve the instance again"
+        raise BadFile(msg)
+    msg = f"{path}: is a {kind} for {spec[:80]}, not for {ours}; name the instance that the file is a {kind} for"
+    raise BadFile(msg)
+
+
+def refuse_other_settings(
+    model: Formulation,
+    parameters: Mapping[str, Any],
+    stated: Any,
+    path: Path,
+    instance: Any,
+    kind: str = "solution",
+) -> None:
+    """Refuse a file for other parameters; parameters that the file does not state are not compared.
+
+    Raises
+    ------
+    BadFile
+        The message states both values of each, and what to write on the command line.
+    """
+    if stated is None:
+        return
+    if not isinstance(stated, dict):
+        msg = f"{path}: 'settings' must be an object"
+        raise BadFile(msg)
+    theirs = read_parameters(model.parameters, stated, str(path))
+    other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
+    if other:
+        contained, requested, remedy = (
+            separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
+            for separator, prefix, values in ((", ", "", theirs), (", ", "", parameters), (" ", "--set ", theirs))
+        )
+        if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the setting only names
+            remedy = "the same demand, as data or as a file"
+        msg = f"{path}: is a {kind} for {contained}, but {requested} was requested; to check it, use {remedy}"
+        raise BadFile(msg)
+
+
+def _same(theirs: Any, ours: Any, instance: Any, where: str) -> bool:
+    if isinstance(ours, DemandSpec) and isinstance(instance, Topology) and theirs.startswith("matrix:"):
+        return same_demand(str(theirs), ours, instance, where)
+    return same_text(_written(theirs), _written(ours))
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def refuse_other_header(
+    model: Formulation, instance: Instance, parameters: Settings, document: Mapping[str, Any], path: Path
+) -> None:
+    """Refuse a certificate whose header states another problem than the one it is checked for; it may state none.
+
+    Raises
+    ------
+    BadFile
+        The message states what differs.
+    """
+    if not any(name in document for name in HEADER):
+        return
+    refuse_other_problem(model, instance, document, path, "certificate")
+    spec = document.get("instance")
+    if spec != instance.spec and not (isinstance(spec, str) and names_file(spec)):
+        try:
+            other = isinstance(spec, str) and parse(spec).hash != instance.hash
+        except OpticollError:  # such as the name of an instance made in Python
+            other = False
+        if other or not isinstance(spec, str):
+            msg = f"{path}: states the instance {str(spec)[:80]!r}, whose hash it does not have; correct its header"
+            raise BadFile(msg)
+    refuse_other_settings(model, parameters, document.get("settings"), path, instance, "certificate")
