@@ -72,7 +72,7 @@ def _excess(value: NDArray[Any], lower: F64, upper: F64, size: F64) -> F64:
     return worst
 
 
-class Program(Formulation):
+class FileProgram(Formulation):
     """The problem: the program itself, with its sense and class."""
 
     name = NAME
@@ -239,4 +239,4 @@ class Program(Formulation):
         return {"x": Array((self.program.n,), axes=("column",))}
 
 
-FORMULATION = Program
+FORMULATION = FileProgram

@@ -16,6 +16,14 @@ LAYERS = ("instances", "formulations", "solvers", "analysis")
 PAPERS = {"alltoall", "lumorph", "optree", "sipml", "topoopt"}
 #: File names that every paper's folder may have, with one meaning.
 PER_PAPER = {"__init__", "claims", "figures"}
+#: Folders whose files are named after what they define: the formulation, the method or the command of that name.
+NAMED_AFTER = {
+    "formulations": "FORMULATION = ",
+    "solvers": "METHOD = ",
+    "analysis": "@click.command",
+}
+#: What every registry is called, in the folder of what it registers.
+REGISTRY = "registry"
 
 
 def modules() -> dict[str, Path]:
@@ -93,12 +101,33 @@ def test_imports_are_acyclic():
     assert not circles
 
 
-def test_a_file_name_means_one_thing():
+def named_after_its_content(path: Path) -> bool:
+    """Whether a file is a formulation, a method or a command, whose name users know."""
+    mark = NAMED_AFTER.get(path.relative_to(ROOT).parts[0])
+    return mark is not None and re.search(rf"^{re.escape(mark)}", path.read_text(encoding="utf-8"), re.M) is not None
+
+
+def test_a_file_name_means_one_thing_within_a_layer():
     places = defaultdict(list)
     for path in MODULES.values():
-        if path.stem not in PER_PAPER and not path.stem.endswith("_claims"):
-            places[path.stem].append(path.relative_to(ROOT).as_posix())
+        if path.stem in {*PER_PAPER, REGISTRY} or path.stem.endswith("_claims") or named_after_its_content(path):
+            continue
+        layer = path.relative_to(ROOT).parts[0]
+        places[layer, path.stem].append(path.relative_to(ROOT).as_posix())
     assert not {stem: paths for stem, paths in places.items() if len(paths) > 1}
+
+
+def test_formulations_methods_and_commands_are_named_after_their_files():
+    from opticoll.analysis.cli.main import cli
+    from opticoll.formulations import formulations
+    from opticoll.solvers.methods.registry import own_names
+
+    stems = defaultdict(set)
+    for path in filter(named_after_its_content, MODULES.values()):
+        stems[path.relative_to(ROOT).parts[0]].add(path.stem.replace("_", "-"))
+    assert stems["formulations"] == {name.partition(".")[2] for name in formulations()}
+    assert stems["solvers"] <= own_names()
+    assert stems["analysis"] == set(cli.commands)
 
 
 def test_a_class_name_means_one_thing():

@@ -97,7 +97,8 @@ def test_every_form_and_solver_has_the_optimum(mixed, form, method):
 
 def test_all_forms_build_the_same_program(mixed):
     program = parse(mixed)
-    forms = {form: compile_model(build(program)) for form, build in FORMULATION.build.items()}
+    problem = FORMULATION.prepare(program)
+    forms = {form: compile_model(problem.build(form)) for form in problem.forms}
     x = np.array([1, 3.5, 1.5, 2.0])
     for form in forms.values():
         assert form.sense == "max"
@@ -116,7 +117,7 @@ def test_all_forms_build_the_same_program(mixed):
     [([2, 4, 1.5, 2], "row"), ([1.5, 3, 1.5, 2], "integrality"), ([1, 3.5, 1.5, 0], "column"), ([0, 1, 1.5, 2], "row")],
 )
 def test_the_checker_finds_each_violation(mixed, values, block):
-    result = FORMULATION.residuals(parse(mixed), {"x": np.array(values, dtype=float)})
+    result = FORMULATION.prepare(parse(mixed)).residuals({"x": np.array(values, dtype=float)})
     assert max(result, key=lambda name: result[name]) == block
     assert result[block] > 1e-3
 

@@ -117,7 +117,7 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
         request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
         solver, alone = str(context.parameters["solver"]), executor.shares_files
         items = [
-            Child(topology, rank, traffic[rank], g[:, i], solver, request, alone=alone)
+            ChildTask(topology, rank, traffic[rank], g[:, i], solver, request, alone=alone)
             for i, rank in enumerate(senders)
         ]
         for index, flow in executor.map_unordered(solve_child, items):
@@ -133,7 +133,7 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
 
 
 @dataclass(frozen=True)
-class Child:
+class ChildTask:
     """A child LP to solve: the number of its source, its demands ``(N,)`` and flow ``(m,)``, and the solver.
 
     ``alone`` states that the executing process uses no other solver, as a process of a cluster might.
@@ -148,7 +148,7 @@ class Child:
     alone: bool
 
 
-def solve_child(item: Child) -> F64:
+def solve_child(item: ChildTask) -> F64:
     """Solve one child LP in an executor's process; return the flow to every destination, one column each.
 
     Raises
