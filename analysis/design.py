@@ -248,15 +248,12 @@ def _fastest(specs: Iterable[str], deadline: float | None) -> Timed:
 
 
 def _search(data: Design, starts: int, deadline: float | None, seed: int) -> SearchResult:
-    from opticoll.formulations.registry import formulation
     from opticoll.solvers import solve
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.methods.topology.symmetric_search import search
 
     task = Task("alltoall.master", f"servers:n={data.n},degree={data.degree}", seed=seed)
-    context = Context(
-        task, formulation("alltoall.master"), None, None, {}, deadline, solve.solve, lambda answer, objective: None
-    )
+    context = Context(task, data, data, None, {}, deadline, solve.solve, lambda answer, objective: None)
     return search(context, data, starts=starts)
 
 

@@ -37,7 +37,7 @@ class Model:
         The compiled model: sparse constraint matrix, bounds, cost, and the names of rows and columns.
     """
 
-    formulation: type[Formulation]
+    formulation: Formulation
     instance: Instance
     form: str
     stated: Any

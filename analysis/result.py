@@ -427,7 +427,8 @@ class Result(Run):
         plan, values = self.solved()
         needed = None if self.needed is None else self.needed.values
         data = prepared(plan.formulation, plan.instance, plan.parameters, needed)
-        return solution.recomputed_violations(plan.formulation, plan.instance, plan.parameters, data, values, needed)
+        model = type(plan.formulation)
+        return solution.recomputed_violations(model, plan.instance, plan.parameters, data, values, needed)
 
     def save(self, path: str | Path) -> Path:
         """Write the solution as JSON, or a certificate: ``.vipr`` of an exact optimum, or ``.proof.json``.

@@ -349,7 +349,7 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
         proof = combinatorial.write(path, run)
         written = time.perf_counter()
         assert run.plan is not None
-        result = combinatorial.check(run.plan.formulation, run.plan.instance, path, run.plan.parameters)
+        result = combinatorial.check(type(run.plan.formulation), run.plan.instance, path, run.plan.parameters)
         if not result["verified"]:
             msg = f"{path}: the certificate does not hold: {result['reason']}"
             raise BadInput(msg)

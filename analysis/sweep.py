@@ -233,7 +233,7 @@ def _inverse(value: float | None) -> float | None:
 
 
 def sweep(
-    formulation: str | Formulation,
+    formulation: str | type[Formulation],
     bound: str | BoundFunction,
     over: object,
     *,
@@ -375,12 +375,12 @@ def _quantity(model: type[Formulation], on: str, sense: Sense | None, *, named: 
     return result
 
 
-def _refuse_without_time(model: Formulation, instance: Instance, settings: Mapping[str, Any]) -> None:
+def _refuse_without_time(model: type[Formulation], instance: Instance, settings: Mapping[str, Any]) -> None:
     """Refuse ``on="T"`` where 1/F is not the time of the collective."""
     from opticoll.solvers.methods.registry import prepared
 
     data = prepared(model, instance, _parameters(model, settings))
-    if model.metrics is None or "T" not in model.metrics(data, 1.0):
+    if "T" not in data.metrics(1.0):
         msg = f"--on T: 1/F of {model.name} with these settings is not the time of a collective; use --on objective"
         raise BadInput(msg)
 

@@ -117,7 +117,10 @@ def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def check(
-    model: str | Formulation, instance_spec: object, path: str | Path, settings: Mapping[str, object] | None = None
+    model: str | type[Formulation],
+    instance_spec: object,
+    path: str | Path,
+    settings: Mapping[str, object] | None = None,
 ) -> CheckRecord:
     """Verify an external solution of a formulation on an instance or its spec.
 
@@ -208,7 +211,7 @@ class StatedSolution:
     bound: Bound | None
 
 
-def _check_certificate(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
+def _check_certificate(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a certificate, with the solution in its comments if the formulation takes its data from one."""
     from opticoll.solvers.exact.prove import in_floats, read_needed
     from opticoll.solvers.exact.vipr_verify import check_certificate
@@ -232,7 +235,7 @@ def _check_certificate(model: Formulation, instance: Instance, path: Path, param
 
 
 def read_solution(
-    model: Formulation, instance: Instance, parameters: Settings, document: Mapping[str, Json], path: Path
+    model: type[Formulation], instance: Instance, parameters: Settings, document: Mapping[str, Json], path: Path
 ) -> StatedSolution:
     """Read a solution of ``model`` on ``instance`` from a document, and check it.
 
@@ -257,7 +260,7 @@ def read_solution(
 
 
 def recomputed_violations(
-    model: Formulation,
+    model: type[Formulation],
     instance: Instance,
     parameters: Settings,
     data: Any,
@@ -273,35 +276,35 @@ def recomputed_violations(
     return violations | _residuals(data, values)
 
 
-def _basis_data(model: Formulation, instance: Instance, parameters: Mapping[str, Any]) -> Any:
+def _basis_data(model: type[Formulation], instance: Instance, parameters: Mapping[str, Any]) -> Any:
     """Data of the formulation whose solution ``model`` needs."""
     assert model.needs is not None
     return formulation(model.needs).prepare(instance, shared_parameters(model, parameters))
 
 
-def _stated_duals(model: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
+def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
     """The duals in a document from which the formulation can compute a bound; None if there are none."""
     duals = document.get("duals")
-    if duals is None or not states(model, "certify"):
+    if duals is None or not states(data, "certify"):
         return None
     if not isinstance(duals, dict):
         msg = f"{path}: 'duals' must be an object of named arrays"
         raise BadFile(msg)
-    declared = model.dual_arrays()
+    declared = data.dual_arrays()
     read = {name: duals[name] for name in declared if name in duals}
     if not read:
         return None
     return named_arrays({"duals": read}, "duals", path, lambda _: declared)
 
 
-def _recomputed_bound(model: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
     """The bound that duals prove, None if they prove nothing."""
     with np.errstate(all="ignore"):
-        bound = model.certify(duals)
+        bound = data.certify(duals)
     return bound if bound is not None and math.isfinite(bound.value) else None
 
 
-def check_paths(model: Formulation, instance: Any, path: Path, parameters: Settings) -> CheckRecord:
+def check_paths(model: type[Formulation], instance: Any, path: Path, parameters: Settings) -> CheckRecord:
     """Verify weighted paths for every commodity (:mod:`opticoll.formulations.flows.weighted_paths`) on a topology.
 
     Raises
@@ -310,6 +313,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
         If the file is malformed, too large, or for another topology or demand than that of ``parameters``; also for
         another formulation than the master.
     """
+    from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows import weighted_paths
 
     if model.name != "alltoall.master" or not isinstance(instance, Topology):
@@ -317,7 +321,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
         raise BadFile(msg)
     stated = weighted_paths.read_demand_of(path)
     refuse_other_settings(model, parameters, {"demand": stated}, path, instance)
-    data = model.prepare(instance, parameters)
+    data = Master.prepare(instance, parameters)
     paths = weighted_paths.read(path, data)
     violations = weighted_paths.violations(data, paths)
     worst = max(violations, key=lambda k: violations[k])
@@ -329,7 +333,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
     return record
 
 
-def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
+def check_sol(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a solver's solution file (:mod:`opticoll.instances.matrix_program`).
 
     Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.solve.export` writes it.
@@ -395,7 +399,7 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
 
 
 def check_rounds(
-    model: Formulation, instance: Any, path: Path, parameters: Settings, document: dict[str, Json]
+    model: type[Formulation], instance: Any, path: Path, parameters: Settings, document: dict[str, Json]
 ) -> CheckRecord:
     """Replay an external schedule of rounds of circuits; ``objective`` in the record is the number of rounds.
 
@@ -424,7 +428,7 @@ def check_rounds(
 
 
 def check_schedule(
-    model: Formulation,
+    model: type[Formulation],
     instance: Any,
     path: Path,
     settings: Mapping[str, object] | None = None,

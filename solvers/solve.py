@@ -273,7 +273,7 @@ def _solve_needed(
 
 
 def export(
-    formulation_name: str | Formulation,
+    formulation_name: str | type[Formulation],
     instance: str,
     path: Path,
     form: str | None = None,

@@ -23,7 +23,7 @@ HEADER = ("formulation", "instance", "instance_hash", "settings")
 
 
 def refuse_other_problem(
-    model: Formulation, instance: Instance, document: Mapping[str, Any], path: Path, kind: str = "solution"
+    model: type[Formulation], instance: Instance, document: Mapping[str, Any], path: Path, kind: str = "solution"
 ) -> None:
     """Refuse a file, of the kind ``"solution"`` or ``"certificate"``, for another formulation or instance.
 
@@ -51,7 +51,7 @@ def refuse_other_problem(
 
 
 def refuse_other_settings(
-    model: Formulation,
+    model: type[Formulation],
     parameters: Mapping[str, Any],
     stated: Any,
     path: Path,
@@ -94,7 +94,7 @@ def _written(value: Any) -> str:
 
 
 def refuse_other_header(
-    model: Formulation, instance: Instance, parameters: Settings, document: Mapping[str, Any], path: Path
+    model: type[Formulation], instance: Instance, parameters: Settings, document: Mapping[str, Any], path: Path
 ) -> None:
     """Refuse a certificate whose header states another problem than the one it is checked for; it may state none.
 

@@ -484,7 +484,7 @@ class CheckRecord(TypedDict):
 
 
 def check_record(
-    model: Formulation, instance: Instance, parameters: Mapping[str, object] | None, reason: str = "",
+    model: type[Formulation], instance: Instance, parameters: Mapping[str, object] | None, reason: str = "",
     violations: Mapping[str, float | None] | None = None, objective: float | None = None,
 ) -> CheckRecord:  # fmt: skip
     """Make a verdict without claim, bound, metrics and notes: verified unless there is a ``reason``.

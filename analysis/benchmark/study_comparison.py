@@ -182,7 +182,7 @@ def _varies(name: str, cells: tuple[Cell, ...]) -> bool:
     return any(len(result) > 1 for result in values.values())
 
 
-def _parameters(model: Formulation) -> set[str]:
+def _parameters(model: type[Formulation]) -> set[str]:
     return {parameter.name for parameter in model.parameters}
 
 

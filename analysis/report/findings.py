@@ -218,7 +218,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
         msg = "the spec now describes a different instance than when it was solved"
         raise ValueError(msg)
     own = {p.name: settings[p.name] for p in model.parameters if p.name in settings}
-    problem = prepared(model, instance, read_parameters(model.parameters, own, model.name))
+    data = prepared(model, instance, read_parameters(model.parameters, own, model.name))
     objective = float(best["objective"])
     shared = {
         "formulation": name, "instance": problem, "instance_hash": best["instance_hash"], "n": best["n"],
@@ -229,11 +229,11 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
             **shared,
             "bound": bound.name,
             "value": bound.value,
-            "ratio": ratio(objective, bound.value, problem.sense),
+            "ratio": ratio(objective, bound.value, data.sense),
             "exact": bound.exact,
             "reason": bound.reason,
         }
-        for bound in bounds_of(problem)
+        for bound in bounds_of(data)
     ]
 
 

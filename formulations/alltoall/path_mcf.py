@@ -128,7 +128,7 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
     """
     paths, f = data.paths_of(values), np.asarray(values["f"], dtype=float)
     if paths is None or f.shape != (paths.paths,):
-        msg = f"{data.name}: the values do not give one number for every path"
+        msg = f"{data.formulation}: the values do not give one number for every path"
         raise NotApplicable(msg)
     result: dict[tuple[int, int], list[WeightedPath]] = {}
     for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):

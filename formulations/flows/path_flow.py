@@ -65,13 +65,14 @@ if TYPE_CHECKING:
 class PathFlow:
     """A topology and the rule that defines its path set; paths are listed on first use.
 
-    ``name`` is for messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all; ``kappa`` is
-    the number of different paths over which a commodity is split equally, if a solution chooses paths.
+    ``formulation`` is named in messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1
+    between all; ``kappa`` is the number of different paths over which a commodity is split equally, if a
+    solution chooses paths.
     """
 
     topology: Topology
     rule: PathRule
-    name: str
+    formulation: str
     traffic: F64 | None = field(default=None, kw_only=True)
     kappa: int = field(default=1, kw_only=True)
 
@@ -87,7 +88,7 @@ class PathFlow:
         NotApplicable
             If there are too many paths, or none for some commodity.
         """
-        return build_path_set(self.topology, self.rule, self.name, self.commodities)
+        return build_path_set(self.topology, self.rule, self.formulation, self.commodities)
 
     @cached_property
     def commodities(self) -> tuple[I64, I64]:
@@ -183,7 +184,7 @@ def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
     """
     paths = data.paths_of(values)
     if paths is None:
-        msg = f"{data.name}: the values contain paths that cannot be read"
+        msg = f"{data.formulation}: the values contain paths that cannot be read"
         raise NotApplicable(msg)
     return paths
 
@@ -462,5 +463,5 @@ def chosen_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
         if np.array_equal(routes.pair, np.repeat(np.arange(paths.pairs), data.kappa)):
             return routes
     many = "one path" if data.kappa == 1 else f"{data.kappa} paths"
-    msg = f"{data.name}: the values do not select exactly {many} for every pair"
+    msg = f"{data.formulation}: the values do not select exactly {many} for every pair"
     raise NotApplicable(msg)

@@ -105,7 +105,7 @@ class Overlap(PathFlow, Formulation):
 
     circuits: Circuits
     model: str
-    name: str = NAME
+    formulation: str = NAME
 
     load_unit: ClassVar[str] = "circuits"
 

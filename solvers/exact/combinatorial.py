@@ -120,7 +120,7 @@ def certificate(run: Run) -> Certificate:
         msg = "certificate: there is no solution to certify; solve with a larger --time-limit"
         raise BadInput(msg)
     name, data = plan.formulation.name, plan.data
-    kind = kind_of(plan.formulation, data)
+    kind = kind_of(type(plan.formulation), data)
     problem, solution, arguments = _PARTS[name](data, run.values, run.duals or {})
     proven: list[tuple[Fraction, int]] = []
     check = combinatorial_check.KINDS[kind]
@@ -171,7 +171,7 @@ def write(path: Path, run: Run) -> CertificateFacts:
     return {"claim": " to ".join(dict.fromkeys(ends)), "kind": document["kind"], "bytes": path.stat().st_size}
 
 
-def check(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
+def check(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a combinatorial certificate: its problem is the formulation's on the instance, and its proof holds.
 
     The formulation, instance and settings that the file states, if any, must be these too.
@@ -229,7 +229,7 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Settin
 
 
 def stated_ends(
-    model: Formulation, low: Fraction | None, high: Fraction | None
+    model: type[Formulation], low: Fraction | None, high: Fraction | None
 ) -> tuple[Fraction | None, Fraction | None]:
     """Solution value and bound of a claim in terms of the formulation: one that maximizes F has a claim on T = 1/F."""
     if model.sense == "max":
@@ -237,7 +237,7 @@ def stated_ends(
     return high, low
 
 
-def kind_of(model: Formulation, data: Any) -> str:
+def kind_of(model: type[Formulation], data: Any) -> str:
     """The kind of a formulation's combinatorial certificates.
 
     Raises
@@ -267,7 +267,7 @@ def kind_of(model: Formulation, data: Any) -> str:
     return FORMULATIONS[name]
 
 
-def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> str:
+def _difference(model: type[Formulation], data: Any, document: Mapping[str, Any]) -> str:
     """Describe how a file's problem or its paths disagree with the formulation; empty if they agree."""
     stated = document["problem"]
     if model.name != "alltoall.virtual-channels":

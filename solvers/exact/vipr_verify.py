@@ -99,7 +99,7 @@ class OtherProblem(Unproven):
 
 
 def check_certificate(
-    model: Formulation, instance: Instance, path: Path, parameters: Settings, needed: Arrays | None = None
+    model: type[Formulation], instance: Instance, path: Path, parameters: Settings, needed: Arrays | None = None
 ) -> CheckRecord:
     """Verify a certificate in VIPR format: its problem is the formulation's matrix, and its proof holds.
 

@@ -66,10 +66,10 @@ def path_optimum(topology: Topology, **rule: Any) -> float:
     from opticoll.solvers.standard_form import compile_model
 
     data = path_mcf.PathConcurrentFlow.prepare(topology, rule)
-    form = compile_model(path_mcf.build_matrix(data))
+    form = compile_model(data.build("matrix"))
     value, x, duals = linear_optimum(form)
     above = path_mcf.length_bound(data, np.maximum(-form.rows["capacity"].gather(duals), 0.0))
-    worst = max(path_mcf.residuals(data, form.values(x)).values())
+    worst = max(data.residuals(form.values(x)).values())
     if worst > SAME or abs(above / value - 1) > SAME:
         msg = f"path MCF on {topology.spec}: {value} is not certified (bound {above}, worst violation {worst:.2g})"
         raise ArithmeticError(msg)

@@ -121,7 +121,7 @@ def _with_column(csc: sp.csc_array, at: int, entries: F64) -> sp.csc_array:
     return joined
 
 
-def takes(formulation: Formulation) -> bool:
+def takes(formulation: Formulation | type[Formulation]) -> bool:
     """Whether a formulation is a concurrent-flow LP that repairs flows and turns duals into bounds."""
     certified = states(formulation, "certify") and states(formulation, "repair")
     return formulation.concurrent is not None and formulation.problem == "LP" and certified

@@ -43,7 +43,7 @@ _STRICT = {
 }
 
 
-def applies(formulation: Formulation) -> bool:
+def applies(formulation: Formulation | type[Formulation]) -> bool:
     """Whether a formulation is ``lumorph.rounds``."""
     return formulation.name == "lumorph.rounds"
 
