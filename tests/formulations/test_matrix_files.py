@@ -605,7 +605,7 @@ def test_a_sense_in_a_comment_is_noted_and_a_stated_sense_is_taken(tmp_path, cap
     assert "note: line 1" in str(oc.solve(NAME, spec).summary()["message"])
     for sense, best in (("max", 6), ("min", 5)):
         record = solved(capsys, f"{spec},sense={sense}")
-        assert (record["sense"], record["objective"], record["message"]) == (sense, best, None)
+        assert (record["sense"], record["objective"], record["message"]) == (sense, best, "")
         assert record["instance"] == f"{spec},sense={sense}"
     assert parse(f"{spec},sense=max").hash != parse(spec).hash
     assert parse(f"{spec},sense=min").hash == parse(spec).hash
@@ -615,7 +615,7 @@ def test_a_stated_sense_that_differs_from_the_file_is_noted(tmp_path, capsys):
     (tmp_path / "a.lp").write_text(LP, encoding="utf-8")
     spec = f"mps:{tmp_path / 'a.lp'}"
     record = solved(capsys, f"{spec},sense=min")
-    assert (record["objective"], record["message"]) == (4, None)
+    assert (record["objective"], record["message"]) == (4, "")
     assert parse(f"{spec},sense=max").notes == ("the file states min; it is solved as max, as ,sense=max says",)
     assert main(["solve", NAME, f"{spec},sense=up", "--no-store"]) == 2
     assert "sense=up is unknown; write sense=min or sense=max" in capsys.readouterr().err
