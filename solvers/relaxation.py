@@ -259,7 +259,7 @@ def crossed(form: StandardForm) -> str | None:
         wrong = (least > most) | (lower == np.inf) | (upper == -np.inf)
         if wrong.any():
             at = int(np.argmax(wrong))
-            ends = f"at least {lower[at]!r} and at most {upper[at]!r}"
+            ends = f"at least {float(lower[at])!r} and at most {float(upper[at])!r}"
             return f"the bounds of {kind} {names()[at]}: {'an integer ' if whole[at] else ''}{ends}"
     return None
 

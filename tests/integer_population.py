@@ -13,7 +13,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -246,14 +246,10 @@ def _accepted(number: int, name: str, draw: Draw, random: Random) -> Case:
     raise AssertionError(msg)
 
 
-def without_bounds(model: Formulation[Any]) -> Formulation[Any]:
+def without_bounds(model: type[Formulation]) -> type[Formulation]:
     """The formulation of a user who states the same model and no bounds."""
-
-    def build(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda data: function(data)
-
-    own = {form: build(function) for form, function in model.build.items()}
-    return replace(model, name=f"own.{model.name}", build=own, bounds=lambda _: [], closed_forms=None, refute=None)
+    removed = {"closed_forms": Formulation.closed_forms, "refute": Formulation.refute, "bounds": lambda _: []}
+    return type(model.__name__, (model,), {"name": f"own.{model.name}", **removed})
 
 
 def solved(task: Task, limit_s: float) -> tuple[Run, float]:

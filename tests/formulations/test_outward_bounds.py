@@ -176,12 +176,12 @@ def uniform_trial(random, topology, exact, unique):
     for bound in printed.bounds():
         yield "printed distance", above(bound.value, exact)
     for data in (paths, listed):
-        for bound in path_mcf.bounds(data):
+        for bound in data.bounds():
             yield f"paths {bound.name}", above(bound.value, exact)
     # One path for every pair, unsplit: its time is attained, and an optimum where paths are unique.
     time = 1 / exact
     whole = min_congestion.ChosenPaths.prepare(topology, {"paths": "all"})
-    for bound in min_congestion.bounds(whole):
+    for bound in whole.bounds():
         yield f"congestion {bound.name}", below(bound.value, time)
     steps = timestep_mcf.StepFlow.prepare(topology, {"aggregate": "source", "steps": 0})
     loads = {}
@@ -197,11 +197,11 @@ def uniform_trial(random, topology, exact, unique):
             yield f"steps fluid {bound.name}", below(bound.value, time)
     for duals in adversarial(random, topology):
         for data in (paths, listed):
-            bound = path_mcf.certify(data, {"capacity": duals})
+            bound = data.certify({"capacity": duals})
             yield "paths certify", bound is None or above(bound.value, exact)
         bound = printed.certify({"capacity": duals})
         yield "printed certify", bound is None or above(bound.value, exact)
-        bound = min_congestion.certify(whole, {"congestion": duals})
+        bound = whole.certify({"congestion": duals})
         yield "congestion certify", bound is None or below(bound.value, time)
     for duals in adversarial(random, topology, (topology.arcs, steps.steps)):
         bound = steps.certify({"capacity": -duals})

@@ -53,7 +53,7 @@ def problem(name: str, instance: object, **settings: object):
     """The formulation, its data, and its exact program."""
     model = formulation(name)
     data = prepared(model, as_instance(instance), read_parameters(model.parameters, settings, name), None)
-    return model, data, prove.exact_problem(model, data)
+    return model, data, prove.exact_problem(data)
 
 
 def rational_simplex(A: list[list[Q]], b: list[Q], c: list[Q]) -> Q:
@@ -320,7 +320,7 @@ def test_duals_in_floating_point_prove_a_bound(tmp_path):
 )  # fmt: skip
 def test_times_of_known_networks(spec, T):
     _, data, form = problem("alltoall.master", spec)
-    answer, _ = exact_integer.answer_of(formulation("alltoall.master"), data, form, solve_linear)
+    answer, _ = exact_integer.answer_of(data, form, solve_linear)
     assert fault(form, answer) is None
     assert 1 / answer.objective == T
 
@@ -341,11 +341,11 @@ def test_concurrent_flows_agree_with_an_independent_simplex_over_paths(arcs):
 
 def test_the_lifted_optimum_of_the_orbits_is_that_of_the_whole_problem(monkeypatch):
     for spec in ("genkautz:n=12,d=3", "torus:3x4", "kautz:d=2,D=2"):
-        model, data, form = problem("alltoall.master", spec)
+        _model, data, form = problem("alltoall.master", spec)
         monkeypatch.setattr(exact_integer, "LIFTED_COLUMNS", 10**9)
-        whole, _ = exact_integer.answer_of(model, data, form, solve_linear)
+        whole, _ = exact_integer.answer_of(data, form, solve_linear)
         monkeypatch.setattr(exact_integer, "LIFTED_COLUMNS", 0)
-        lifted, metrics = exact_integer.answer_of(model, data, form, solve_linear)
+        lifted, metrics = exact_integer.answer_of(data, form, solve_linear)
         assert 0 < metrics["exact_columns"] < len(form.cost)
         assert fault(form, lifted) is None
         assert lifted.objective == whole.objective
@@ -354,10 +354,10 @@ def test_the_lifted_optimum_of_the_orbits_is_that_of_the_whole_problem(monkeypat
 @pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "torus:3x3", "path:4", None])
 def test_the_flow_by_source_is_divided_among_the_commodities(spec, monkeypatch):
     arcs = [(0, 1, 0.5), (1, 2, 1), (2, 0, 0.3), (0, 2, 1), (2, 3, 1), (3, 1, 0.7)]
-    model, data, form = problem("alltoall.link-mcf", spec or oc.topology(arcs))
+    _model, data, form = problem("alltoall.link-mcf", spec or oc.topology(arcs))
     whole = solve_linear(form)
     monkeypatch.setattr(exact_integer, "LIFTED_COLUMNS", 0)
-    lifted, metrics = exact_integer.answer_of(model, data, form, solve_linear)
+    lifted, metrics = exact_integer.answer_of(data, form, solve_linear)
     assert metrics["exact_columns"] < len(form.cost)
     assert fault(form, lifted) is None
     assert lifted.objective == whole.objective

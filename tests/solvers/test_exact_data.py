@@ -59,8 +59,8 @@ def test_the_program_of_every_formulation_is_stated_in_fractions(name, spec, set
     except OpticollError as error:  # such as a path that the capacities' topology does not have
         assert kind is not None
         pytest.skip(str(error))
-    for layer in (None, *model.build):
-        exact_problem(model, data, layer)
+    for layer in (None, *model.forms):
+        exact_problem(data, layer)
 
 
 @pytest.mark.parametrize("kind", CAPACITIES)
@@ -74,8 +74,8 @@ def test_the_program_of_every_formulation_is_stated_in_fractions(name, spec, set
 )
 def test_small_instances_are_solved_in_fractions(name, kind):
     spec, settings = CASES[name][0]
-    model, data = data_of(name, spec, settings, kind)
-    form = exact_problem(model, data)
+    _, data = data_of(name, spec, settings, kind)
+    form = exact_problem(data)
     answer = solve_exactly(form)
     assert answer.status == "optimal"
     assert fault(form, answer) is None

@@ -141,6 +141,18 @@ def test_every_solver_proves_the_examples(name, method):
     assert record.bound_source in {"lp-dual", "relaxation", lp_bound.NAME}
 
 
+@pytest.fixture
+def forgotten():
+    """Forgets the plug-ins that a test has loaded."""
+    from opticoll.instances import plugins
+
+    before = set(plugins._known)
+    yield
+    for place in set(plugins._known) - before:
+        plugins._drop(plugins._known[place])
+
+
+@pytest.mark.usefixtures("forgotten")
 def test_the_bound_of_a_user_defined_model_is_proven_by_any_solver(tmp_path):
     file = tmp_path / "spread.py"
     file.write_text(
@@ -307,7 +319,7 @@ INFEASIBLE = {
     ),
     "row bounds": (program([[1, 1]], ([2], [1]), ([0] * 2, [INF] * 2), [1, 1]), "row r[0]"),
     "column bounds": (program([[1, 1]], ([0], [1]), ([0, 2], [INF, 1]), [1, 1]), "column x[1]"),
-    "no integer": (program([[1, 1]], ([0], [1]), ([0, 0.2], [INF, 0.8]), [1, 1], integer=[0, 1]), "an integer"),
+    "no integer": (program([[1, 1]], ([0], [1]), ([0, 0.2], [INF, 0.8]), [1, 1], integer=[0, 1]), "column x[1]"),
 }
 
 
@@ -345,8 +357,8 @@ End
 
 
 @pytest.mark.parametrize(("text", "options", "word"), [
-    (CROSSED, [], "there is none: proven by the bounds of column x"),
-    (PARITY, ["--exact"], "multipliers of the rows in rational arithmetic"),
+    (CROSSED, [], "infeasible by a bound: column x: its lower bound 2 is above its upper bound 1"),
+    (PARITY, ["--exact"], "every leaf was proven infeasible"),
 ])  # fmt: skip
 def test_the_command_line_names_what_proves_that_there_is_no_solution(text, options, word, tmp_path, capfd):
     file = tmp_path / "none.lp"

@@ -21,6 +21,8 @@ import scipy.sparse as sp
 from opticoll.analysis.store import Store
 from opticoll.errors import BadOption, LimitSpent
 from opticoll.formulations import formulation
+from opticoll.formulations.model import Formulation
+from opticoll.instances import parse
 from opticoll.solvers import isolation, solve, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
@@ -335,13 +337,12 @@ def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
 
 def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
     """Give the master LP slow parts."""
-    model = replace(formulation("alltoall.master"), **changed)
-    monkeypatch.setattr(solve, "formulation", lambda name: model)
-    monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda name: model)
+    for method, function in changed.items():
+        monkeypatch.setattr(formulation("alltoall.master"), method, function)
 
 
 def test_building_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: busy()))
+    slow(monkeypatch, build=lambda data, form=None: busy())
     run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
@@ -350,7 +351,7 @@ def test_building_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch)
 
 def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
-    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: (stop.set(), busy())))
+    slow(monkeypatch, build=lambda data, form=None: (stop.set(), busy()))
     run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex"), stop=stop)
     assert run.termination is Termination.INTERRUPTED
 
@@ -364,7 +365,7 @@ def test_reading_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_build_that_sleeps_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: time.sleep(600)))
+    slow(monkeypatch, build=lambda data, form=None: time.sleep(600))
     run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
@@ -435,8 +436,10 @@ def test_branching_keeps_the_incumbents_of_its_search(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(isolation, "solve_here", searching)
     task = Task("lumorph.rounds", "lightpath:2x2")
-    model = replace(formulation("lumorph.rounds"), unfold=None)
-    context = Context(task, model, None, None, {"search_s": 5.0}, None, solve.solve, lambda *both: saved.append(both))
+    model = formulation("lumorph.rounds")
+    monkeypatch.setattr(model, "unfold", Formulation.unfold)
+    data = model.prepare(parse("lightpath:2x2"))
+    context = Context(task, data, data, None, {"search_s": 5.0}, None, solve.solve, lambda *both: saved.append(both))
     monkeypatch.setattr(StandardForm, "values", lambda self, x: {"x": x})
     with pytest.raises(KeyboardInterrupt):
         certified_branching._Proof(context, form).search()

@@ -280,7 +280,7 @@ def nothing_stays():
             "INFEASIBLE['bounds_of_an_unused_variable']",
             "0.0",
             3,
-            "proven by the bounds of x, which exclude each other: 3 and 2",
+            "proven by the bounds of column x: at least 3.0 and at most 2.0",
         ),
         ("pyomo", "REFUSED['special_ordered_set'][0]", "0.0", 2, "'b.sos' is of type SOSConstraint"),
         ("pyomo", "REFUSED['parameter_without_a_value'][0]", "0.0", 2, "the constraint 'c[b]'"),

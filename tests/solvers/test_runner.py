@@ -133,7 +133,7 @@ def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vecto
     form = compile_model(plan.data.build(plan.form))
     context = SimpleNamespace(
         parameters={"search_s": 1.0}, remaining=lambda: None, task=task, save=lambda *_: None,
-        formulation=plan.formulation, data=plan.data,
+        formulation=plan.formulation, data=plan.data, start=None,
     )  # fmt: skip
     lie = Outcome(Termination.OPTIMAL, x=np.full(form.cost.size, vector), objective=0.0)
     monkeypatch.setattr(isolation, "solve_here", lambda *_: lie)
@@ -535,14 +535,10 @@ def test_bounds_of_integer_programs_are_rounded_in_exact_arithmetic():
 
 def planted(monkeypatch, name, **changed):
     """A formulation with other bounds than its own, in this process."""
-    from dataclasses import replace
-
     from opticoll.formulations import registry
 
-    model = replace(registry.formulation(name), **changed)
-    monkeypatch.setattr(registry, "formulation", lambda asked: model)
-    monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda asked: model, raising=False)
-    return model
+    for method, function in changed.items():
+        monkeypatch.setattr(registry.formulation(name), method, function)
 
 
 def test_a_bound_beyond_an_exact_one_is_an_error_that_is_shown(monkeypatch):
@@ -565,7 +561,7 @@ def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
     from opticoll.formulations.model import Bound
 
     planted(
-        monkeypatch, "alltoall.master", closed_forms=None,
+        monkeypatch, "alltoall.master", closed_forms=lambda data: [],
         certify=lambda data, duals: Bound("sweep-cut", 0.0, "wrong"),
     )  # fmt: skip
     run = solve.solve(Task("alltoall.master", "ring:8", method="highs"))

@@ -132,12 +132,12 @@ def test_one_source_alone_can_be_faster_than_the_collective():
     """The master's balance is an inequality: its flow may bring more than F to a destination."""
     pair = Topology(2, [0, 1], [1, 0], [5.0, 1.0])
     g = np.array([[5.0, 0.0], [0.0, 1.0]])  # arc, source
-    data = master.prepare(pair)
+    data = master.FORMULATION.prepare(pair)
     assert max(master.FORMULATION.residuals(data, {"g": g, "F": np.array(1.0)}).values()) <= 0
     flows = []
     for source in range(2):
-        problem = child.prepare(pair, {"source": source}, {"g": g})
-        flows.append(optimum(compile_model(child.FORMULATION.build["pyomo"](problem)))[0])
+        problem = child.FORMULATION.prepare(pair, {"source": source}, {"g": g})
+        flows.append(optimum(compile_model(problem.pyomo()))[0])
         values = {"f": problem.capacity[:, None], "F": np.array(flows[-1])}
         assert child.FORMULATION.links(problem, values).capacity.tolist() == [5.0, 1.0]
     assert flows == pytest.approx([5.0, 1.0])
@@ -149,7 +149,7 @@ def test_one_source_alone_can_be_faster_than_the_collective():
 def test_children_of_an_optimal_master_attain_its_flow_together(topology, seed):
     """F_s >= F* for every source, and min F_s = F*, for a random one of the optimal solutions of the master."""
     model = formulation("alltoall.master")
-    form = compile_model(model.build["matrix"](model.prepare(topology)))
+    form = compile_model(model.prepare(topology).matrix())
     F = optimum(form)[0]
     fixed, column = form.col_lower.copy(), int(form.columns["F"].index[0])
     fixed[column] = F * (1 - 1e-9)
@@ -157,8 +157,8 @@ def test_children_of_an_optimal_master_attain_its_flow_together(topology, seed):
     _, x = optimum(replace(form, col_lower=fixed, cost=cost))
     flows = []
     for source in range(topology.ranks):
-        problem = child.prepare(topology, {"source": source}, form.values(x))
-        flows.append(optimum(compile_model(child.FORMULATION.build["matrix"](problem)))[0])
+        problem = child.FORMULATION.prepare(topology, {"source": source}, form.values(x))
+        flows.append(optimum(compile_model(problem.matrix()))[0])
     assert min(flows) == pytest.approx(F, rel=1e-6)
     assert max(flows) >= F * (1 - 1e-6)
 

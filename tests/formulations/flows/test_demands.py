@@ -100,16 +100,16 @@ def cases(draw, most=6):
 @pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5"])
 def test_the_builds_are_one_matrix(spec, demand):
     data = data_of(spec, demand)
-    assert_one_matrix(*(compile_model(build(data)) for build in formulation(NAME).build.values()))
+    assert_one_matrix(*(compile_model(data.build(form)) for form in data.forms))
 
 
 def test_ranks_that_send_nothing_make_no_group_and_still_one_matrix():
     demand = np.zeros((6, 6))
     demand[1, [0, 4]], demand[4, 2] = (2.0, 0.5), 3.0
-    data = data_of("ring:6", demand)
+    data = formulation(NAME).prepare(parse("ring:6"), {"demand": demand})
     assert data.sources.tolist() == [1, 4]
     assert model.estimate(data)["variables"] == 2 * 12 + 1
-    assert_one_matrix(*(compile_model(build(data)) for build in formulation(NAME).build.values()))
+    assert_one_matrix(*(compile_model(data.build(form)) for form in data.forms))
 
 
 @relaxed

@@ -272,11 +272,7 @@ def test_a_shift_on_a_ring_in_time_steps_and_on_single_paths():
     ring = parse("ring:5,directed")
     assert solved("alltoall.timestep-mcf", ring, demand)[1] == pytest.approx(4.5)
     assert solved("alltoall.min-congestion", ring, demand)[1] == pytest.approx(4.5)
-    bound = next(
-        b
-        for b in formulation("alltoall.min-congestion").bounds(solved("alltoall.min-congestion", ring, demand)[0])
-        if b.name == "widest-path"
-    )
+    bound = next(b for b in solved("alltoall.min-congestion", ring, demand)[0].bounds() if b.name == "widest-path")
     assert bound.value == pytest.approx(1.5)
 
 
@@ -431,7 +427,7 @@ def test_the_uniform_matrix_is_the_all_to_all():
     uniform = solve.solve(Task("alltoall.master", "ring:4", settings={"demand": np.ones((4, 4)) - np.eye(4)}))
     assert uniform.objective == pytest.approx(0.5)
     assert "shards" not in uniform.record.metrics
-    assert any(bound.exact for bound in uniform.plan.formulation.bounds(uniform.plan.data))
+    assert any(bound.exact for bound in uniform.plan.formulation.bounds())
 
 
 # bounds and the command line -----------------------------------------------------------------------------------

@@ -600,6 +600,8 @@ def test_co_scheduled_all_reduces_come_from_a_file(tmp_path):
     ]
     path = tmp_path / "calls.json"
     path.write_text(json.dumps({"sum": True, "chunks": chunks}))
-    data, result = answer("lightpath:2x4,lasers=4,waveguides=2", "recursive", collective=f"file:{path}", radix="4")
+    data, result = answer(
+        "lightpath:2x4,lasers=4,waveguides=2", "recursive", collective=f"file:{path}", radix="4", composition="any"
+    )
     assert not any(data.residuals(result.values).values())
     assert result.metrics["batches"] == 2
