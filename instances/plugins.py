@@ -736,7 +736,7 @@ class Shipment(TypedDict):
     """Token of a process, and place, digest, source and modules of its plug-ins; installed modules have no source."""
 
     process: str
-    plugins: list[dict[str, Any]]
+    plugins: list[dict[str, object]]
 
 
 def shipped() -> Shipment:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.types import Settings
+    from opticoll.instances.types import Json, Settings
 
 #: What a certificate may state about its problem beside the problem itself.
 HEADER = ("formulation", "instance", "instance_hash", "settings")
 
 
 def refuse_other_problem(
-    model: type[Formulation], instance: Instance, document: Mapping[str, Any], path: Path, kind: str = "solution"
+    model: type[Formulation], instance: Instance, document: Mapping[str, Json], path: Path, kind: str = "solution"
 ) -> None:
     """Refuse a file, of the kind ``"solution"`` or ``"certificate"``, for another formulation or instance.
 
@@ -52,7 +52,7 @@ def refuse_other_problem(
 
 def refuse_other_settings(
     model: type[Formulation],
-    parameters: Mapping[str, Any],
+    parameters: Settings,
     stated: Any,
     path: Path,
     instance: Any,
@@ -94,7 +94,7 @@ def _written(value: Any) -> str:
 
 
 def refuse_other_header(
-    model: type[Formulation], instance: Instance, parameters: Settings, document: Mapping[str, Any], path: Path
+    model: type[Formulation], instance: Instance, parameters: Settings, document: Mapping[str, Json], path: Path
 ) -> None:
     """Refuse a certificate whose header states another problem than the one it is checked for; it may state none.
 

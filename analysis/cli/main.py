@@ -134,7 +134,3 @@ def _report_error(error: BaseException) -> int:
         raise error
     notify(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
     return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ def main(folder: str, *tasks: str) -> None:
         (Path(folder) / f"{reader}.json").write_text(json.dumps(names), encoding="utf-8")
 
 
-def read_by_highs(file: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def read_by_highs(file: str) -> tuple[dict[str, object], dict[str, list[str]]]:
     """Read a file with HiGHS."""
     import highspy
 
@@ -90,7 +89,7 @@ def _check_messages(messages: list[str], *, failed: bool) -> None:
         raise Unread("a syntax error" if "Parser error" in reason else reason)
 
 
-def read_by_scip(file: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def read_by_scip(file: str) -> tuple[dict[str, object], dict[str, list[str]]]:
     """Read a file with SCIP."""
     import pyscipopt
 

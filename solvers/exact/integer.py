@@ -2,7 +2,7 @@ r"""Exact optima of integer programs, closed leaf by leaf, and of flow problems,
 
 Integer programs: a tree found in floating point is closed leaf by leaf in rational numbers.
 
-1. The tree of :mod:`~opticoll.solvers.methods.certified_branching` is built in floating point and recorded.
+1. The tree of :mod:`~opticoll.solvers.methods.branching_tree` is built in floating point and recorded.
 2. The incumbent's integer columns are rounded, and the others solved exactly.
 3. A leaf's row duals, or its ray, are rounded to nearby fractions, which prove a bound in exact arithmetic. If that is
    not enough, the leaf's linear program is solved exactly; if its optimum is fractional, the leaf is branched.
@@ -41,7 +41,7 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.rounding import decimal
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, common
 from opticoll.solvers.exact.linear import floating_form, solve_linear
-from opticoll.solvers.methods.certified_branching import BranchingTree, Unbounded
+from opticoll.solvers.methods.branching_tree import BranchingTree, Unbounded
 from opticoll.solvers.standard_form import compile_model
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.types import Json
     from opticoll.solvers.exact.exact_form import Changes
-    from opticoll.solvers.methods.certified_branching import Node
+    from opticoll.solvers.methods.branching_tree import Node
 
     F64 = NDArray[np.float64]
     Branch = dict[int, tuple[int | None, int | None]]

@@ -18,10 +18,11 @@ The cost is bounded: programs of more than :data:`MOST_NONZEROS` nonzeros are le
 
 from __future__ import annotations
 
+import pickle
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from opticoll.errors import ModelError, NoSolution
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import fraction_down, fraction_up
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, fault
+from opticoll.solvers.isolation import call_isolated
 
 if TYPE_CHECKING:
     import threading
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.solvers.exact.exact_form import End
+    from opticoll.solvers.shared_files import Report
     from opticoll.solvers.standard_form import StandardForm
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.
@@ -96,16 +99,44 @@ def exact_relaxation(
     NoSolution
         If the program is too large, or nothing is proven within the limits.
     """
-    from opticoll.solvers.exact.prove import TIMED_OUT, solve_apart
+    if form.A.nnz > MOST_NONZEROS:
+        raise _too_large(form)
+    limit = LIMIT_S if left_s is None else min(left_s, LIMIT_S)
+    relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool), columns={}, rows={})
+    call = call_isolated(
+        "opticoll.solvers.exact.lp_bound:in_worker",
+        {"left_s": limit},
+        {"stated": np.frombuffer(pickle.dumps((relaxed, x)), dtype=np.uint8)},
+        wall_limit_s=limit * 1.05 + 3.0,
+        memory_limit_gib=memory_limit_gib,
+        threads=threads,
+        modules=("highspy",),
+        stop=stop,
+    )
+    if "answer" not in call.arrays:
+        raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
+    result: ExactRelaxation = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
+    return result
 
-    end = time.monotonic() + (LIMIT_S if left_s is None else min(left_s, LIMIT_S))
 
-    def solve(wanted: ExactForm) -> ExactAnswer:
-        if (left := end - time.monotonic()) <= 0:
-            raise NoSolution(TIMED_OUT)
-        return solve_apart(wanted, left, None, memory_limit_gib, threads, stop)
+def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
+    """Solve a relaxation exactly; target of :func:`opticoll.solvers.isolation.call_isolated`."""
+    end = time.monotonic() + arguments["left_s"]
 
-    return _solved(form, x, solve)
+    def remaining() -> float:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    form, x = pickle.loads(arrays["stated"].tobytes())  # noqa: S301  between our own processes
+    try:
+        result = exact_relaxation_here(form, x, remaining)
+    except NoSolution as error:
+        return {"message": str(error)}, {}
+    except TimeoutError:
+        return {"message": f"nothing is proven within {arguments['left_s']:.3g} s"}, {}
+    return {}, {"answer": np.frombuffer(pickle.dumps(result), dtype=np.uint8)}
 
 
 def exact_relaxation_here(
@@ -121,8 +152,7 @@ def _solved(
     form: StandardForm, x: NDArray[np.float64] | None, solve: Callable[[ExactForm], ExactAnswer]
 ) -> ExactRelaxation:
     if form.A.nnz > MOST_NONZEROS:
-        msg = f"the program has {form.A.nnz:,} nonzeros; its relaxation is solved exactly up to {MOST_NONZEROS:,}"
-        raise NoSolution(msg)
+        raise _too_large(form)
     relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool), columns={}, rows={})
     readings = _readings(relaxed)
     results, reason = [], None
@@ -147,6 +177,12 @@ def _solved(
         what = " and ".join(sorted(kinds))
         raise reason or NoSolution(f"its floats and the decimals that they stand for state a program that is {what}")
     return results[0]
+
+
+def _too_large(form: StandardForm) -> NoSolution:
+    return NoSolution(
+        f"the program has {form.A.nnz:,} nonzeros; its relaxation is solved exactly up to {MOST_NONZEROS:,}"
+    )
 
 
 def _readings(form: StandardForm) -> list[ExactForm]:

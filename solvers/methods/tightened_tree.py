@@ -31,7 +31,7 @@ import scipy.sparse as sp
 
 from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
-from opticoll.solvers.methods.certified_branching import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, Oracle
+from opticoll.solvers.methods.branching_tree import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
 from opticoll.solvers.methods.reduced_program import ReducedProgram, reduced
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
@@ -274,7 +274,7 @@ class TightenedLeaves(LeafBounds):
         return self.problem.empty(ray, lower, upper, self.row_upper(upper))
 
 
-class TightenedOracle(Oracle):
+class TightenedNodeSolver(NodeSolver):
     """HiGHS's dual simplex, which also moves the limits of the integral rows."""
 
     def __init__(self, form: StandardForm, leaves: TightenedLeaves) -> None:
@@ -322,9 +322,9 @@ class TightenedTree(BranchingTree):
         """What bounds the leaves, with the integral rows."""
         return TightenedLeaves(form, self.rows)
 
-    def oracle_of(self, form: StandardForm) -> Oracle:
+    def oracle_of(self, form: StandardForm) -> NodeSolver:
         """What solves the relaxations, with the integral rows."""
-        return TightenedOracle(form, self.leaf)
+        return TightenedNodeSolver(form, self.leaf)
 
     def _limit_to_incumbent(self) -> None:
         """Set the largest value that matters, and the bound of leaves without such solutions."""

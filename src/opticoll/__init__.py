@@ -66,7 +66,7 @@ _HOMES = {
     "set_solution": ("opticoll.solvers.adapters.interface", "set_solution"),
     "solve": ("opticoll.analysis.result", "solve"),
     "solver_table": ("opticoll.analysis.catalog", "solver_table"),
-    "study": ("opticoll.analysis.study", "study"),
+    "study": ("opticoll.analysis.study.running", "study"),
     "sweep": ("opticoll.analysis.sweep", "sweep"),
     "topology": ("opticoll.instances", "topology"),
 }

@@ -264,9 +264,9 @@ def records(store: Path) -> dict[str, bytes]:
 SLOWER = """
 import sys, time
 from opticoll.analysis.cli.main import main
-from opticoll.solvers import runner
+from opticoll.solvers import solve as module
 
-inner, tasks = runner.solve, []
+inner, tasks = module.solve, []
 
 def solve(task, **named):
     tasks.append(task)
@@ -274,7 +274,7 @@ def solve(task, **named):
         time.sleep(3600)
     return inner(task, **named)
 
-runner.solve = solve
+module.solve = solve
 sys.exit(main())
 """
 

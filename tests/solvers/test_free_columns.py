@@ -21,7 +21,7 @@ from opticoll.solvers.exact import lp_bound
 from opticoll.solvers.exact.exact_form import ExactForm, fault
 from opticoll.solvers.exact.linear import solve_linear
 from opticoll.solvers.exact.prove import solve_exactly
-from opticoll.solvers.methods.certified_branching import BranchingTree, Unbounded
+from opticoll.solvers.methods.branching_tree import BranchingTree, Unbounded
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Proof, Task, Termination
 

@@ -329,7 +329,8 @@ def test_an_endless_query_is_stopped(store: Store) -> None:
 def test_a_query_leaves_no_copy_of_the_store(store: Store) -> None:
     store.save(make_run())
     code = (
-        "import os, signal, sys\nfrom opticoll.analysis.store import Store\nimport opticoll.analysis.store as query\n"
+        "import os, signal, sys\nfrom opticoll.analysis.store import Store\n"
+        "import opticoll.analysis.store.tables as query\n"
         "inner = query._gather\n"
         "def gather(*both):\n    inner(*both)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "query._gather = gather\nStore(sys.argv[1]).sql('FROM runs')\n"
@@ -440,7 +441,7 @@ def test_a_file_system_that_refuses_what_its_rights_permit_is_refused(number, re
     def mkdtemp(**where):
         raise OSError(number, "no")
 
-    monkeypatch.setattr("opticoll.analysis.store.tempfile.mkdtemp", mkdtemp)
+    monkeypatch.setattr("opticoll.analysis.store.records.tempfile.mkdtemp", mkdtemp)
     with pytest.raises(BadInput, match="is not writable") if refused else nullcontext():
         Store(tmp_path / "store").check_writable()
     monkeypatch.undo()

@@ -307,7 +307,7 @@ def test_a_held_cell_is_waited_for(store: Store, solver: Solver, monkeypatch: py
         if len(naps) == 3:
             held.__exit__(None, None, None)
 
-    monkeypatch.setattr("opticoll.analysis.study.time.sleep", nap)
+    monkeypatch.setattr("opticoll.analysis.study.running.time.sleep", nap)
     assert run_cell(CellJob(CELL, str(store.root), "s")).status == "busy"
     assert run(store) == "done"
     assert len(naps) == 3
@@ -446,7 +446,7 @@ def test_a_cell_that_cannot_be_claimed_is_a_row(store: Store, monkeypatch: pytes
     def refuse(path: Path) -> Any:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("opticoll.analysis.study.claim", refuse)
+    monkeypatch.setattr("opticoll.analysis.study.cells.claim", refuse)
     assert run(store) == "failed"
     assert "Input/output error" in store.read(f"{CELL.key}.1")["message"]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from opticoll.solvers.methods.certified_branching import BranchingTree, LeafBounds
+from opticoll.solvers.methods.branching_tree import BranchingTree, LeafBounds
 from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.solve import solve
 from opticoll.solvers.standard_form import StandardForm
