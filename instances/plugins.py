@@ -732,16 +732,25 @@ def _ours(target: str) -> Callable[..., Any]:
 # worker processes ---------------------------------------------------------------------------------------------
 
 
+class ShippedPlugin(TypedDict):
+    """A plug-in as JSON; an installed module has no source."""
+
+    place: str
+    digest: str
+    source: str | None
+    modules: Mapping[str, str]
+
+
 class Shipment(TypedDict):
-    """Token of a process, and place, digest, source and modules of its plug-ins; installed modules have no source."""
+    """Token of a process and its plug-ins."""
 
     process: str
-    plugins: list[dict[str, object]]
+    plugins: list[ShippedPlugin]
 
 
 def shipped() -> Shipment:
     """All known plug-ins, as JSON for a worker process."""
-    known = [
+    known: list[ShippedPlugin] = [
         {"place": one.place, "digest": one.digest, "source": one.source, "modules": dict(one.modules)}
         for one in list(_known.values())
     ]

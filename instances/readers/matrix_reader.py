@@ -12,8 +12,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _CONTINUOUS, _INTEGER = 0, 1
 #: Largest coefficient that HiGHS drops.
@@ -38,7 +42,7 @@ def main(folder: str, *tasks: str) -> None:
         (Path(folder) / f"{reader}.json").write_text(json.dumps(names), encoding="utf-8")
 
 
-def read_by_highs(file: str) -> tuple[dict[str, object], dict[str, list[str]]]:
+def read_by_highs(file: str) -> tuple[dict[str, NDArray[Any]], dict[str, list[str]]]:
     """Read a file with HiGHS."""
     import highspy
 
@@ -89,7 +93,7 @@ def _check_messages(messages: list[str], *, failed: bool) -> None:
         raise Unread("a syntax error" if "Parser error" in reason else reason)
 
 
-def read_by_scip(file: str) -> tuple[dict[str, object], dict[str, list[str]]]:
+def read_by_scip(file: str) -> tuple[dict[str, NDArray[Any]], dict[str, list[str]]]:
     """Read a file with SCIP."""
     import pyscipopt
 
