@@ -226,9 +226,21 @@ class Wiring(Formulation):
         return most
 
     @cached_property
+    def lower_bounds(self) -> list[Bound]:
+        """Bounds from ports or depths, and from byte-hops (:mod:`opticoll.formulations.topoopt.forwarding`)."""
+        n, d, hops = self.n, self.degree, self.byte_hops
+        reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
+        bytes_ = float(rounding.up(self.total, n * n + len(self.pool.groups)))
+        value = rounding.quotient_down(hops, n * d if self.goal == "max-load" else bytes_)
+        return [
+            circuit_design.lower_bounds(self.bounded_pool)[self.goal],
+            Bound("transport", value, reason, "topoopt"),
+        ]
+
+    @cached_property
     def floor(self) -> float:
         """L [U]."""
-        best = max(bound.value for bound in self.bounds()) if self.goal == "max-load" else 0.0
+        best = max(bound.value for bound in self.lower_bounds) if self.goal == "max-load" else 0.0
         return min(-rounding.digits_up(-rounding.quotient_down(best, self.unit), 9), 1.0)
 
     @cached_property
@@ -518,15 +530,8 @@ class Wiring(Formulation):
         return np.inf if read is None else self.value_of(read)
 
     def bounds(self) -> list[Bound]:
-        """Bounds from ports or depths, and from byte-hops (:mod:`opticoll.formulations.topoopt.forwarding`)."""
-        n, d, hops = self.n, self.degree, self.byte_hops
-        reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
-        bytes_ = float(rounding.up(self.total, n * n + len(self.pool.groups)))
-        value = rounding.quotient_down(hops, n * d if self.goal == "max-load" else bytes_)
-        return [
-            circuit_design.lower_bounds(self.bounded_pool)[self.goal],
-            Bound("transport", value, reason, "topoopt"),
-        ]
+        """The :attr:`lower_bounds`."""
+        return self.lower_bounds
 
     def describe(self, values: Mapping[str, F64]) -> Mapping[str, Json]:
         """Summary of a verified design."""

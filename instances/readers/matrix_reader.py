@@ -38,7 +38,7 @@ def main(folder: str, *tasks: str) -> None:
             reason = " ".join(str(error).replace(file, "the file").split()) or type(error).__name__
             (Path(folder) / f"{reader}.txt").write_text(reason, encoding="utf-8")
             continue
-        np.savez(Path(folder) / f"{reader}.npz", **arrays)
+        np.savez(Path(folder) / f"{reader}.npz", allow_pickle=False, **arrays)
         (Path(folder) / f"{reader}.json").write_text(json.dumps(names), encoding="utf-8")
 
 
