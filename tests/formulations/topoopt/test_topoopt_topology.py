@@ -22,8 +22,8 @@ from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.auto import LARGEST
+from opticoll.solvers.methods.topology import routed_search
 from opticoll.solvers.methods.topology.link_exchanges import annealed, split_norm
-from opticoll.solvers.methods.topology.routed_search import routed_search
 from opticoll.solvers.methods.topoopt import design_search
 from opticoll.solvers.methods.topoopt.design_search import Oracle, WiringSearch
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
