@@ -110,12 +110,27 @@ def _split(text: str, name: str) -> tuple[str, str, str] | None:
 FIGURES = "docs/figures"
 #: Claims that ``docs/results.md`` shows; `opticoll claims` shows all.
 SHOWN = (
-    "alltoall.link-mcf-printed", "alltoall.forty-minutes", "alltoall.over-tori", "alltoall.disjoint-paths",
-    "lumorph.eight-gpus", "lumorph.route-times", "lumorph.eighty-percent", "lumorph.r-min",
-    "sipml.switches-degree", "sipml.ilp", "sipml.convergence", "sipml.prohibitive",
-    "topoopt.theorem-1", "topoopt.explodes-at-six", "topoopt.optimal-alpha", "topoopt.alternating",
-    "optree.table1-optree", "optree.table1-one-stage", "optree.theorem2", "optree.optimal",
-)  # fmt: skip
+    "alltoall.link-mcf-printed",
+    "alltoall.forty-minutes",
+    "alltoall.over-tori",
+    "alltoall.disjoint-paths",
+    "lumorph.eight-gpus",
+    "lumorph.route-times",
+    "lumorph.eighty-percent",
+    "lumorph.r-min",
+    "sipml.switches-degree",
+    "sipml.ilp",
+    "sipml.convergence",
+    "sipml.prohibitive",
+    "topoopt.theorem-1",
+    "topoopt.explodes-at-six",
+    "topoopt.optimal-alpha",
+    "topoopt.alternating",
+    "optree.table1-optree",
+    "optree.table1-one-stage",
+    "optree.theorem2",
+    "optree.optimal",
+)
 _VERDICTS = {
     Verdict.REPRODUCED: "✓ reproduced",
     Verdict.DEPENDS: "± depends on an open choice",

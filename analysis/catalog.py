@@ -117,10 +117,15 @@ def instances() -> list[InstanceRow]:
     load_installed()
     load_known()
     return [
-        {"kind": row["kind"], "name": row["name"], "example": row["example"], "summary": row["summary"],
-         "source": row["source"] or None}
+        {
+            "kind": row["kind"],
+            "name": row["name"],
+            "example": row["example"],
+            "summary": row["summary"],
+            "source": row["source"] or None,
+        }
         for row in describe()
-    ]  # fmt: skip
+    ]
 
 
 def formulations() -> list[FormulationRow]:

@@ -219,10 +219,23 @@ def design(
     bound, reason = least_time(data)
     others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
     return TopologyDesign(
-        n, degree, directed, spec, timed.T, float(bound), timed.T / float(bound) - 1.0, timed.proof, reason,
-        "search" if record is None else "table", others, T_failed, failed_link,
-        rack, cables, uplinks,
-    )  # fmt: skip
+        n,
+        degree,
+        directed,
+        spec,
+        timed.T,
+        float(bound),
+        timed.T / float(bound) - 1.0,
+        timed.proof,
+        reason,
+        "search" if record is None else "table",
+        others,
+        T_failed,
+        failed_link,
+        rack,
+        cables,
+        uplinks,
+    )
 
 
 #: Minimum time [s] of the search.

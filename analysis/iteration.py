@@ -114,9 +114,11 @@ def iteration(
         msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
     count = place.ranks if isinstance(place, Topology) else place.n
-    graph = model if isinstance(model, TaskGraph) else training_iteration(
-        model, servers or count, section=section, batch=batch, overlap=overlap
-    )  # fmt: skip
+    graph = (
+        model
+        if isinstance(model, TaskGraph)
+        else training_iteration(model, servers or count, section=section, batch=batch, overlap=overlap)
+    )
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
     schedule, changes, built, way = _simulated(
         graph, place, parse_rate(unit, "link") / 8, routing, paths, latency, ring_factor, resolution, check
@@ -128,20 +130,39 @@ def iteration(
     if check and changes is None:
         violation = float(np.nanmax(list(residuals(graph, flows, schedule, latency).values())))
     return IterationTime(
-        model=model if isinstance(model, str) else "custom", network=place.spec, servers=graph.servers, link=unit,
-        section=section, samples_per_gpu=batch or None, overlap=overlap, routing=way, seconds=schedule.length,
-        computing_s=float(graph.computing.max(initial=0.0)), bound_s=tightest.value, bound=tightest.name,
+        model=model if isinstance(model, str) else "custom",
+        network=place.spec,
+        servers=graph.servers,
+        link=unit,
+        section=section,
+        samples_per_gpu=batch or None,
+        overlap=overlap,
+        routing=way,
+        seconds=schedule.length,
+        computing_s=float(graph.computing.max(initial=0.0)),
+        bound_s=tightest.value,
+        bound=tightest.name,
         bounds={one.name: one.value for one in below},
         all_reduce_bytes=float(graph.amount[graph.kind == ALL_REDUCE].sum()),
-        transfer_bytes=float(graph.amount[graph.kind == TRANSFER].sum()), tasks=graph.tasks, events=schedule.events,
-        changes=changes or 0, violation=violation,
-    )  # fmt: skip
+        transfer_bytes=float(graph.amount[graph.kind == TRANSFER].sum()),
+        tasks=graph.tasks,
+        events=schedule.events,
+        changes=changes or 0,
+        violation=violation,
+    )
 
 
 def _simulated(
-    graph: TaskGraph, place: Topology | CircuitNetwork, rate: float, routing: str, paths: int, latency: float,
-    ring_factor: float | None, resolution: float, record: bool,
-) -> tuple[TaskSchedule, int | None, ServerNetwork, str]:  # fmt: skip
+    graph: TaskGraph,
+    place: Topology | CircuitNetwork,
+    rate: float,
+    routing: str,
+    paths: int,
+    latency: float,
+    ring_factor: float | None,
+    resolution: float,
+    record: bool,
+) -> tuple[TaskSchedule, int | None, ServerNetwork, str]:
     """The schedule, the changes of circuits (None if they stay), the network for its bounds, the routing."""
     if isinstance(place, Topology):
         way: Any = ("even" if place.ranks < place.n else "single") if routing == "auto" else routing

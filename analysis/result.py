@@ -157,9 +157,14 @@ def solve(
     except NoSolution as error:
         spec, name = _instance_of(task).spec, named(task.formulation).name
         record = Record(
-            formulation=name, instance=spec, method=task.method, termination=Termination.ERROR, proof=Proof.NONE,
-            verified=False, message=str(error),
-        )  # fmt: skip
+            formulation=name,
+            instance=spec,
+            method=task.method,
+            termination=Termination.ERROR,
+            proof=Proof.NONE,
+            verified=False,
+            message=str(error),
+        )
         run = Run(task, record)
     return Result.of(run, Scale.of(named(task.formulation), _instance_of(task, run), shard))
 
@@ -363,11 +368,14 @@ class Result(Run):
         names = np.array(topology.labels, dtype=object)
         result = pd.DataFrame(
             {
-                "src": names[topology.tail], "dst": names[topology.head], "capacity": links.capacity,
-                "load": links.load, "utilisation": links.utilisation,
+                "src": names[topology.tail],
+                "dst": names[topology.head],
+                "capacity": links.capacity,
+                "load": links.load,
+                "utilisation": links.utilisation,
             },
             index=pd.Index(arc_labels(topology), name="arc"),
-        )  # fmt: skip
+        )
         for column, unit in list(units.items()):
             if (absolute := self.scale.converted(unit)) is not None:
                 result[f"{column} [{absolute[0]}]"] = result[column] * absolute[1]

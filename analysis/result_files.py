@@ -73,26 +73,49 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
     best = (min if result.data.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
     task = Task(model.name, own, settings=parameters)
     proof, gap = verify.prove(
-        verified=verified, objective=result.objective, bound=None if best is None else best.value,
-        sense=result.data.sense, tol=task.tol,
-    )  # fmt: skip
+        verified=verified,
+        objective=result.objective,
+        bound=None if best is None else best.value,
+        sense=result.data.sense,
+        tol=task.tol,
+    )
     if result.needed is not None:  # of which only the feasibility is checked
         proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
     record = Record(
-        **_described(document.get("record"), file), formulation=model.name, paper=model.paper, instance=own.spec,
-        instance_hash=own.hash, n=own.n, arcs=getattr(own, "arcs", None), proof=proof, sense=result.data.sense,
-        objective=result.objective, bound=None if best is None else best.value,
-        bound_source=None if best is None else best.name, gap=gap, verified=verified, violations=result.violations,
+        **_described(document.get("record"), file),
+        formulation=model.name,
+        paper=model.paper,
+        instance=own.spec,
+        instance_hash=own.hash,
+        n=own.n,
+        arcs=getattr(own, "arcs", None),
+        proof=proof,
+        sense=result.data.sense,
+        objective=result.objective,
+        bound=None if best is None else best.value,
+        bound_source=None if best is None else best.name,
+        gap=gap,
+        verified=verified,
+        violations=result.violations,
         metrics=verify.properties(result.data, "metrics", result.objective if verified else None),
         settings=texts(parameters),
-    )  # fmt: skip
+    )
     needed = None
     if result.needed is not None and model.needs is not None:
         needed = Run(Task(model.needs, own), Record(formulation=model.needs, verified=verified), result.needed)
     plan = Plan(
-        result.data, own, model.forms[0], record.method or "auto", None, None, None, parameters, {}, {},
+        result.data,
+        own,
+        model.forms[0],
+        record.method or "auto",
+        None,
+        None,
+        None,
+        parameters,
+        {},
+        {},
         result.needed or {},
-    )  # fmt: skip
+    )
     run = Run(task, record, result.values, result.duals, plan, None, needed)
     return Result.of(run, Scale.of(model, own, _shard_in(document, file) if shard is None else shard))
 
@@ -147,9 +170,12 @@ def _instance_in(document: Mapping[str, Any], file: Path) -> Instance:
 
 def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
     wanted = {
-        "arcs": list[tuple[int, int, float]], "vertices": int, "terminals": list[int] | None,
-        "labels": list[str] | None, "capacity_unit": str | None,
-    }  # fmt: skip
+        "arcs": list[tuple[int, int, float]],
+        "vertices": int,
+        "terminals": list[int] | None,
+        "labels": list[str] | None,
+        "capacity_unit": str | None,
+    }
     try:
         read: dict[str, Any] = {name: msgspec.convert(document.get(name), kind) for name, kind in wanted.items()}
     except msgspec.ValidationError as error:
@@ -159,9 +185,15 @@ def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
     labels = None if read["labels"] is None else tuple(read["labels"])
     spec = str(document.get("instance"))
     return Topology(
-        read["vertices"], tail, head, capacity, spec=spec, terminals=read["terminals"], labels=labels,
+        read["vertices"],
+        tail,
+        head,
+        capacity,
+        spec=spec,
+        terminals=read["terminals"],
+        labels=labels,
         capacity_unit=read["capacity_unit"],
-    )  # fmt: skip
+    )
 
 
 def check(

@@ -216,9 +216,12 @@ class Rounds:
 
         own, names = self.rounds, self._labels()
         columns = {
-            "round": own.transfer_round, "src": names[own.transfer_source], "dst": names[own.transfer_target],
-            "chunk": own.transfer_chunk, "adds": own.transfer_adds,
-        }  # fmt: skip
+            "round": own.transfer_round,
+            "src": names[own.transfer_source],
+            "dst": names[own.transfer_target],
+            "chunk": own.transfer_chunk,
+            "adds": own.transfer_adds,
+        }
         return pd.DataFrame(columns).sort_values(["round", "chunk"], kind="stable", ignore_index=True)
 
     @property
@@ -231,9 +234,12 @@ class Rounds:
         heads = instance.head
         paths = [" -> ".join([names[s], *names[heads[own.path(k)]]]) for k, s in enumerate(own.circuit_source.tolist())]
         columns = {
-            "round": own.circuit_round, "src": names[own.circuit_source], "dst": names[own.circuit_target],
-            "wavelength": own.circuit_wavelength, "path": paths,
-        }  # fmt: skip
+            "round": own.circuit_round,
+            "src": names[own.circuit_source],
+            "dst": names[own.circuit_target],
+            "wavelength": own.circuit_wavelength,
+            "path": paths,
+        }
         return pd.DataFrame(columns)
 
     def check(self) -> dict[str, float]:

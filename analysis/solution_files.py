@@ -293,21 +293,37 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     name = plan.formulation.name
     collective = COLLECTIVES.get(name, "alltoall")
     text, facts = build.schedule_text(
-        path, name, plan.data, topology, run.values,
-        chunks=request.chunks, alpha=alpha, beta=beta, options=request.options,
-    )  # fmt: skip
+        path,
+        name,
+        plan.data,
+        topology,
+        run.values,
+        chunks=request.chunks,
+        alpha=alpha,
+        beta=beta,
+        options=request.options,
+    )
     _write(path, text)
     verdict = verify_file(
-        path, topology, collective, traffic=traffic_of(plan.parameters, topology),
-        root=int(plan.parameters.get("root", 0)), alpha=alpha, beta=beta,
-    )  # fmt: skip
+        path,
+        topology,
+        collective,
+        traffic=traffic_of(plan.parameters, topology),
+        root=int(plan.parameters.get("root", 0)),
+        alpha=alpha,
+        beta=beta,
+    )
     result: dict[str, Any] = {
         key: verdict.metrics[key] for key in ("fits_runtime", "exceeds") if key in verdict.metrics
     }
     return {
-        "file": str(path), **facts, **result, "simulated_time": verdict.time, "delivers": verdict.valid,
+        "file": str(path),
+        **facts,
+        **result,
+        "simulated_time": verdict.time,
+        "delivers": verdict.valid,
         "violation": verdict.message or None,
-    }  # fmt: skip
+    }
 
 
 class CertificateFile(TypedDict):
@@ -373,6 +389,11 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
     ends = ["-inf" if verdict.low is None else str(verdict.low), "inf" if verdict.high is None else str(verdict.high)]
     claim = "infeasible" if verdict.infeasible else " to ".join(dict.fromkeys(ends))
     return {
-        "file": str(path), "claim": claim, "constraints": facts["constraints"], "derivations": facts["derivations"],
-        "bytes": facts["bytes"], "write_s": written - began, "check_s": checked - written,
-    }  # fmt: skip
+        "file": str(path),
+        "claim": claim,
+        "constraints": facts["constraints"],
+        "derivations": facts["derivations"],
+        "bytes": facts["bytes"],
+        "write_s": written - began,
+        "check_s": checked - written,
+    }

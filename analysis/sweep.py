@@ -429,9 +429,13 @@ def _parameters(model: type[Formulation], settings: Mapping[str, object]) -> dic
 
 
 def _classes(
-    model: type[Formulation], bound: BoundFunction | str, instances: list[Instance], settings: Mapping[str, object],
-    *, merged: bool,
-) -> list[_Class]:  # fmt: skip
+    model: type[Formulation],
+    bound: BoundFunction | str,
+    instances: list[Instance],
+    settings: Mapping[str, object],
+    *,
+    merged: bool,
+) -> list[_Class]:
     """One representative per isomorphism class and value of the bound if ``merged``, or per instance.
 
     Equal instances are always one case. Only a user's function can have several values in a class.
@@ -552,8 +556,12 @@ def _one_line(error: BaseException) -> str:
 def _case(
     one: _Class, value: float | Exception | None, record: Record | None, quantity: _Quantity, tol: float, message: str
 ) -> Case:
-    known: dict[str, Any] = {"case": one.name, "n": one.instance.n, "copies": one.copies,
-                             "arcs": getattr(one.instance, "arcs", None)}  # fmt: skip
+    known: dict[str, Any] = {
+        "case": one.name,
+        "n": one.instance.n,
+        "copies": one.copies,
+        "arcs": getattr(one.instance, "arcs", None),
+    }
     lower, upper, optimum = (None, None, None) if record is None else quantity.interval(record)
     known |= {"lower": lower, "upper": upper, "optimum": optimum}
     if record is not None and quantity.name in _EXACT:
@@ -578,9 +586,17 @@ def _case(
 
 
 def _result(
-    model: type[Formulation], label: str, quantity: _Quantity, method: str, settings: Mapping[str, object], over:
-    list[str], instances: int, classes: int, cases: list[Case], interrupted: bool,
-) -> SweepResult:  # fmt: skip
+    model: type[Formulation],
+    label: str,
+    quantity: _Quantity,
+    method: str,
+    settings: Mapping[str, object],
+    over: list[str],
+    instances: int,
+    classes: int,
+    cases: list[Case],
+    interrupted: bool,
+) -> SweepResult:
     count = Counter(case.status for case in cases)
     violated = [case for case in cases if case.status is Status.VIOLATED]
     smallest = min(violated, key=lambda case: (case.n, case.arcs or 0, case.case), default=None)

@@ -61,9 +61,11 @@ class Scale:
         rate = None if self.rate is None else self.rate / 1e9
         inverse = None if self.seconds is None else 1.0 / self.seconds
         known = {
-            BANDWIDTHS: ("Gb/s", rate), SHARDS: ("bytes", self.shard), TIME: ("s", self.seconds),
+            BANDWIDTHS: ("Gb/s", rate),
+            SHARDS: ("bytes", self.shard),
+            TIME: ("s", self.seconds),
             f"{BANDWIDTHS} / shard": ("1/s", inverse),
-        }  # fmt: skip
+        }
         name, factor = known.get(unit, ("", None))
         return None if factor is None else (name, factor)
 

@@ -30,8 +30,9 @@ CONSTRAINT = re.compile(r"^`(\w+)(?:\[[^]`]*\])?`")
 def stated(text: str) -> tuple[set[str], set[str]]:
     """Names of the variables and of the constraints that a page states."""
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
-    variables = [re.findall(r"`(\w+)", line.split("|")[1]) for line in sections["Variables"].splitlines()
-                 if VARIABLE.match(line)]  # fmt: skip
+    variables = [
+        re.findall(r"`(\w+)", line.split("|")[1]) for line in sections["Variables"].splitlines() if VARIABLE.match(line)
+    ]
     constraints = [result[1] for line in sections["Constraints"].splitlines() if (result := CONSTRAINT.match(line))]
     return {name for names in variables for name in names}, set(constraints)
 

@@ -14,8 +14,34 @@ BLOCK = "formulations"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
 #: Sizes of the page on designs.
 SHOWN = (
-    6, 8, 10, 12, 16, 20, 24, 27, 32, 36, 40, 48, 50, 56, 60, 64, 72, 80, 96, 100, 128, 144, 192, 256, 512, 1024, 4096,
-)  # fmt: skip
+    6,
+    8,
+    10,
+    12,
+    16,
+    20,
+    24,
+    27,
+    32,
+    36,
+    40,
+    48,
+    50,
+    56,
+    60,
+    64,
+    72,
+    80,
+    96,
+    100,
+    128,
+    144,
+    192,
+    256,
+    512,
+    1024,
+    4096,
+)
 #: Page of the benchmark's published results.
 RESULTS, PUBLISHED = "docs/guide/benchmark-results.md", "published"
 #: Figures of generated pages.
@@ -350,17 +376,28 @@ def with_published(text: str) -> str:
         profile = f"profile-{name}-shared" if shared else f"profile-{name}"
         over = "the problems that every solver ran on" if shared else "all problems"
         caption = f"Performance profiles over {over}: the share solved within a factor of the fastest solver's time."
-        lines += ["", caption, "",
-                  *(f"![{words}: {kind}](../figures/benchmark-{figure}.svg)"
-                    for kind, figure in (("performance profiles", profile), ("times", f"times-{name}"))
-                    if (FIGURES / f"benchmark-{figure}.svg").exists())]  # fmt: skip
+        lines += [
+            "",
+            caption,
+            "",
+            *(
+                f"![{words}: {kind}](../figures/benchmark-{figure}.svg)"
+                for kind, figure in (("performance profiles", profile), ("times", f"times-{name}"))
+                if (FIGURES / f"benchmark-{figure}.svg").exists()
+            ),
+        ]
     if (FIGURES / "benchmark-accuracy.svg").exists():
         lines += ["", "![Accuracy by time](../figures/benchmark-accuracy.svg)"]
     fastest = {row["problem"]: row for row in made.problems.to_dict("records")}
-    lines += ["", "## Problems", "",
-              "Sorted by grade and size; *open* where value and bound differ by more than 1e-4.", "",
-              "| problem | grade | nonzeros | integers | best known value | bound | proof | fastest published [s] |",
-              "|" + "---|" * 8]  # fmt: skip
+    lines += [
+        "",
+        "## Problems",
+        "",
+        "Sorted by grade and size; *open* where value and bound differ by more than 1e-4.",
+        "",
+        "| problem | grade | nonzeros | integers | best known value | bound | proof | fastest published [s] |",
+        "|" + "---|" * 8,
+    ]
     order = sorted(best, key=lambda name: (benchmark_set.GRADES.index(best[name].grade), best[name].size["nonzeros"]))
     for name in order:
         one, quick = best[name], fastest.get(name)
@@ -385,8 +422,7 @@ def benchmark_figures() -> dict[str, str]:
     from opticoll.analysis.report.page import standalone
 
     made = published_results.compared(published_results.published())
-    return {f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing)
-            for one in page.figures(made)}  # fmt: skip
+    return {f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing) for one in page.figures(made)}
 
 
 # all of them --------------------------------------------------------------------------------------------------------

@@ -207,8 +207,10 @@ def _longest_matching(topology: Topology) -> I64:
 
 
 _SEEDED: dict[str, Callable[[int, np.random.Generator], F64]] = {
-    "random": _random, "gravity": _gravity, "permutation": _permutation,
-}  # fmt: skip
+    "random": _random,
+    "gravity": _gravity,
+    "permutation": _permutation,
+}
 
 
 # files --------------------------------------------------------------------------------------------------------

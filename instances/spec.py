@@ -579,8 +579,10 @@ def _members(spec: str) -> list[str]:
         return [spec]
     base, changes = _split_modifiers(rest)
     values = _arguments(inspect.signature(known.members).parameters, base, f"instance {spec!r}")
-    return [member + "".join(f"+{key}={text}" if text else f"+{key}" for key, text in changes)
-            for member in known.members(**values)]  # fmt: skip
+    return [
+        member + "".join(f"+{key}={text}" if text else f"+{key}" for key, text in changes)
+        for member in known.members(**values)
+    ]
 
 
 def _words(inside: str, text: str) -> list[str]:

@@ -194,8 +194,11 @@ def _bottlenecks() -> list[tuple[str, int]]:
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
         for block in range(blocks):
             outputs = 4 * width
-            chain = [(f"Conv2D_1_1_{width}", inputs * width), (f"Conv2D_3_3_{width}", 9 * width * width),
-                     (f"Conv2D_1_1_{outputs}", width * outputs)]  # fmt: skip
+            chain = [
+                (f"Conv2D_1_1_{width}", inputs * width),
+                (f"Conv2D_3_3_{width}", 9 * width * width),
+                (f"Conv2D_1_1_{outputs}", width * outputs),
+            ]
             if block == 0:
                 chain.append((f"Conv2D_1_1_{outputs}", inputs * outputs))
             layers += [*chain, ("ElementBinary_31", 0), ("ElementUnary_13", 0)]
@@ -237,8 +240,10 @@ def _ncf() -> tuple[list[tuple[str, int]], int]:
 #: Operators of a model in the order of the forward pass with their weights (0: given by the name of a dense layer),
 #: and the number of them before the rows of the embedding tables are used.
 _SEQUENCES = {
-    ("vgg", "5.3"): lambda: (_convolutions() + _dense("Flat", "Dense_61952_4096", "Dense_4096_4096",
-                                                      "Dense_4096_1000", "Softmax"), 0),
+    ("vgg", "5.3"): lambda: (
+        _convolutions() + _dense("Flat", "Dense_61952_4096", "Dense_4096_4096", "Dense_4096_1000", "Softmax"),
+        0,
+    ),
     ("resnet50", "5.3"): lambda: (_bottlenecks(), 0),
     ("bert", "5.3"): lambda: (_transformer(12, 1024, "MultiHeadAttention_102416"), 0),
     ("bert", "5.6"): lambda: (_transformer(6, 768, "MultiHeadAttention_76812"), 0),
@@ -248,7 +253,7 @@ _SEQUENCES = {
     ("dlrm", "5.4"): lambda: _dlrm(2048, 4096, 18432),
     ("dlrm", "5.6"): lambda: _dlrm(1024, 2048, 5120),
     ("ncf", "5.3"): _ncf,
-}  # fmt: skip
+}
 _SEQUENCES["vgg", "5.6"] = _SEQUENCES["vgg", "5.3"]
 _TIMED = {"5.3": "{}", "5.4": "{}-128-tables", "5.6": "{}-16-servers"}
 MODELS = tuple(sorted({model for model, _ in _SEQUENCES}))
@@ -350,10 +355,15 @@ def _write(
             draft.all_reduce(range(n), NUMBER_BYTES * weights, [task for tasks in last for task in tasks])
         if place == early and looked:
             for target in looked:
-                sent = [] if apart else [
-                    draft.transfer(source, target, float(size[target]), last[source])
-                    for source in range(n) if source != target
-                ]  # fmt: skip
+                sent = (
+                    []
+                    if apart
+                    else [
+                        draft.transfer(source, target, float(size[target]), last[source])
+                        for source in range(n)
+                        if source != target
+                    ]
+                )
                 rows[target] = sent + last[target]
     for name, server in zip(names, owner, strict=True):
         rows[server] = [draft.compute(server, larger * backward[name], rows[server])]

@@ -464,9 +464,11 @@ def decimal_products(values: F64, factor: float) -> F64:
 def connecting_remedy(topology: Topology) -> str:
     """Advice for messages: how to connect a topology in which some rank does not reach another."""
     both = Topology(
-        topology.n, np.concatenate([topology.tail, topology.head]), np.concatenate([topology.head, topology.tail]),
+        topology.n,
+        np.concatenate([topology.tail, topology.head]),
+        np.concatenate([topology.head, topology.tail]),
         terminals=topology.terminals,
-    )  # fmt: skip
+    )
     if both.connected:
         how = "add the arcs back"
         if topology.spec.startswith("file:"):

@@ -175,9 +175,13 @@ def ncf(section: str) -> TrainingJob:
     tables, rows, factors, columns, depth, width = 32, 10**6, 64, 128, 8, 4096
     layers = (_joint(2 * tables * columns, width), *_stack(depth - 1, width), _joint(tables * factors + width, 1))
     return TrainingJob(
-        "ncf", section, 128, _gpus(section), layers,
+        "ncf",
+        section,
+        128,
+        _gpus(section),
+        layers,
         (Tables(2 * tables, rows, factors), Tables(2 * tables, rows, columns)),
-    )  # fmt: skip
+    )
 
 
 def candle(section: str) -> TrainingJob:
@@ -411,9 +415,12 @@ def compute_time(model: str, samples: int) -> float:
 
 #: Weights that the name of an operator does not give: convolutions, and BERT's attention of width 1024 or 768.
 _OTHER_WEIGHTS = {
-    "vgg": 14_714_688, "bert": 36 * 4 * 1024 * 1024, "vgg-16-servers": 14_714_688,
-    "bert-16-servers": 18 * 4 * 768 * 768, "resnet50": 23_454_976,
-}  # fmt: skip
+    "vgg": 14_714_688,
+    "bert": 36 * 4 * 1024 * 1024,
+    "vgg-16-servers": 14_714_688,
+    "bert-16-servers": 18 * 4 * 768 * 768,
+    "resnet50": 23_454_976,
+}
 
 
 def dense_size(name: str) -> int:
@@ -459,11 +466,15 @@ def _split() -> dict[tuple[str, int, int], tuple[SplitOperator, ...]]:
         result[row["model"], int(row["samples_per_gpu"]), int(row["servers"])][row["operator"]].append(row)
     return {
         key: tuple(
-            SplitOperator(name, int(group[0]["occurrences"]), {
-                int(row["parts"]): (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0 for row in group
-            }) for name, group in models.items()
-        ) for key, models in result.items()
-    }  # fmt: skip
+            SplitOperator(
+                name,
+                int(group[0]["occurrences"]),
+                {int(row["parts"]): (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0 for row in group},
+            )
+            for name, group in models.items()
+        )
+        for key, models in result.items()
+    }
 
 
 def split_operators(model: str, samples: int, servers: int) -> tuple[SplitOperator, ...]:
@@ -484,8 +495,11 @@ def split_operators(model: str, samples: int, servers: int) -> tuple[SplitOperat
 
 #: Weights of operators whose name does not give them: the average of VGG16's convolutions, whose inputs differ.
 _CONVOLUTIONS = {
-    "Conv2D_3_3_64": 19_360, "Conv2D_3_3_128": 110_720, "Conv2D_3_3_256": 491_776, "Conv2D_3_3_512": 2_163_200,
-}  # fmt: skip
+    "Conv2D_3_3_64": 19_360,
+    "Conv2D_3_3_128": 110_720,
+    "Conv2D_3_3_256": 491_776,
+    "Conv2D_3_3_512": 2_163_200,
+}
 #: Hidden size, heads and sequence length of both BERTs (the heads as in the authors' scripts).
 _ATTENTION = {"MultiHeadAttention_102416": (1024, 16), "MultiHeadAttention_76812": (768, 12)}
 _TOKENS = {128: 64, 16: 256}
@@ -575,8 +589,13 @@ def shared_cluster() -> tuple[PublishedIterations, ...]:
     with (TABLE.parent / "topoopt_fig16.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedIterations(
-                row["network"], int(row["degree"]), int(row["link_gbps"]), int(row["jobs"]), row["model"],
-                int(row["samples"]), *(float(row[f"{name}_ms"]) / 1000.0 for name in ("mean", "least", "most")),
+                row["network"],
+                int(row["degree"]),
+                int(row["link_gbps"]),
+                int(row["jobs"]),
+                row["model"],
+                int(row["samples"]),
+                *(float(row[f"{name}_ms"]) / 1000.0 for name in ("mean", "least", "most")),
             )
             for row in csv.DictReader(file)
-        )  # fmt: skip
+        )

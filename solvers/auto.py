@@ -374,10 +374,15 @@ def joined(first: Run, second: Run, method: str) -> Run:
     end = "proven optimal" if kept.proof is Proof.OPTIMAL else "continued"
     spent = {name: (old.time[name] or 0.0) + (new.time[name] or 0.0) for name in ("solve_s", "verify_s")}
     record = structs.replace(
-        kept.record, key=old.key, form=old.form, settings=old.settings, size=old.size, requested=old.requested,
+        kept.record,
+        key=old.key,
+        form=old.form,
+        settings=old.settings,
+        size=old.size,
+        requested=old.requested,
         time=structs.replace(old.time, **spent),
         model=structs.replace(old.model, reason=f"{old.model.reason}, {end} by {method}"),
-    )  # fmt: skip
+    )
     return replace(kept, task=first.task, record=record, plan=first.plan)
 
 
@@ -406,9 +411,15 @@ def compared(run: Run) -> Run:
     wrong = verify.contradiction(verify.differing_from(bounds, value, sense), value, sense)
     if wrong is not None:
         record = structs.replace(
-            record, proof=Proof.NONE, bound=None, bound_source=None, gap=None, verified=False, objective_exact=None,
+            record,
+            proof=Proof.NONE,
+            bound=None,
+            bound_source=None,
+            gap=None,
+            verified=False,
+            objective_exact=None,
             message=f"{record.message or ''} {wrong}; nothing is proven".strip(),
-        )  # fmt: skip
+        )
     return replace(run, record=record, bounds=bounds, exact=run.exact if wrong is None else None)
 
 

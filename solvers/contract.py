@@ -44,9 +44,16 @@ RANDOM_LPS = 25
 
 
 def make(
-    A: Any, row_lower: Any, row_upper: Any, col_lower: Any, col_upper: Any, cost: Any, sense: Any = "min",
-    offset: float = 0.0, integer: Any = None,
-) -> StandardForm:  # fmt: skip
+    A: Any,
+    row_lower: Any,
+    row_upper: Any,
+    col_lower: Any,
+    col_upper: Any,
+    cost: Any,
+    sense: Any = "min",
+    offset: float = 0.0,
+    integer: Any = None,
+) -> StandardForm:
     """A problem from lists and dense arrays."""
     below, above, low, high, costs = (
         np.array(v, dtype=float) for v in (row_lower, row_upper, col_lower, col_upper, cost)
@@ -77,10 +84,14 @@ def everything() -> StandardForm:
     """Equality, range, both inequalities, a free row; free, boxed and fixed columns; an offset."""
     return make(
         [[1, 1, 1, 0, 1], [1, -1, 0, 0, 0], [0, 1, 0, 1, 0], [1, 1, 1, 1, 0], [2, 0, 1, 0, 0]],
-        [2, -1, -INF, -4, -INF], [2, 1, 3, INF, INF],
-        [-INF, 0, 0, -5, 0.25], [INF, INF, 1.5, 5, 0.25],
-        [1, 2, -3, 1, 0.5], "min", -2.5,
-    )  # fmt: skip
+        [2, -1, -INF, -4, -INF],
+        [2, 1, 3, INF, INF],
+        [-INF, 0, 0, -5, 0.25],
+        [INF, INF, 1.5, 5, 0.25],
+        [1, 2, -3, 1, 0.5],
+        "min",
+        -2.5,
+    )
 
 
 def knapsack(size: int = 20, integer: bool = True) -> StandardForm:

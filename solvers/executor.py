@@ -236,9 +236,12 @@ class _Process:
         with theirs:
             self._process = subprocess.Popen(
                 [*interpreter("opticoll.solvers.executor:serve"), str(theirs.fileno()), str(os.getpid()), path],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
-                env=isolated_environment(), start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=isolated_environment(),
+                start_new_session=True,
+            )
         self._pipe: Connection[Any, Any] = ours
 
     def ask(self, job: bytes) -> Any | Exception:

@@ -438,10 +438,16 @@ def solve_isolated(
             on_progress(values.get("objective"), values.get("bound"), result.get("x"))
 
     answer = call_isolated(
-        "opticoll.solvers.isolation:solve_in_worker", {"adapter": adapter_name, "request": asked}, arrays,
-        wall_limit_s=wall_limit_s, memory_limit_gib=memory_limit_gib, threads=request.threads,
-        modules=modules_of(adapter_name), on_progress=None if on_progress is None else relay, stop=stop,
-    )  # fmt: skip
+        "opticoll.solvers.isolation:solve_in_worker",
+        {"adapter": adapter_name, "request": asked},
+        arrays,
+        wall_limit_s=wall_limit_s,
+        memory_limit_gib=memory_limit_gib,
+        threads=request.threads,
+        modules=modules_of(adapter_name),
+        on_progress=None if on_progress is None else relay,
+        stop=stop,
+    )
     return accepted(adapter_name, form, _outcome(answer, adapter_name))
 
 
@@ -451,19 +457,32 @@ def _outcome(answer: WorkerAnswer, adapter_name: str) -> Outcome:
     x = answer.arrays.get("x")
     incumbents = [(float(t), float(v)) for t, v in values.pop("incumbents", [])]
     if answer.finished:
-        return Outcome(**{
-            **values, "termination": Termination(values["termination"]), "primal": PrimalStatus(values["primal"]),
-            "x": x, "row_duals": answer.arrays.get("row_duals"), "incumbents": incumbents,
-            "peak_memory_mb": answer.peak_memory_mb,
-        })  # fmt: skip
+        return Outcome(
+            **{
+                **values,
+                "termination": Termination(values["termination"]),
+                "primal": PrimalStatus(values["primal"]),
+                "x": x,
+                "row_duals": answer.arrays.get("row_duals"),
+                "incumbents": incumbents,
+                "peak_memory_mb": answer.peak_memory_mb,
+            }
+        )
     assert answer.ending is not None
     return Outcome(
-        termination=answer.ending, primal=PrimalStatus.NONE if x is None else PrimalStatus.FEASIBLE,
-        objective=None if x is None else values.get("objective"), bound=values.get("bound"), x=x,
+        termination=answer.ending,
+        primal=PrimalStatus.NONE if x is None else PrimalStatus.FEASIBLE,
+        objective=None if x is None else values.get("objective"),
+        bound=values.get("bound"),
+        x=x,
         raw="worker killed" if answer.ending != Termination.ERROR else "exception",
-        algorithm=adapter(adapter_name).algorithm, version=adapter(adapter_name).version(), solve_s=answer.wall_s,
-        peak_memory_mb=answer.peak_memory_mb, message=answer.message, incumbents=incumbents,
-    )  # fmt: skip
+        algorithm=adapter(adapter_name).algorithm,
+        version=adapter(adapter_name).version(),
+        solve_s=answer.wall_s,
+        peak_memory_mb=answer.peak_memory_mb,
+        message=answer.message,
+        incumbents=incumbents,
+    )
 
 
 def solve_in_worker(

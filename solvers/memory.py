@@ -32,16 +32,28 @@ BUILD = {"matrix": 45.0, "cvxpy": 90.0, "pyomo": 160.0}
 KEPT = 20.0
 #: Peak of a solver's process [bytes per entry]; a solver that is not listed holds at least a copy of the matrix.
 SOLVE = {
-    "highs": 130.0, "highs-simplex": 150.0, "highs-ipx": 130.0, "highs-pdlp": 140.0, "glop": 190.0,
-    "clarabel": 215.0, "pdlp": 80.0, "scip": 1000.0, "cp-sat": 200.0,
-}  # fmt: skip
+    "highs": 130.0,
+    "highs-simplex": 150.0,
+    "highs-ipx": 130.0,
+    "highs-pdlp": 140.0,
+    "glop": 190.0,
+    "clarabel": 215.0,
+    "pdlp": 80.0,
+    "scip": 1000.0,
+    "cp-sat": 200.0,
+}
 #: The same for formulations on which a solver needs more memory than on others.
 SOLVE_ON = {
     "alltoall.link-mcf": {
-        "highs": 205.0, "highs-simplex": 205.0, "highs-ipx": 205.0, "highs-pdlp": 205.0, "glop": 260.0,
-        "pdlp": 85.0, "scip": 1700.0,
+        "highs": 205.0,
+        "highs-simplex": 205.0,
+        "highs-ipx": 205.0,
+        "highs-pdlp": 205.0,
+        "glop": 260.0,
+        "pdlp": 85.0,
+        "scip": 1700.0,
     },
-}  # fmt: skip
+}
 COPY = 20.0
 #: Up to this need [bytes], the available memory is not determined, which would take milliseconds.
 NEGLIGIBLE = 4 * 2**20
@@ -49,9 +61,13 @@ NEGLIGIBLE = 4 * 2**20
 MOST_ENTRIES = 200_000_000
 #: Peak of a method that builds no matrix [bytes per variable of the formulation].
 PROCEDURES = {
-    "column-generation": 16.0, "flow-decomposition": 16.0, "master-child": 16.0, "certified-pdhg": 40.0,
-    "certified-pdlp": 300.0, "fptas": 32.0,
-}  # fmt: skip
+    "column-generation": 16.0,
+    "flow-decomposition": 16.0,
+    "master-child": 16.0,
+    "certified-pdhg": 40.0,
+    "certified-pdlp": 300.0,
+    "fptas": 32.0,
+}
 
 
 class TooLarge(BadInput):

@@ -335,9 +335,14 @@ def needed_task(task: Task, plan: Plan) -> Task:
     method = "auto" if parameter is None else str(plan.parameters[parameter])
     exact = task.exact and formulation(model.needs).problem == "LP"  # other formulations have integer solutions
     return structs.replace(
-        task, formulation=model.needs, method=method, form=None, settings=shared_parameters(model, plan.parameters),
-        repetition=0, exact=exact,
-    )  # fmt: skip
+        task,
+        formulation=model.needs,
+        method=method,
+        form=None,
+        settings=shared_parameters(model, plan.parameters),
+        repetition=0,
+        exact=exact,
+    )
 
 
 #: Distributions that every run may use: HiGHS solves relaxations, subproblems of methods and proofs of infeasibility.
@@ -577,10 +582,16 @@ def run_procedure(
         report({**changed, "objective": objective}, named)
 
     context = Context(
-        task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
-        parameters=plan.method_parameters, deadline=deadline, solve=solve, save=save,
+        task=task,
+        formulation=plan.formulation,
+        data=plan.data,
+        instance=plan.instance,
+        parameters=plan.method_parameters,
+        deadline=deadline,
+        solve=solve,
+        save=save,
         start=known or None,
-    )  # fmt: skip
+    )
     try:
         answer = plan.procedure.run(context)
     except TimeoutError:

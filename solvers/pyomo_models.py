@@ -79,11 +79,24 @@ def _refuse_unsupported(model: Any) -> None:
     from pyomo.repn.util import categorize_valid_components
 
     _, unknown = categorize_valid_components(
-        model, active=True, sort=None, targets=set(), valid={
-            pyo.Block, pyo.Constraint, pyo.Expression, pyo.ExternalFunction, pyo.Objective, pyo.Param, pyo.RangeSet,
-            pyo.Set, pyo.Suffix, pyo.Var, Port,
-        }
-    )  # fmt: skip
+        model,
+        active=True,
+        sort=None,
+        targets=set(),
+        valid={
+            pyo.Block,
+            pyo.Constraint,
+            pyo.Expression,
+            pyo.ExternalFunction,
+            pyo.Objective,
+            pyo.Param,
+            pyo.RangeSet,
+            pyo.Set,
+            pyo.Suffix,
+            pyo.Var,
+            Port,
+        },
+    )
     for block in model.block_data_objects(active=True):  # these are never "active"
         for kind in block.collect_ctypes(descend_into=False):
             if kind.__name__ in _UNSOLVED:

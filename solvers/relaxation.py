@@ -113,9 +113,13 @@ def unit_rows(form: StandardForm) -> Reformulation | None:
     if form.is_mip or size in (0.0, 1.0) or (columns > 0 and TINY <= size <= LARGE):
         return None
     scaled = replace(
-        form, row_lower=form.row_lower / size, row_upper=form.row_upper / size,
-        col_lower=form.col_lower / size, col_upper=form.col_upper / size, offset=0.0,
-    )  # fmt: skip
+        form,
+        row_lower=form.row_lower / size,
+        row_upper=form.row_upper / size,
+        col_lower=form.col_lower / size,
+        col_upper=form.col_upper / size,
+        offset=0.0,
+    )
 
     def value(scaled_value: float) -> float:
         return scaled_value * size + form.offset
@@ -158,9 +162,11 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
         return None
     factor = np.where(large, np.exp2(-np.round(np.log2(size[large].max()))), 1.0)
     scaled = replace(
-        form, A=sp.csc_array(sp.dia_array((factor[None, :], 0), shape=(factor.size, factor.size)) @ form.A),
-        row_lower=form.row_lower * factor, row_upper=form.row_upper * factor,
-    )  # fmt: skip
+        form,
+        A=sp.csc_array(sp.dia_array((factor[None, :], 0), shape=(factor.size, factor.size)) @ form.A),
+        row_lower=form.row_lower * factor,
+        row_upper=form.row_upper * factor,
+    )
 
     def recover(outcome: Outcome) -> Outcome:
         duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * factor
@@ -287,11 +293,14 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
     rows, columns = form.A.shape
     slack = sp.eye_array(rows, format="csc")
     elastic = StandardForm(
-        sp.csc_array(sp.hstack([form.A, slack, -slack])), form.row_lower, form.row_upper,
+        sp.csc_array(sp.hstack([form.A, slack, -slack])),
+        form.row_lower,
+        form.row_upper,
         np.concatenate([form.col_lower, np.zeros(2 * rows)]),
         np.concatenate([form.col_upper, np.full(2 * rows, np.inf)]),
-        np.concatenate([np.zeros(columns), np.ones(2 * rows)]), "min"
-    )  # fmt: skip
+        np.concatenate([np.zeros(columns), np.ones(2 * rows)]),
+        "min",
+    )
     outcome = solve_scaled(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)
     if outcome.row_duals is None:
         return None, True

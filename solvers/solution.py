@@ -476,12 +476,16 @@ def check_schedule(
     violations = {} if verdict.valid else {verdict.reason: None}
     record = check_record(model, instance, None, verdict.message, violations, verdict.time)
     record |= {
-        "verified": verdict.valid, "metrics": verdict.metrics,
+        "verified": verdict.valid,
+        "metrics": verdict.metrics,
         "schedule": {
-            "collective": collective, "violation": verdict.reason or None, "rank": verdict.rank,
-            "chunk": verdict.chunk, "step": verdict.step,
+            "collective": collective,
+            "violation": verdict.reason or None,
+            "rank": verdict.rank,
+            "chunk": verdict.chunk,
+            "step": verdict.step,
         },
-    }  # fmt: skip
+    }
     return record
 
 

@@ -219,9 +219,15 @@ def _continued_by(
     procedure = method_named(method)
     assert procedure is not None
     next_plan = replace(
-        plan, method=method, reformulation=None, procedure=procedure, adapter=None, choice=None, options={},
+        plan,
+        method=method,
+        reformulation=None,
+        procedure=procedure,
+        adapter=None,
+        choice=None,
+        options={},
         method_parameters=read_parameters(procedure.parameters, {}, method),
-    )  # fmt: skip
+    )
     try:
         work = _Work(other, next_plan, deadline, on_progress, stop, budget)
         work.analytic = first.bounds
@@ -387,16 +393,23 @@ class _Work:
         request = SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options))
         with parameters_named(plan):
             self.outcome = solve_scaled(
-                self.form, plan.adapter.name, request, steps=steps,
-                memory_limit_gib=self.budget.memory_left_gib(), on_progress=self._progress, stop=self.stop,
-            )  # fmt: skip
+                self.form,
+                plan.adapter.name,
+                request,
+                steps=steps,
+                memory_limit_gib=self.budget.memory_left_gib(),
+                on_progress=self._progress,
+                stop=self.stop,
+            )
         self.times["solve_s"] = time.monotonic() - compiled
         self.times["solver_s"], self.times["solver_cpu_s"] = self.outcome.solve_s, self.outcome.cpu_s
         out = self.outcome
         self.solver = SolverInfo(
-            name=plan.adapter.name, version=out.version or plan.adapter.version(), algorithm=out.algorithm,
+            name=plan.adapter.name,
+            version=out.version or plan.adapter.version(),
+            algorithm=out.algorithm,
             options=out.options,
-        )  # fmt: skip
+        )
         if out.x is not None:
             self.values = self.form.values(verify.whole(self.form, out.x))
             self.values = self._ask("unfold", plan.formulation.unfold, self.values)
@@ -474,11 +487,16 @@ class _Work:
 
         left = None if self.deadline is None else max(self.deadline - start, 0.01)
         call = call_isolated(
-            "opticoll.solvers.solve:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
+            "opticoll.solvers.solve:run_in_worker",
+            {**arguments, "time_limit_s": left},
+            arrays,
             wall_limit_s=None if left is None else left * 1.05 + 3.0,
             memory_limit_gib=self.budget.memory_left_gib(),
-            threads=task.threads, modules=("opticoll.solvers.solve",), on_progress=relay, stop=self.stop,
-        )  # fmt: skip
+            threads=task.threads,
+            modules=("opticoll.solvers.solve",),
+            on_progress=relay,
+            stop=self.stop,
+        )
         self.times["solve_s"] = time.monotonic() - start
         try:
             answer = receive(call.values, call.arrays, call.ending)
@@ -520,9 +538,12 @@ class _Work:
         if verified and objective is not None and self.values is not None and self.outcome.termination in ENDED:
             contradiction = verify.misstated(formulation, self.form, self.values, objective) or contradiction
         proof, gap = verify.prove(
-            verified=verified, objective=objective, bound=None if bound is None else bound.value,
-            sense=formulation.sense, tol=task.tol,
-        )  # fmt: skip
+            verified=verified,
+            objective=objective,
+            bound=None if bound is None else bound.value,
+            sense=formulation.sense,
+            tol=task.tol,
+        )
         if contradiction is not None:
             # One of our own results is wrong: no bound is reported, and the value does not count as verified.
             self.outcome.message += f" {contradiction}; nothing is proven"
@@ -730,9 +751,14 @@ class _Work:
         return Kkt(**verify.kkt(self.form, np.asarray(x, dtype=float), self.outcome.row_duals))
 
     def _record(
-        self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool,
+        self,
+        objective: float | None,
+        bound: Bound | None,
+        gap: float | None,
+        proof: Proof,
+        verified: bool,
         needed: Run | None,
-    ) -> Record:  # fmt: skip
+    ) -> Record:
         plan, task, out = self.plan, self.task, self.outcome
         refuted = self.infeasible_by is not None and self.infeasible_by == self.refuted_by
         model = model_info(plan, out, self.form, refuted=refuted)
@@ -740,17 +766,37 @@ class _Work:
         message = " ".join([*([out.message] if out.message else []), *(f"{NOTE}{note}." for note in told)])
         return Record(
             key=plan_key(task, plan, None if needed is None else needed.record.key),
-            formulation=plan.formulation.name, paper=plan.formulation.paper,
-            instance=plan.instance.spec, instance_hash=plan.instance.hash, n=plan.instance.n,
-            arcs=getattr(plan.instance, "arcs", None), method=plan.method, form=model.form, model=model,
-            solver=self.solver, termination=out.termination, proof=proof, sense=plan.formulation.sense,
-            objective=objective, bound=None if bound is None else bound.value,
-            bound_source=None if bound is None else bound.name, gap=gap, verified=verified,
-            infeasible_by=self.infeasible_by, violations=self.violations, kkt=self._kkt(), metrics=self.metrics,
+            formulation=plan.formulation.name,
+            paper=plan.formulation.paper,
+            instance=plan.instance.spec,
+            instance_hash=plan.instance.hash,
+            n=plan.instance.n,
+            arcs=getattr(plan.instance, "arcs", None),
+            method=plan.method,
+            form=model.form,
+            model=model,
+            solver=self.solver,
+            termination=out.termination,
+            proof=proof,
+            sense=plan.formulation.sense,
+            objective=objective,
+            bound=None if bound is None else bound.value,
+            bound_source=None if bound is None else bound.name,
+            gap=gap,
+            verified=verified,
+            infeasible_by=self.infeasible_by,
+            violations=self.violations,
+            kkt=self._kkt(),
+            metrics=self.metrics,
             settings=texts(plan.settings),
             solver_claims=SolverClaims(objective=out.objective, bound=out.bound, status=out.raw),
-            time=Times(**self.times), size=Size() if self.form is None else Size(**self.form.size),
-            peak_memory_mb=out.peak_memory_mb, message=one_line(message), incumbents=out.incumbents,
-            requested=Requested.of(task), needed=None if needed is None else Needed.of(needed.record),
-            repaired=self.repaired, plugins=digests_after_run(plan) or None,
-        )  # fmt: skip
+            time=Times(**self.times),
+            size=Size() if self.form is None else Size(**self.form.size),
+            peak_memory_mb=out.peak_memory_mb,
+            message=one_line(message),
+            incumbents=out.incumbents,
+            requested=Requested.of(task),
+            needed=None if needed is None else Needed.of(needed.record),
+            repaired=self.repaired,
+            plugins=digests_after_run(plan) or None,
+        )

@@ -118,8 +118,13 @@ class StandardForm:
         if self.integer is None:
             object.__setattr__(self, "integer", np.zeros(n, dtype=bool))
         for name, size in (
-            ("row_lower", m), ("row_upper", m), ("col_lower", n), ("col_upper", n), ("cost", n), ("integer", n),
-        ):  # fmt: skip
+            ("row_lower", m),
+            ("row_upper", m),
+            ("col_lower", n),
+            ("col_upper", n),
+            ("cost", n),
+            ("integer", n),
+        ):
             array = np.asarray(getattr(self, name))
             if array.shape != (size,):
                 msg = f"StandardForm: {name} has shape {array.shape}, expected ({size},)"
@@ -174,12 +179,17 @@ class StandardForm:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
         return {
-            "indptr": self.A.indptr, "indices": self.A.indices, "data": self.A.data,
-            "row_lower": self.row_lower, "row_upper": self.row_upper,
-            "col_lower": self.col_lower, "col_upper": self.col_upper,
-            "cost": self.cost, "integer": self.integer,
+            "indptr": self.A.indptr,
+            "indices": self.A.indices,
+            "data": self.A.data,
+            "row_lower": self.row_lower,
+            "row_upper": self.row_upper,
+            "col_lower": self.col_lower,
+            "col_upper": self.col_upper,
+            "cost": self.cost,
+            "integer": self.integer,
             "scalars": np.array([self.A.shape[0], self.A.shape[1], self.offset, self.sense == "max"], dtype=float),
-        }  # fmt: skip
+        }
 
 
 def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
@@ -189,9 +199,16 @@ def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
     m, n, offset, is_max = (float(value) for value in arrays["scalars"])
     A = sp.csc_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(int(m), int(n)))
     return StandardForm(
-        A, arrays["row_lower"], arrays["row_upper"], arrays["col_lower"], arrays["col_upper"], arrays["cost"],
-        "max" if is_max else "min", offset, arrays["integer"],
-    )  # fmt: skip
+        A,
+        arrays["row_lower"],
+        arrays["row_upper"],
+        arrays["col_lower"],
+        arrays["col_upper"],
+        arrays["cost"],
+        "max" if is_max else "min",
+        offset,
+        arrays["integer"],
+    )
 
 
 def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
@@ -315,10 +332,18 @@ def _from_matrix(model: MatrixModel) -> StandardForm:
     )
     integer = np.zeros(model.cost.size, dtype=bool) if model.integer is None else model.integer
     return _tidy(
-        model.A, model.row_lower, model.row_upper, model.col_lower, model.col_upper, model.cost, model.sense,
+        model.A,
+        model.row_lower,
+        model.row_upper,
+        model.col_lower,
+        model.col_upper,
+        model.cost,
+        model.sense,
         model.offset,
-        integer, columns, rows,
-    )  # fmt: skip
+        integer,
+        columns,
+        rows,
+    )
 
 
 def _from_cvxpy(model: CvxpyModel) -> StandardForm:
@@ -367,9 +392,18 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     flip = -1.0 if maximise else 1.0
     offset = float(np.asarray(inverse[-1]["offset"]).ravel()[0])
     return _tidy(
-        matrix, lower, right, low, high, flip * cost, "max" if maximise else "min", flip * offset, integer, columns,
+        matrix,
+        lower,
+        right,
+        low,
+        high,
+        flip * cost,
+        "max" if maximise else "min",
+        flip * offset,
+        integer,
+        columns,
         rows,
-    )  # fmt: skip
+    )
 
 
 def _bounds(values: Any, count: int, absent: float) -> NDArray[np.float64]:

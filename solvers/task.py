@@ -186,9 +186,12 @@ class Task(msgspec.Struct, frozen=True):
 
             msgspec.structs.force_setattr(self, "settings", {**self.settings, "demand": DemandSpec(demand)})
         for name, number, kind in (
-            ("time limit", self.time_limit_s, Real), ("memory limit", self.memory_limit_gib, Real),
-            ("tol", self.tol, Real), ("threads", self.threads, Integral), ("seed", self.seed, Integral),
-        ):  # fmt: skip
+            ("time limit", self.time_limit_s, Real),
+            ("memory limit", self.memory_limit_gib, Real),
+            ("tol", self.tol, Real),
+            ("threads", self.threads, Integral),
+            ("seed", self.seed, Integral),
+        ):
             if number is not None and (isinstance(number, bool) or not isinstance(number, kind)):
                 msg = f"{name}: must be {'a number' if kind is Real else 'a whole number'}, not {number!r}"
                 raise BadOption(msg)
@@ -484,19 +487,32 @@ class CheckRecord(TypedDict):
 
 
 def check_record(
-    model: type[Formulation], instance: Instance, parameters: Mapping[str, object] | None, reason: str = "",
-    violations: Mapping[str, float | None] | None = None, objective: float | None = None,
-) -> CheckRecord:  # fmt: skip
+    model: type[Formulation],
+    instance: Instance,
+    parameters: Mapping[str, object] | None,
+    reason: str = "",
+    violations: Mapping[str, float | None] | None = None,
+    objective: float | None = None,
+) -> CheckRecord:
     """Make a verdict without claim, bound, metrics and notes: verified unless there is a ``reason``.
 
     ``parameters`` are None for a schedule, which has no settings.
     """
     result: CheckRecord = {
-        "formulation": model.name, "instance": instance.spec, "instance_hash": instance.hash,
-        "settings": texts(parameters or {}), "verified": not reason, "violations": violations or {},
-        "objective": objective, "claimed": None, "bound": None, "bound_source": None, "metrics": {}, "reason": reason,
+        "formulation": model.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        "settings": texts(parameters or {}),
+        "verified": not reason,
+        "violations": violations or {},
+        "objective": objective,
+        "claimed": None,
+        "bound": None,
+        "bound_source": None,
+        "metrics": {},
+        "reason": reason,
         "notes": [],
-    }  # fmt: skip
+    }
     if parameters is None:
         del result["settings"]
     return result

@@ -208,9 +208,11 @@ class Inequalities:
         row, column, value = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
         below, above = np.isfinite(upper)[row], np.isfinite(lower)[row]
         return cls(
-            np.concatenate([row[below], row[above] + upper.size]), np.concatenate([column[below], column[above]]),
-            np.concatenate([value[below], -value[above]]), np.concatenate([upper, -lower]),
-        )  # fmt: skip
+            np.concatenate([row[below], row[above] + upper.size]),
+            np.concatenate([column[below], column[above]]),
+            np.concatenate([value[below], -value[above]]),
+            np.concatenate([upper, -lower]),
+        )
 
     def and_cost(self, cost: F64, cutoff: float) -> Inequalities:
         """These and ``cost @ x <= cutoff``."""

@@ -195,9 +195,12 @@ def _start(serves: tuple[object, ...], threads: int | None) -> Worker:
     modules: Any = serves[0]
     process = subprocess.Popen(  # our own interpreter, no shell
         [*interpreter("opticoll.solvers.worker:main"), str(os.getpid()), *modules],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=isolated_environment(threads) | solver_log.environment(), start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=isolated_environment(threads) | solver_log.environment(),
+        start_new_session=True,
+    )
     return Worker(process, serves)
 
 

@@ -38,21 +38,35 @@ def fill(store: Store, count: int, seed: int = 0) -> None:
         failed, value = bool(rng.random() < 0.02), 8.0 / (n * n)
         seconds = [float(x) for x in rng.exponential(0.1, 5)]
         record = Record(
-            key=digest({"instance": task.instance, "method": solver, "seed": task.seed}), formulation=task.formulation,
-            paper="alltoall", instance=str(task.instance), instance_hash=digest({"instance": task.instance}), n=n,
-            arcs=2 * n, method=solver, form="matrix",
+            key=digest({"instance": task.instance, "method": solver, "seed": task.seed}),
+            formulation=task.formulation,
+            paper="alltoall",
+            instance=str(task.instance),
+            instance_hash=digest({"instance": task.instance}),
+            n=n,
+            arcs=2 * n,
+            method=solver,
+            form="matrix",
             solver=SolverInfo(name=solver, version="1.0", options={"threads": 2}),
             termination=Termination.CRASHED if failed else Termination.OPTIMAL,
-            proof=Proof.NONE if failed else Proof.OPTIMAL, sense="max", objective=None if failed else value,
-            bound=None if failed else value, bound_source=None if failed else "lp-dual", gap=None if failed else 0.0,
-            verified=not failed, violations={"balance": 1e-12, "capacity": 0.0, "matrix.rows": 1e-12},
-            metrics={"F": value, "T": 1 / value}, settings={"demand": "all"},
+            proof=Proof.NONE if failed else Proof.OPTIMAL,
+            sense="max",
+            objective=None if failed else value,
+            bound=None if failed else value,
+            bound_source=None if failed else "lp-dual",
+            gap=None if failed else 0.0,
+            verified=not failed,
+            violations={"balance": 1e-12, "capacity": 0.0, "matrix.rows": 1e-12},
+            metrics={"F": value, "T": 1 / value},
+            settings={"demand": "all"},
             solver_claims=SolverClaims(objective=value, bound=value, status="Optimal"),
             time=Times(**dict(zip(("build_s", "compile_s", "solve_s", "solver_s", "verify_s"), seconds, strict=True))),
-            size=Size(variables=n * n, constraints=n * n, nonzeros=3 * n * n, integers=0), peak_memory_mb=120.0,
+            size=Size(variables=n * n, constraints=n * n, nonzeros=3 * n * n, integers=0),
+            peak_memory_mb=120.0,
             message="the worker died by signal 11 (SIGSEGV)" if failed else "",
-            incumbents=[(float(t), value * float(t)) for t in np.sort(rng.random(5))], requested=Requested.of(task),
-        )  # fmt: skip
+            incumbents=[(float(t), value * float(t)) for t in np.sort(rng.random(5))],
+            requested=Requested.of(task),
+        )
         moment = begin + timedelta(seconds=index)
         store.save(Run(task, record), study="synthetic", started=moment, finished=moment, where=where)
 

@@ -33,47 +33,80 @@ PARTIAL = Path(__file__).resolve().parent / "data" / "partial-sum.json"
 #: Formulation: (instance, settings) of every comparison. Of the first case, which is small, the matrix is mutated.
 CASES = {
     "alltoall.master": [
-        ("path:3", {}), ("mesh:2x2", {}), ("hypercube:2+host=1.5", {}), ("dgx1", {}),
-        ("ring:4", {"demand": "permutation:1"}), ("genkautz:n=5,d=2+scale=2.5", {"demand": "random:4"}),
+        ("path:3", {}),
+        ("mesh:2x2", {}),
+        ("hypercube:2+host=1.5", {}),
+        ("dgx1", {}),
+        ("ring:4", {"demand": "permutation:1"}),
+        ("genkautz:n=5,d=2+scale=2.5", {"demand": "random:4"}),
     ],
     "alltoall.link-mcf": [
-        ("path:3", {}), ("path:3", {"printed": "true"}), ("kautz:d=2,D=2", {}), ("star:4", {"printed": "true"}),
-        ("ring:4+scale=0.3", {}), ("hypercube:2+host=1.5", {"printed": "true"}),
+        ("path:3", {}),
+        ("path:3", {"printed": "true"}),
+        ("kautz:d=2,D=2", {}),
+        ("star:4", {"printed": "true"}),
+        ("ring:4+scale=0.3", {}),
+        ("hypercube:2+host=1.5", {"printed": "true"}),
     ],
     "alltoall.child": [("path:3", {}), ("ring:4", {"source": "2"}), ("hypercube:2+host=1.5", {})],
     "alltoall.path-mcf": [
-        ("ring:3", {}), ("ring:4", {"paths": "all"}), ("dgx1", {}), ("star:4", {"paths": "shortest"}),
-        ("hypercube:3", {"paths": "k", "k": "3"}), ("ring:5+scale=2.5", {"paths": "all", "lmax": "3"}),
+        ("ring:3", {}),
+        ("ring:4", {"paths": "all"}),
+        ("dgx1", {}),
+        ("star:4", {"paths": "shortest"}),
+        ("hypercube:3", {"paths": "k", "k": "3"}),
+        ("ring:5+scale=2.5", {"paths": "all", "lmax": "3"}),
     ],
     "alltoall.sccl": [
-        ("path:3", {}), ("ring:4,directed+scale=1.5", {"chunks": "2", "steps": "4"}), ("genkautz:n=5,d=2", {}),
-        ("path:3", {"model": "sources", "chunks": "2"}), ("complete:3+scale=0.4", {"steps": "2"}),
+        ("path:3", {}),
+        ("ring:4,directed+scale=1.5", {"chunks": "2", "steps": "4"}),
+        ("genkautz:n=5,d=2", {}),
+        ("path:3", {"model": "sources", "chunks": "2"}),
+        ("complete:3+scale=0.4", {"steps": "2"}),
     ],
     "alltoall.timestep-mcf": [
-        ("path:3", {}), ("path:3", {"steps": "4", "aggregate": "source"}), ("ring:4,directed+scale=0.5", {}),
-        ("hypercube:2+host=1.5", {"aggregate": "source"}), ("star:4", {"steps": "3"}), ("complete:3", {}),
-        ("path:3+host=2", {"relays": "step"}), ("path:3+host=0.7,relay=nic", {"steps": "2"}),
+        ("path:3", {}),
+        ("path:3", {"steps": "4", "aggregate": "source"}),
+        ("ring:4,directed+scale=0.5", {}),
+        ("hypercube:2+host=1.5", {"aggregate": "source"}),
+        ("star:4", {"steps": "3"}),
+        ("complete:3", {}),
+        ("path:3+host=2", {"relays": "step"}),
+        ("path:3+host=0.7,relay=nic", {"steps": "2"}),
     ],
     "alltoall.all-gather": [("path:3", {}), ("star:4", {}), ("hypercube:2+host=1.5", {}), ("ring:4+scale=3", {})],
     "alltoall.broadcast": [
-        ("path:3", {}), ("star:4", {"root": "2"}), ("hypercube:2+host=1.5", {"root": "1"}), ("ring:4+scale=3", {}),
+        ("path:3", {}),
+        ("star:4", {"root": "2"}),
+        ("hypercube:2+host=1.5", {"root": "1"}),
+        ("ring:4+scale=3", {}),
     ],
     "alltoall.reduce-scatter": [("path:3", {}), ("star:4", {}), ("hypercube:2+host=1.5", {}), ("ring:4+scale=3", {})],
     "alltoall.all-reduce": [("path:3", {}), ("star:4", {}), ("hypercube:2+host=1.5", {}), ("ring:4+scale=3", {})],
     "alltoall.min-congestion": [
-        ("ring:3", {}), ("ring:4", {"paths": "all"}), ("dgx1", {"paths": "shortest"}), ("ring:3+scale=0.5", {}),
-        ("ring:4", {"paths": "all", "kappa": "2"}), ("hypercube:3", {"kappa": "3"}),
+        ("ring:3", {}),
+        ("ring:4", {"paths": "all"}),
+        ("dgx1", {"paths": "shortest"}),
+        ("ring:3+scale=0.5", {}),
+        ("ring:4", {"paths": "all", "kappa": "2"}),
+        ("hypercube:3", {"kappa": "3"}),
     ],
     "alltoall.virtual-channels": [
-        ("ring:4", {"layers": "2"}), ("complete:3", {}), ("ring:4", {"layers": "1"}), ("ring:5", {"layers": "3"}),
+        ("ring:4", {"layers": "2"}),
+        ("complete:3", {}),
+        ("ring:4", {"layers": "1"}),
+        ("ring:5", {"layers": "3"}),
     ],
     "lumorph.min-overlap": [
-        ("lightpath:2x2", {"seed": "2"}), ("ring:4,directed", {"circuits": "all"}),
-        ("lightpath:2x3", {}), ("lightpath:2x2", {"model": "path", "circuits": "all"}),
+        ("lightpath:2x2", {"seed": "2"}),
+        ("ring:4,directed", {"circuits": "all"}),
+        ("lightpath:2x3", {}),
+        ("lightpath:2x2", {"model": "path", "circuits": "all"}),
         ("lightpath:2x4+fail=1,seed=0", {"model": "path", "k": "2", "circuits": "recursive-doubling:1"}),
     ],
     "lumorph.co-scheduling": [
-        ("training:random,gpus=8,calls=6,seed=3", {}), ("training:random,gpus=6,calls=4,seed=1", {"algorithm": "ring"}),
+        ("training:random,gpus=8,calls=6,seed=3", {}),
+        ("training:random,gpus=6,calls=4,seed=1", {"algorithm": "ring"}),
     ],
     "lumorph.rounds": [
         ("lightpath:2x2,lasers=2", {}),
@@ -91,21 +124,28 @@ CASES = {
         ("lightpath:1x3,lasers=1", {"collective": "reduce-scatter", "rmax": "3"}),
     ],
     "optree.tree": [
-        ("wdm-ring:n=4,wavelengths=2", {"depth": "2"}), ("wdm-ring:n=7,wavelengths=2", {}),
-        ("wdm-line:n=6,wavelengths=1", {"depth": "1"}), ("wdm-ring:n=9,wavelengths=3", {"count": "printed"}),
+        ("wdm-ring:n=4,wavelengths=2", {"depth": "2"}),
+        ("wdm-ring:n=7,wavelengths=2", {}),
+        ("wdm-line:n=6,wavelengths=1", {"depth": "1"}),
+        ("wdm-ring:n=9,wavelengths=3", {"count": "printed"}),
     ],
     "optree.one-stage": [
-        ("wdm-ring:n=3,wavelengths=2", {"colours": "2"}), ("wdm-line:n=4,wavelengths=1", {}),
-        ("wdm-ring:n=4,wavelengths=1", {}), ("wdm-line:n=3,wavelengths=1", {"colours": "1"}),
+        ("wdm-ring:n=3,wavelengths=2", {"colours": "2"}),
+        ("wdm-line:n=4,wavelengths=1", {}),
+        ("wdm-ring:n=4,wavelengths=1", {}),
+        ("wdm-line:n=3,wavelengths=1", {"colours": "1"}),
     ],
     "sipml.ocs-circuits": [
         ("servers:n=3,degree=4,traffic=random,seed=1", {}),
         ("servers:n=3,degree=3,traffic=random,seed=2", {"model": "switches"}),
-        ("servers:n=4,degree=7,traffic=alltoall", {"bandwidth": "1e9"}), ("servers:n=4,degree=3,traffic=alltoall", {}),
+        ("servers:n=4,degree=7,traffic=alltoall", {"bandwidth": "1e9"}),
+        ("servers:n=4,degree=3,traffic=alltoall", {}),
     ],
     "sipml.ring-wavelengths": [
-        ("wdm-ring:n=3,wavelengths=3", {"traffic": "random"}), ("wdm-ring:n=3,wavelengths=2", {"model": "arcs"}),
-        ("servers:n=6,degree=4,traffic=random,seed=1", {}), ("wdm-ring:n=5,wavelengths=4", {}),
+        ("wdm-ring:n=3,wavelengths=3", {"traffic": "random"}),
+        ("wdm-ring:n=3,wavelengths=2", {"model": "arcs"}),
+        ("servers:n=6,degree=4,traffic=random,seed=1", {}),
+        ("wdm-ring:n=5,wavelengths=4", {}),
         ("wdm-ring:n=4,wavelengths=3", {"model": "arcs", "traffic": "random", "seed": "3"}),
     ],
     "sipml.placement": [
@@ -114,27 +154,33 @@ CASES = {
         ("op-graph:model=chain,splits=1x2x2", {"k": "2"}),
         ("op-graph:model=chain,splits=1x2x2", {"k": "4", "degree": "3", "bandwidth": "1e9"}),
         ("op-graph:model=chain,splits=1x1", {"k": "1"}),
-        ("op-graph:model=chain,splits=1x2x2",
-         {"k": "3", "degree": "3", "bandwidth": "1e6", "memory": "2.7939677238464355e-09"}),
+        (
+            "op-graph:model=chain,splits=1x2x2",
+            {"k": "3", "degree": "3", "bandwidth": "1e6", "memory": "2.7939677238464355e-09"},
+        ),
     ],
     "topology.design": [
-        ("servers:n=3,degree=2", {}), ("servers:n=4,degree=2", {"directed": "true"}), ("servers:n=5,degree=3", {}),
+        ("servers:n=3,degree=2", {}),
+        ("servers:n=4,degree=2", {"directed": "true"}),
+        ("servers:n=5,degree=3", {}),
         ("servers:n=5,degree=3", {"rack": "2", "cables": "1", "uplinks": "2"}),
         ("servers:n=4,degree=2", {"rack": "2", "uplinks": "1", "directed": "true"}),
     ],
     "topoopt.topology": [
-        ("servers:n=3,degree=2,traffic=vgg", {}), ("servers:n=4,degree=2,traffic=dlrm", {"flows": "pair"}),
+        ("servers:n=3,degree=2,traffic=vgg", {}),
+        ("servers:n=4,degree=2,traffic=dlrm", {"flows": "pair"}),
         ("servers:n=4,degree=2,traffic=alltoall", {"objective": "bandwidth-tax"}),
         ("servers:n=4,degree=3,traffic=dlrm", {"rings": "default"}),
         ("servers:n=4,degree=3,traffic=vgg", {"objective": "bandwidth-tax", "flows": "pair"}),
     ],
     "topoopt.routing": [("servers:n=3,degree=2,traffic=vgg", {}), ("servers:n=5,degree=2,traffic=dlrm", {})],
     "topoopt.strategy": [
-        ("servers:n=4,degree=2,traffic=bert", {"memory": "20"}), ("servers:n=4,degree=2,traffic=bert", {}),
+        ("servers:n=4,degree=2,traffic=bert", {"memory": "20"}),
+        ("servers:n=4,degree=2,traffic=bert", {}),
         ("servers:n=6,degree=3,traffic=dlrm", {"alpha": "1.5", "computing": "0.1"}),
         ("servers:n=16,degree=4,traffic=dlrm,section=5.6", {"operators": "measured"}),
     ],
-}  # fmt: skip
+}
 
 
 @cache
@@ -305,9 +351,15 @@ def code_of(build):
 
 
 COMPARISONS = {
-    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.LtE: ast.GtE, ast.GtE: ast.LtE, ast.Lt: ast.GtE, ast.Gt: ast.LtE,
-    ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE,
+    ast.Lt: ast.GtE,
+    ast.Gt: ast.LtE,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
 SUMS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.MatMult: ast.Sub}
 
 

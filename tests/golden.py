@@ -36,26 +36,47 @@ from opticoll.solvers.task import Task
 
 #: Solvers that every machine has.
 FREE = (
-    "highs", "highs-simplex", "highs-ipx", "highs-pdlp", "glop", "pdlp", "cp-sat", "scip", "clarabel",
-)  # fmt: skip
+    "highs",
+    "highs-simplex",
+    "highs-ipx",
+    "highs-pdlp",
+    "glop",
+    "pdlp",
+    "cp-sat",
+    "scip",
+    "clarabel",
+)
 TIME_LIMIT_S = 10.0
 #: Methods and solvers whose values may differ by round-off from run to run.
 INEXACT = {"highs-pdlp", "pdlp", "highs-ipx", "clarabel", "certified-pdhg", "certified-pdlp", "fptas", "screened-lp"}
 #: Larger instances, on which ``auto`` leaves the stated model.
 LARGER = [
-    ("alltoall.master", "genkautz:n=128,d=4", {}), ("alltoall.master", "random-regular:n=160,d=4,seed=1", {}),
-    ("alltoall.link-mcf", "torus:6x6", {}), ("alltoall.min-congestion", "torus:4x4", {}),
-    ("lumorph.rounds", "lightpath:3x3,lasers=4", {}), ("optree.tree", "wdm-ring:n=2048,wavelengths=64", {}),
+    ("alltoall.master", "genkautz:n=128,d=4", {}),
+    ("alltoall.master", "random-regular:n=160,d=4,seed=1", {}),
+    ("alltoall.link-mcf", "torus:6x6", {}),
+    ("alltoall.min-congestion", "torus:4x4", {}),
+    ("lumorph.rounds", "lightpath:3x3,lasers=4", {}),
+    ("optree.tree", "wdm-ring:n=2048,wavelengths=64", {}),
     ("sipml.ring-wavelengths", "wdm-ring:n=16,wavelengths=32", {}),
-    ("topoopt.topology", "servers:n=6,degree=2,traffic=dlrm", {}), ("topology.design", "servers:n=8,degree=2", {}),
-    ("alltoall.timestep-mcf", "torus:3x3", {}), ("alltoall.all-gather", "genkautz:n=32,d=4", {}),
-]  # fmt: skip
+    ("topoopt.topology", "servers:n=6,degree=2,traffic=dlrm", {}),
+    ("topology.design", "servers:n=8,degree=2", {}),
+    ("alltoall.timestep-mcf", "torus:3x3", {}),
+    ("alltoall.all-gather", "genkautz:n=32,d=4", {}),
+]
 SCHEDULED = ("ring:4", "torus:3x3", "genkautz:n=8,d=2", "dgx1", "hypercube:3+host=2.0")
 EXTRA_SPECS = (
-    "ring:8,directed", "torus:3x4x2+fail=1,seed=3", "hypercube:3+host=2.0", "random-regular:n=32,d=4,seed=1",
-    "xpander:n=32,d=4,seed=1", "sp-expander:n=64,d=4,seed=1", "dragonfly:a=4,h=2", "slimfly:q=5", "genkautz:n=64,d=4",
-    "wdm-ring:n=1024,wavelengths=64", "servers:n=12,degree=4,traffic=dlrm",
-)  # fmt: skip
+    "ring:8,directed",
+    "torus:3x4x2+fail=1,seed=3",
+    "hypercube:3+host=2.0",
+    "random-regular:n=32,d=4,seed=1",
+    "xpander:n=32,d=4,seed=1",
+    "sp-expander:n=64,d=4,seed=1",
+    "dragonfly:a=4,h=2",
+    "slimfly:q=5",
+    "genkautz:n=64,d=4",
+    "wdm-ring:n=1024,wavelengths=64",
+    "servers:n=12,degree=4,traffic=dlrm",
+)
 
 
 def digest(value: object) -> str:
@@ -79,9 +100,11 @@ def matrices():
             compiled = compile_built(formulation(name), model)
             columns, rows = normal(compiled)
             content = [
-                sorted((key, value.tolist()) for key, value in columns.items()), sorted(rows.items()), compiled.sense,
+                sorted((key, value.tolist()) for key, value in columns.items()),
+                sorted(rows.items()),
+                compiled.sense,
                 compiled.offset,
-            ]  # fmt: skip
+            ]
             yield {"what": "matrix", "id": named(name, spec, settings, form), "hash": digest(content)}
 
 
@@ -102,14 +125,27 @@ def run(name, spec, settings, method):
     except OpticollError as error:
         return row | {"refused": type(error).__name__}
     fields = (
-        "method", "form", "termination", "proof", "sense", "objective", "bound", "bound_source", "gap", "verified",
-        "infeasible_by", "n", "arcs", "instance_hash",
-    )  # fmt: skip
+        "method",
+        "form",
+        "termination",
+        "proof",
+        "sense",
+        "objective",
+        "bound",
+        "bound_source",
+        "gap",
+        "verified",
+        "infeasible_by",
+        "n",
+        "arcs",
+        "instance_hash",
+    )
     size = {key: getattr(record.size, key) for key in ("variables", "constraints", "nonzeros", "integers")}
     return row | {
         "record": {key: getattr(record, key) for key in fields} | {"size": size},
-        "violations": dict(record.violations or {}), "metrics": json.loads(json.dumps(record.metrics, default=str)),
-    }  # fmt: skip
+        "violations": dict(record.violations or {}),
+        "metrics": json.loads(json.dumps(record.metrics, default=str)),
+    }
 
 
 def instances():
@@ -171,8 +207,13 @@ def verdicts():
 
 
 PARTS = {
-    "matrices": matrices, "instances": instances, "keys": keys, "files": files, "runs": runs, "verdicts": verdicts,
-}  # fmt: skip
+    "matrices": matrices,
+    "instances": instances,
+    "keys": keys,
+    "files": files,
+    "runs": runs,
+    "verdicts": verdicts,
+}
 
 
 def make(path: Path, parts: list[str]) -> None:

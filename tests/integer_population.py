@@ -124,8 +124,9 @@ def _mesh(random: Random, shapes: tuple[str, ...]) -> Instance:
 def _min_overlap(random: Random) -> tuple[Instance, dict[str, Any]]:
     settings: dict[str, Any] = {
         "circuits": str(random.choice(["permutation", "all", "recursive-doubling:1", "recursive-doubling:2"])),
-        "seed": int(random.integers(100)), "model": str(random.choice(["arc", "path"])),
-    }  # fmt: skip
+        "seed": int(random.integers(100)),
+        "model": str(random.choice(["arc", "path"])),
+    }
     if settings["model"] == "path":
         settings["paths"] = str(random.choice(["all", "shortest", "k", "disjoint"]))
     if settings["circuits"] != "permutation":
@@ -136,15 +137,17 @@ def _min_overlap(random: Random) -> tuple[Instance, dict[str, Any]]:
 def _rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
     settings = {
         "collective": str(random.choice(["broadcast", "scatter", "all-gather", "all-to-all", "reduce-scatter"])),
-        "bounds": bool(random.integers(2)), "wavelengths": str(random.choice(["free", "fixed"])),
-    }  # fmt: skip
+        "bounds": bool(random.integers(2)),
+        "wavelengths": str(random.choice(["free", "fixed"])),
+    }
     return _mesh(random, ("1x2", "1x3", "1x4", "2x2", "2x3", "2x4")), settings
 
 
 def _sum_rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
     settings = {
-        "collective": str(random.choice(["reduce", "reduce-scatter", "all-reduce"])), "bounds": bool(random.integers(2))
-    }  # fmt: skip
+        "collective": str(random.choice(["reduce", "reduce-scatter", "all-reduce"])),
+        "bounds": bool(random.integers(2)),
+    }
     return _mesh(random, ("1x2", "1x3", "1x4", "2x2")), settings
 
 
@@ -164,9 +167,12 @@ def _ocs_circuits(random: Random) -> tuple[Instance, dict[str, Any]]:
 def _placement(random: Random) -> tuple[Instance, dict[str, Any]]:
     layers, parts, seed = int(random.integers(2, 5)), int(random.integers(1, 4)), int(random.integers(1000))
     settings = {
-        "k": int(random.integers(2, 4)), "degree": int(random.integers(2, 4)), "replicas": int(random.integers(1, 3)),
-        "bandwidth": float(random.choice([0.0, 1e9, 1e11])), "rule": str(random.choice(["distance", "degree"])),
-    }  # fmt: skip
+        "k": int(random.integers(2, 4)),
+        "degree": int(random.integers(2, 4)),
+        "replicas": int(random.integers(1, 3)),
+        "bandwidth": float(random.choice([0.0, 1e9, 1e11])),
+        "rule": str(random.choice(["distance", "degree"])),
+    }
     return parse(f"op-graph:model=random,layers={layers},parts={parts},training=false,seed={seed}"), settings
 
 

@@ -76,8 +76,11 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
     """The document without values, and the arrays that it takes."""
     model, instance = formulation(name), parse(spec)
     document: dict[str, Any] = {
-        "format": "opticoll-solution/1", "formulation": name, "instance_hash": instance.hash, "objective": 1.0,
-    }  # fmt: skip
+        "format": "opticoll-solution/1",
+        "formulation": name,
+        "instance_hash": instance.hash,
+        "objective": 1.0,
+    }
     parameters = read_parameters(model.parameters, settings, name)
     needed = None
     if model.needs is not None:

@@ -500,9 +500,22 @@ def domain_case(name: str, domain: Callable[[Any], Any]) -> None:
     PYOMO[f"domain_{name}"] = Case(pyomo_build(fill))
 
 
-for _name in ("Reals", "NonNegativeReals", "NonPositiveReals", "PositiveReals", "NegativeReals", "UnitInterval",
-              "PercentFraction", "Integers", "NonNegativeIntegers", "NonPositiveIntegers", "PositiveIntegers",
-              "NegativeIntegers", "Binary", "Boolean"):  # fmt: skip
+for _name in (
+    "Reals",
+    "NonNegativeReals",
+    "NonPositiveReals",
+    "PositiveReals",
+    "NegativeReals",
+    "UnitInterval",
+    "PercentFraction",
+    "Integers",
+    "NonNegativeIntegers",
+    "NonPositiveIntegers",
+    "PositiveIntegers",
+    "NegativeIntegers",
+    "Binary",
+    "Boolean",
+):
     domain_case(_name, lambda pyo, name=_name: getattr(pyo, name))
 domain_case("whole_range", lambda pyo: pyo.RangeSet(-1, 5))
 domain_case("interval", lambda pyo: pyo.RangeSet(-1.5, 2.5, 0))

@@ -119,11 +119,17 @@ class Execution:
             kind = element.get("type", "")
             need(kind in ALL, "type")
             one = {
-                "rank": rank, "block": block, "kind": kind, "count": number(element, "cnt", 1),
-                "to": (rank, peer["send"], channel), "from": (peer["recv"], rank, channel),
-                "signals": number(element, "hasdep", 0), "waits": None,
-                "numbered": number(element, "s", place) == place, "place": place,
-            }  # fmt: skip
+                "rank": rank,
+                "block": block,
+                "kind": kind,
+                "count": number(element, "cnt", 1),
+                "to": (rank, peer["send"], channel),
+                "from": (peer["recv"], rank, channel),
+                "signals": number(element, "hasdep", 0),
+                "waits": None,
+                "numbered": number(element, "s", place) == place,
+                "place": place,
+            }
             need(one["count"] >= (kind != "nop") and one["signals"] in (0, 1), "step")
             for end, key in (("src", "source"), ("dst", "target")):
                 buffer, offset = element.get(f"{end}buf", "i"), number(element, f"{end}off", -1)

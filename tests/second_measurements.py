@@ -28,8 +28,12 @@ Wrong = tuple[Any, str, Callable[[Any], Any]]
 Case = tuple[Any, ...]
 
 REPRODUCED, DEPENDS, NOT, CONTRADICTED, UNTESTABLE = (
-    Verdict.REPRODUCED, Verdict.DEPENDS, Verdict.NOT_REPRODUCED, Verdict.SELF_CONTRADICTED, Verdict.NOT_TESTABLE,
-)  # fmt: skip
+    Verdict.REPRODUCED,
+    Verdict.DEPENDS,
+    Verdict.NOT_REPRODUCED,
+    Verdict.SELF_CONTRADICTED,
+    Verdict.NOT_TESTABLE,
+)
 
 
 def verdicts_of(paper: str, names: dict[Verdict, str]) -> dict[str, Verdict]:

@@ -54,11 +54,14 @@ MOST = 500
 MOST_S = 20.0
 #: Formulation and instance of the parts that solve.
 SOLVED = (
-    ("alltoall.master", "ring:5"), ("alltoall.link-mcf", "ring:4"), ("alltoall.min-congestion", "ring:4"),
-    ("alltoall.timestep-mcf", "ring:4"), ("optree.one-stage", "wdm-ring:n=4,wavelengths=2"),
+    ("alltoall.master", "ring:5"),
+    ("alltoall.link-mcf", "ring:4"),
+    ("alltoall.min-congestion", "ring:4"),
+    ("alltoall.timestep-mcf", "ring:4"),
+    ("optree.one-stage", "wdm-ring:n=4,wavelengths=2"),
     ("topoopt.routing", "servers:n=4,degree=3,traffic=alltoall"),
     ("sipml.ring-wavelengths", "wdm-ring:n=4,wavelengths=2"),
-)  # fmt: skip
+)
 
 
 class Miss(Exception):
@@ -130,9 +133,12 @@ def started(*words: str) -> subprocess.Popen[str]:
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); from opticoll.analysis.cli.main import main; sys.exit(main())"
     )
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=_heed_signals,
-    )  # fmt: skip
+    )
 
 
 def _heed_signals() -> None:
@@ -146,10 +152,39 @@ def mangled(text: str, draw: random.Random) -> str:
     for _ in range(draw.randint(1, 3)):
         place, other = draw.randint(0, len(text)), draw.randint(0, len(text))
         low, high = min(place, other), max(place, other)
-        noise = draw.choice([
-            "", "9" * 30, "-1", "nan", "1e308", "\x00", "\x1b[31m", "'", '"', "{", "}", "[", "{1..1000000000}", "é",
-            ",", "=", "+", "#", "%s", "../", "\n", " ", "~", "file:", "-", "0", "1e-320", "\ud800", text[low:high],
-        ])  # fmt: skip
+        noise = draw.choice(
+            [
+                "",
+                "9" * 30,
+                "-1",
+                "nan",
+                "1e308",
+                "\x00",
+                "\x1b[31m",
+                "'",
+                '"',
+                "{",
+                "}",
+                "[",
+                "{1..1000000000}",
+                "é",
+                ",",
+                "=",
+                "+",
+                "#",
+                "%s",
+                "../",
+                "\n",
+                " ",
+                "~",
+                "file:",
+                "-",
+                "0",
+                "1e-320",
+                "\ud800",
+                text[low:high],
+            ]
+        )
         how = draw.randint(0, 2)
         text = text[:place] + noise + text[place:] if how else text[:low] + noise + text[min(high, low + 5) :]
     return text
@@ -240,12 +275,20 @@ def options(draw: random.Random, folder: Path) -> str:
 def queries(draw: random.Random, folder: Path) -> str:
     """SQL of `opticoll results`."""
     store = _filled(folder, 3)
-    text = draw.choice([
-        "SELECT key, objective FROM runs WHERE n > 3 ORDER BY finished", "COPY runs TO 'x.csv'", "ATTACH 'x.db'",
-        "CREATE TABLE x AS SELECT 1", "SELECT * FROM read_csv('/etc/passwd')",
-        "SELECT count(*) FROM range(100000000000)",
-        "INSTALL httpfs", "SET memory_limit = '1GB'", "DELETE FROM runs", "SELECT * FROM glob('/*')",
-    ])  # fmt: skip
+    text = draw.choice(
+        [
+            "SELECT key, objective FROM runs WHERE n > 3 ORDER BY finished",
+            "COPY runs TO 'x.csv'",
+            "ATTACH 'x.db'",
+            "CREATE TABLE x AS SELECT 1",
+            "SELECT * FROM read_csv('/etc/passwd')",
+            "SELECT count(*) FROM range(100000000000)",
+            "INSTALL httpfs",
+            "SET memory_limit = '1GB'",
+            "DELETE FROM runs",
+            "SELECT * FROM glob('/*')",
+        ]
+    )
     before = sorted(folder.rglob("*"))
     query = mangled(text, draw) if draw.random() < 0.7 else text
     caught = refused(lambda: store.sql(query, time_limit_s=2.0))
@@ -318,9 +361,17 @@ def full_disk(draw: random.Random, folder: Path) -> str:
         for patch in patches:
             stack.enter_context(patch)
         status, out, _ = ran(
-            "solve", "alltoall.master", "ring:3", "--method", "highs-simplex", "--store", str(store.root), "--json",
-            "--solution", str(folder / "answer.json"),
-        )  # fmt: skip
+            "solve",
+            "alltoall.master",
+            "ring:3",
+            "--method",
+            "highs-simplex",
+            "--store",
+            str(store.root),
+            "--json",
+            "--solution",
+            str(folder / "answer.json"),
+        )
     if json.loads(out)["objective"] is None or not (folder / "answer.json").exists():
         missed("the answer is lost")
     rows = len(store.sql("FROM runs"))
@@ -381,11 +432,14 @@ def _study_killed(draw: random.Random, folder: Path, writers: int, kills: int) -
 def killed_solves(draw: random.Random, folder: Path) -> str:
     """Solves that get a signal at a random moment: the incumbent is kept, and no process outlives them."""
     store, mark = Store(folder / "store"), f"soak-{draw.getrandbits(60)}"
-    spec, method = draw.choice([
-        ("lumorph.rounds lightpath:2x3", "highs"), ("sipml.placement op-graph:model=chain,splits=1x4", "auto"),
-        ("alltoall.master genkautz:n=60,d=4", "highs-simplex"), ("alltoall.min-congestion hypercube:4",
-            "certified-branching"),
-    ])  # fmt: skip
+    spec, method = draw.choice(
+        [
+            ("lumorph.rounds lightpath:2x3", "highs"),
+            ("sipml.placement op-graph:model=chain,splits=1x4", "auto"),
+            ("alltoall.master genkautz:n=60,d=4", "highs-simplex"),
+            ("alltoall.min-congestion hypercube:4", "certified-branching"),
+        ]
+    )
     with mock.patch.dict(os.environ, {"OPTICOLL_SOAK": mark}):
         process = started("solve", *spec.split(), "--method", method, "--store", str(store.root), "--json")
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -485,24 +539,55 @@ def _lie(true: Outcome, draw: random.Random, noise: np.random.Generator) -> Any:
     x = np.zeros(0) if true.x is None else np.array(true.x)
     y = np.zeros(0) if true.row_duals is None else np.array(true.row_duals)
     vectors: list[Any] = [
-        x[:-1], np.append(x, 1.0), x.reshape(-1, 1), x + 1j, x.astype(str), x.astype(object), [], "x", None, x * 1.001,
-        x * 0.5, -x, np.full_like(x, np.nan), np.full_like(x, np.inf), noise.permutation(x), noise.normal(size=x.shape),
-        x + 1e-5 * noise.normal(size=x.shape), np.zeros_like(x), x * 1e300, 5,
-    ]  # fmt: skip
-    duals: list[Any] = [
-        y[:-1], np.append(y, [1.0, 2.0]), -y, y * 1e3, y * 1e14, np.full_like(y, np.nan), noise.normal(size=y.shape),
+        x[:-1],
+        np.append(x, 1.0),
+        x.reshape(-1, 1),
+        x + 1j,
+        x.astype(str),
+        x.astype(object),
+        [],
+        "x",
         None,
-        np.zeros_like(y), y + 1e14, y.reshape(1, -1), y.astype(str),
-    ]  # fmt: skip
+        x * 1.001,
+        x * 0.5,
+        -x,
+        np.full_like(x, np.nan),
+        np.full_like(x, np.inf),
+        noise.permutation(x),
+        noise.normal(size=x.shape),
+        x + 1e-5 * noise.normal(size=x.shape),
+        np.zeros_like(x),
+        x * 1e300,
+        5,
+    ]
+    duals: list[Any] = [
+        y[:-1],
+        np.append(y, [1.0, 2.0]),
+        -y,
+        y * 1e3,
+        y * 1e14,
+        np.full_like(y, np.nan),
+        noise.normal(size=y.shape),
+        None,
+        np.zeros_like(y),
+        y + 1e14,
+        y.reshape(1, -1),
+        y.astype(str),
+    ]
     value = true.objective or 0.0
     changes: dict[str, list[Any]] = {
-        "x": vectors, "row_duals": duals, "objective": [value + 1, -value, float("nan"), "1", None, float("inf")],
-        "bound": [value, value + 1, -1e300, "optimal", float("nan")], "raw": ["\ud800", "x" * 10_000_000, None, b"raw"],
-        "termination": ["solved", None, *Termination], "primal": ["yes", 3, None],
-        "message": ["\x1b[31m\ud800", "x" * 1_000_000, "a\nb", None], "incumbents": [[1.0], [("a", "b")], None, [(0,
-            1e99)]],
-        "options": [{"a": {1, 2}}, {"\ud800": object()}, None, [1]], "iterations": ["many", 1.5, -1, float("inf")],
-    }  # fmt: skip
+        "x": vectors,
+        "row_duals": duals,
+        "objective": [value + 1, -value, float("nan"), "1", None, float("inf")],
+        "bound": [value, value + 1, -1e300, "optimal", float("nan")],
+        "raw": ["\ud800", "x" * 10_000_000, None, b"raw"],
+        "termination": ["solved", None, *Termination],
+        "primal": ["yes", 3, None],
+        "message": ["\x1b[31m\ud800", "x" * 1_000_000, "a\nb", None],
+        "incumbents": [[1.0], [("a", "b")], None, [(0, 1e99)]],
+        "options": [{"a": {1, 2}}, {"\ud800": object()}, None, [1]],
+        "iterations": ["many", 1.5, -1, float("inf")],
+    }
     wrong: dict[str, Any] = {}
     for name in draw.sample(list(changes), draw.randint(1, 3)):
         wrong[name] = draw.choice(changes[name])
@@ -573,23 +658,47 @@ def _change(document: Any, draw: random.Random) -> None:
             del document[key]
             return
         number = inner if isinstance(inner, (int, float)) and not isinstance(inner, bool) else 1
-        document[key] = draw.choice([
-            number + 1, -number, number * 1.01, number * 2, 0, 10**18, 1e308, None, "x", [], {}, True, [number], "\x00",
-            number + 1e-4, -1, 2**63,
-        ])  # fmt: skip
+        document[key] = draw.choice(
+            [
+                number + 1,
+                -number,
+                number * 1.01,
+                number * 2,
+                0,
+                10**18,
+                1e308,
+                None,
+                "x",
+                [],
+                {},
+                True,
+                [number],
+                "\x00",
+                number + 1e-4,
+                -1,
+                2**63,
+            ]
+        )
         return
 
 
 PARTS = (
-    Part("instance specs", specs), Part("topology and model files", files), Part("settings and solver options",
-        settings),
-    Part("study files", studies), Part("command-line values", options, quick=False), Part("SQL queries", queries),
-    Part("torn, changed and foreign records", torn), Part("full disk", full_disk, quick=False),
-    Part("read-only store", read_only), Part("lying solvers", lies), Part("mutated solutions", solutions),
-    Part("mutated schedules", schedules), Part("two writers at once", writers, quick=False),
-    Part("killed studies", killed_studies, quick=False), Part("killed and interrupted solves", killed_solves,
-        quick=False),
-)  # fmt: skip
+    Part("instance specs", specs),
+    Part("topology and model files", files),
+    Part("settings and solver options", settings),
+    Part("study files", studies),
+    Part("command-line values", options, quick=False),
+    Part("SQL queries", queries),
+    Part("torn, changed and foreign records", torn),
+    Part("full disk", full_disk, quick=False),
+    Part("read-only store", read_only),
+    Part("lying solvers", lies),
+    Part("mutated solutions", solutions),
+    Part("mutated schedules", schedules),
+    Part("two writers at once", writers, quick=False),
+    Part("killed studies", killed_studies, quick=False),
+    Part("killed and interrupted solves", killed_solves, quick=False),
+)
 
 
 def campaign(parts: tuple[Part, ...], budget_s: float, seed: int, most: int = MOST) -> None:

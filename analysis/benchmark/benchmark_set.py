@@ -60,10 +60,27 @@ EXACT_NONZEROS = 100_000
 #: Processor time of HiGHS [s] below which a problem is easy.
 EASY_S = 1.0
 _INDEX = (
-    "name", "file", "sha256", "formulation", "instance", "settings", "class", "sense", "variables", "constraints",
-    "nonzeros", "integers", "grade", "best_value", "best_value_exact", "best_bound", "proof", "method", "bound_source",
+    "name",
+    "file",
+    "sha256",
+    "formulation",
+    "instance",
+    "settings",
+    "class",
+    "sense",
+    "variables",
+    "constraints",
+    "nonzeros",
+    "integers",
+    "grade",
+    "best_value",
+    "best_value_exact",
+    "best_bound",
+    "proof",
+    "method",
+    "bound_source",
     "generator",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -139,9 +156,14 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
         words = " ".join([str(task.formulation).partition(".")[2], spec, *(f"{k} {v}" for k, v in settings)])
         one = Problem(
             re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-"),
-            str(task.formulation), spec, settings, task.time_limit_s, (task.tol,), task.threads,
+            str(task.formulation),
+            spec,
+            settings,
+            task.time_limit_s,
+            (task.tol,),
+            task.threads,
             task.memory_limit_gib,
-        )  # fmt: skip
+        )
         known = result.setdefault(one.key, one)
         result[one.key] = replace(known, tols=tuple(sorted({*known.tols, task.tol})))
     names = [one.name for one in result.values()]
@@ -196,8 +218,13 @@ def select(
     for place, name in enumerate(("formulation", "instance")):  # few rows remain
         fitting &= results[name].isin({key[place] for key in known})
     asked = [
-        "formulation", "instance", "requested_settings", "requested_tol", "requested_time_limit_s", "requested_threads",
-    ]  # fmt: skip
+        "formulation",
+        "instance",
+        "requested_settings",
+        "requested_tol",
+        "requested_time_limit_s",
+        "requested_threads",
+    ]
     selected = results[fitting]
     kinds = (
         selected.groupby(asked, dropna=False, sort=False).ngroup().to_numpy()
@@ -283,9 +310,20 @@ def prove(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> Best
         run = _run(problem, "auto", limit_s, exact=True)
         exact = None if run is None else run.record.objective_exact
     return BestKnown(
-        value, bound, proof, model.sense, method, source, parse(problem.instance).hash, _grade(highs_s),
-        highs_s, limit_s, size, opticoll_version() or "unknown", exact,
-    )  # fmt: skip
+        value,
+        bound,
+        proof,
+        model.sense,
+        method,
+        source,
+        parse(problem.instance).hash,
+        _grade(highs_s),
+        highs_s,
+        limit_s,
+        size,
+        opticoll_version() or "unknown",
+        exact,
+    )
 
 
 def known_from(problem: Problem, runs: pd.DataFrame) -> BestKnown | None:
@@ -323,10 +361,19 @@ def known_from(problem: Problem, runs: pd.DataFrame) -> BestKnown | None:
     highs_s = min((float(row["time_solver_cpu_s"]) for row in ended), default=None)
     size = {part: int(max(row[f"size_{part}"] for row in solves)) for part in _INDEX[8:12]}
     return BestKnown(
-        value, bound, str(proof), sense, None if first is None else str(first["method"]),
-        None if last is None else str(last["bound_source"]), parse(problem.instance).hash, _grade(highs_s), highs_s,
-        float(problem.limit_s or 0.0), size, opticoll_version() or "unknown",
-    )  # fmt: skip
+        value,
+        bound,
+        str(proof),
+        sense,
+        None if first is None else str(first["method"]),
+        None if last is None else str(last["bound_source"]),
+        parse(problem.instance).hash,
+        _grade(highs_s),
+        highs_s,
+        float(problem.limit_s or 0.0),
+        size,
+        opticoll_version() or "unknown",
+    )
 
 
 def improved(last: BestKnown | None, result: BestKnown) -> BestKnown | None:
@@ -368,10 +415,16 @@ def _run(problem: Problem, method: str, limit_s: float, *, exact: bool = False) 
     try:
         return solve.solve(
             Task(
-                problem.formulation, problem.instance, method, settings=dict(problem.settings), time_limit_s=limit_s,
-                tol=PROVEN, threads=problem.threads, exact=exact,
+                problem.formulation,
+                problem.instance,
+                method,
+                settings=dict(problem.settings),
+                time_limit_s=limit_s,
+                tol=PROVEN,
+                threads=problem.threads,
+                exact=exact,
             )
-        )  # fmt: skip
+        )
     except OpticollError as error:
         click.echo(f"  {method}: {error}", err=True)
         return None

@@ -137,9 +137,13 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: b
 
     known = best_known().get(problem.name)
     task = Task(
-        problem.formulation, problem.instance, settings=dict(problem.settings), time_limit_s=limit_s, threads=1,
+        problem.formulation,
+        problem.instance,
+        settings=dict(problem.settings),
+        time_limit_s=limit_s,
+        threads=1,
         exact=exact and (known is None or known.size.get("nonzeros", 0) <= EXACT_NONZEROS),
-    )  # fmt: skip
+    )
     instance_hash, value, ending, reason = parse(problem.instance).hash, None, ".vipr.gz", ""
     if task.exact:
         try:
@@ -166,11 +170,19 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: b
         folder.mkdir(parents=True, exist_ok=True)
         rewrite(folder / file.name, content)
     return Certified(
-        instance_hash, value, None, nonzeros, file.name if shipped else None,
-        hashlib.sha256(content).hexdigest(), len(content), facts.get("derivations", 0),
-        round(times.solve_s or 0.0, 3), None if ending != ".vipr.gz" else round(times.exact_s or 0.0, 3),
-        round(facts["write_s"], 3), round(facts["check_s"], 3),
-    )  # fmt: skip
+        instance_hash,
+        value,
+        None,
+        nonzeros,
+        file.name if shipped else None,
+        hashlib.sha256(content).hexdigest(),
+        len(content),
+        facts.get("derivations", 0),
+        round(times.solve_s or 0.0, 3),
+        None if ending != ".vipr.gz" else round(times.exact_s or 0.0, 3),
+        round(facts["write_s"], 3),
+        round(facts["check_s"], 3),
+    )
 
 
 def _combinatorial(run: Run) -> str | None:

@@ -160,12 +160,16 @@ def building() -> list[Row]:
             estimate = answer.values["estimate"]
             rows.append(
                 {
-                    "formulation": name, "instance": instance, "layer": form, "entries": entries(size),
+                    "formulation": name,
+                    "instance": instance,
+                    "layer": form,
+                    "entries": entries(size),
                     "estimated / entries": entries(estimate) / entries(size) if estimate else None,
-                    "peak MB": answer.values["peak"], "peak [B/entry]": answer.values["peak"] * 1e6 / entries(size),
+                    "peak MB": answer.values["peak"],
+                    "peak [B/entry]": answer.values["peak"] * 1e6 / entries(size),
                     "kept [B/entry]": answer.values["kept"] * 1e6 / entries(size),
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -196,11 +200,15 @@ def solving() -> list[Row]:
             peak = (outcome.peak_memory_mb or 0.0) - empty[solver]
             rows.append(
                 {
-                    "formulation": name, "instance": instance, "solver": solver, "entries": entries(form.size),
-                    "ended": str(outcome.termination), "peak MB": peak,
+                    "formulation": name,
+                    "instance": instance,
+                    "solver": solver,
+                    "entries": entries(form.size),
+                    "ended": str(outcome.termination),
+                    "peak MB": peak,
                     "peak [B/entry]": peak * 1e6 / entries(form.size),
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -217,17 +225,29 @@ STATED: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
     ("optree.one-stage", {}, tuple(f"wdm-line:n={n},wavelengths=1" for n in (8, 10, 11))),
     ("optree.tree", {}, tuple(f"wdm-ring:n={n},wavelengths=64" for n in (256, 1024, 2048))),
     ("sipml.ocs-circuits", {}, tuple(f"servers:n={n},degree={n},traffic=random,seed=1" for n in (16, 32, 64))),
-    ("sipml.ocs-circuits", {"model": "switches"},
-     tuple(f"servers:n=9,degree={d},traffic=random,seed=1" for d in (8, 16))),
-    ("sipml.placement", {"k": "3", "degree": "2"},
-     tuple(f"op-graph:model=random,layers={n},parts=2,training=false,seed=2" for n in (3, 4, 5, 8))),
-    ("sipml.ring-wavelengths", {"traffic": "random", "seed": "1"},
-     ("wdm-ring:n=8,wavelengths=128", "wdm-ring:n=12,wavelengths=128", "wdm-ring:n=14,wavelengths=64")),
-    ("sipml.ring-wavelengths", {"traffic": "random", "seed": "1", "model": "arcs"},
-     ("wdm-ring:n=8,wavelengths=32", "wdm-ring:n=8,wavelengths=64")),
+    (
+        "sipml.ocs-circuits",
+        {"model": "switches"},
+        tuple(f"servers:n=9,degree={d},traffic=random,seed=1" for d in (8, 16)),
+    ),
+    (
+        "sipml.placement",
+        {"k": "3", "degree": "2"},
+        tuple(f"op-graph:model=random,layers={n},parts=2,training=false,seed=2" for n in (3, 4, 5, 8)),
+    ),
+    (
+        "sipml.ring-wavelengths",
+        {"traffic": "random", "seed": "1"},
+        ("wdm-ring:n=8,wavelengths=128", "wdm-ring:n=12,wavelengths=128", "wdm-ring:n=14,wavelengths=64"),
+    ),
+    (
+        "sipml.ring-wavelengths",
+        {"traffic": "random", "seed": "1", "model": "arcs"},
+        ("wdm-ring:n=8,wavelengths=32", "wdm-ring:n=8,wavelengths=64"),
+    ),
     ("topoopt.strategy", {}, tuple(f"servers:n=128,degree=2,traffic={model}" for model in ("dlrm", "vgg"))),
     ("topoopt.topology", {}, tuple(f"servers:n={n},degree=2,traffic=random,seed=1" for n in (4, 5, 6))),
-)  # fmt: skip
+)
 #: Time limit of a stated model [s].
 STATED_S = 25.0
 
@@ -253,11 +273,17 @@ def stated() -> list[Row]:
             chosen = make_plan(auto, needed=run.plan.needed or None).method
             rows.append(
                 {
-                    "formulation": name, "settings": " ".join(f"{k}={v}" for k, v in settings.items()) or None,
-                    "instance": spec, "variables": run.record.size.variables, "nonzeros": run.record.size.nonzeros,
-                    "CPU [s]": seconds, "ended": str(run.termination), "proof": str(run.proof), "auto": chosen,
+                    "formulation": name,
+                    "settings": " ".join(f"{k}={v}" for k, v in settings.items()) or None,
+                    "instance": spec,
+                    "variables": run.record.size.variables,
+                    "nonzeros": run.record.size.nonzeros,
+                    "CPU [s]": seconds,
+                    "ended": str(run.termination),
+                    "proof": str(run.proof),
+                    "auto": chosen,
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -308,11 +334,14 @@ def cells() -> list[Row]:
         end_waiting()
     return [
         {
-            "study": "alltoall.master on rings and paths of 3 to 12 vertices, highs", "cells": count,
-            "wall [s]": wall_s, "CPU [s]": cpu_s, "cells / wall s": count / wall_s,
+            "study": "alltoall.master on rings and paths of 3 to 12 vertices, highs",
+            "cells": count,
+            "wall [s]": wall_s,
+            "CPU [s]": cpu_s,
+            "cells / wall s": count / wall_s,
             "cells / CPU s": count / cpu_s,
         }
-    ]  # fmt: skip
+    ]
 
 
 def reading() -> list[Row]:
@@ -343,8 +372,14 @@ def reading() -> list[Row]:
         ):
             before = _cpu_s()
             wall_s, _ = timed_command(*command)
-            rows.append({"command": f"`opticoll {command[0]}`", "records": RECORDS, "wall [s]": wall_s,
-                         "CPU [s]": _cpu_s() - before})  # fmt: skip
+            rows.append(
+                {
+                    "command": f"`opticoll {command[0]}`",
+                    "records": RECORDS,
+                    "wall [s]": wall_s,
+                    "CPU [s]": _cpu_s() - before,
+                }
+            )
     return rows
 
 

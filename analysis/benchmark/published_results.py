@@ -41,10 +41,25 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).resolve().parent / "published"
 #: Columns that are copied from the view ``latest``, numbers first.
 NUMBERS = (
-    "requested_tol", "requested_time_limit_s", "requested_threads", "requested_repetition", "objective", "bound", "gap",
-    "kkt_primal", "kkt_dual", "kkt_gap", "time_build_s", "time_compile_s", "time_solver_s", "time_solver_cpu_s",
-    "size_variables", "size_constraints", "size_nonzeros", "size_integers",
-)  # fmt: skip
+    "requested_tol",
+    "requested_time_limit_s",
+    "requested_threads",
+    "requested_repetition",
+    "objective",
+    "bound",
+    "gap",
+    "kkt_primal",
+    "kkt_dual",
+    "kkt_gap",
+    "time_build_s",
+    "time_compile_s",
+    "time_solver_s",
+    "time_solver_cpu_s",
+    "size_variables",
+    "size_constraints",
+    "size_nonzeros",
+    "size_integers",
+)
 TEXTS = ("formulation", "method", "solver_version", "sense", "termination", "infeasible_by", "finished")
 FIELDS = ("problem_name", *TEXTS, "verified", "linear", *NUMBERS, "violation", "incumbents")
 #: Maximum number of published incumbents per run, evenly spread and including the last.
@@ -223,9 +238,15 @@ def write_page(comparison: Comparison, out: Path, title: str) -> Path:
     content = page.section(comparison, {one.name: one for one in drawn}, None, clock)
     tables = page.tables(comparison) | {"solvers-spread": spread(comparison)}
     return page.build_comparison(
-        out, drawn, tables, study=benchmark_set.STUDY, title=title, missing=0, cells=len(comparison.runs),
+        out,
+        drawn,
+        tables,
+        study=benchmark_set.STUDY,
+        title=title,
+        missing=0,
+        cells=len(comparison.runs),
         solvers=content,
-    )  # fmt: skip
+    )
 
 
 class Subset(NamedTuple):
@@ -237,9 +258,14 @@ class Subset(NamedTuple):
 
 
 def run_problems(
-    chosen: Sequence[Problem], solvers: Sequence[str], store: Store, *, jobs: int | None = 1, repetitions: int = 1,
+    chosen: Sequence[Problem],
+    solvers: Sequence[str],
+    store: Store,
+    *,
+    jobs: int | None = 1,
+    repetitions: int = 1,
     tols: Sequence[float] = (),
-) -> Subset:  # fmt: skip
+) -> Subset:
     """Run solvers on problems, under the limits of the benchmark; runs in the store are not repeated.
 
     Parameters
@@ -281,11 +307,17 @@ def run_problems(
                 for repetition in range(repetitions):
                     tasks.append(
                         Task(
-                            one.formulation, one.instance, solver, settings=dict(one.settings), tol=tol,
-                            threads=one.threads, time_limit_s=one.limit_s, memory_limit_gib=one.memory_gib,
+                            one.formulation,
+                            one.instance,
+                            solver,
+                            settings=dict(one.settings),
+                            tol=tol,
+                            threads=one.threads,
+                            time_limit_s=one.limit_s,
+                            memory_limit_gib=one.memory_gib,
                             repetition=repetition,
                         )
-                    )  # fmt: skip
+                    )
                     names.append(one.name)
     if not tasks:
         msg = f"run: {', '.join(solvers)} take none of these problems; `opticoll list solvers` lists what each takes"
@@ -334,9 +366,14 @@ _NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
 _GRADE = click.option(
     "--grade", "grades", multiple=True, type=click.Choice(benchmark_set.GRADES), help="Problems of this grade."
 )
-_ACCURACY = click.option("--accuracy", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
-                         show_default=True, metavar="X",
-                         help="Largest residual of a solved linear program.")  # fmt: skip
+_ACCURACY = click.option(
+    "--accuracy",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=1e-6,
+    show_default=True,
+    metavar="X",
+    help="Largest residual of a solved linear program.",
+)
 _OUT = click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write page, figures and tables.")
 
 
@@ -361,16 +398,29 @@ def show_command(names: tuple[str, ...], grades: tuple[str, ...], accuracy: floa
 @click.option("--solver", "solvers", multiple=True, required=True, metavar="S", help="Solver to run; repeatable.")
 @click.option("--tol", "tols", multiple=True, type=float, metavar="X", help="Tolerance (default: the problem's).")
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Concurrent runs.")
-@click.option("--repetitions", type=click.IntRange(1, MOST_REPETITIONS), default=1, show_default=True,
-              help="Cold starts of each run.")  # fmt: skip
+@click.option(
+    "--repetitions",
+    type=click.IntRange(1, MOST_REPETITIONS),
+    default=1,
+    show_default=True,
+    help="Cold starts of each run.",
+)
 @click.option("--alone", is_flag=True, help="Omit the published runs.")
 @click.option("--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results).")
 @_ACCURACY
 @_OUT
 def run_command(
-    names: tuple[str, ...], grades: tuple[str, ...], solvers: tuple[str, ...], tols: tuple[float, ...], jobs: int,
-    repetitions: int, alone: bool, store_dir: str | None, accuracy: float, out: Path | None,
-) -> None:  # fmt: skip
+    names: tuple[str, ...],
+    grades: tuple[str, ...],
+    solvers: tuple[str, ...],
+    tols: tuple[float, ...],
+    jobs: int,
+    repetitions: int,
+    alone: bool,
+    store_dir: str | None,
+    accuracy: float,
+    out: Path | None,
+) -> None:
     """Run solvers on problems, and compare them with the published ones.
 
     Runs in the store are not repeated: after Ctrl-C, the same command resumes.

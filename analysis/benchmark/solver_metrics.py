@@ -83,10 +83,26 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
     references = {name: _reference(group, best.get(str(name))) for name, group in runs.groupby("problem_name")}
     return pd.DataFrame(
         [_verdict(row, *references[row["problem_name"]], accuracy) for row in runs.to_dict("records")],
-        columns=["problem", "solver", "tol", "linear",
-                 "verdict", "seconds", "limit_s", "build_s", "compile_s", "residual",
-                 "value", "best", "best_gap", "error", "allowed", "certified_gap", "integral"],
-    )  # fmt: skip
+        columns=[
+            "problem",
+            "solver",
+            "tol",
+            "linear",
+            "verdict",
+            "seconds",
+            "limit_s",
+            "build_s",
+            "compile_s",
+            "residual",
+            "value",
+            "best",
+            "best_gap",
+            "error",
+            "allowed",
+            "certified_gap",
+            "integral",
+        ],
+    )
 
 
 def _reference(runs: pd.DataFrame, known: BestKnown | None) -> tuple[float, float]:
@@ -148,16 +164,24 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     if not linear and verdict != "unavailable" and np.isfinite(best):
         integral = primal_integral(_progress(row, verdict), best, limit)
     return {
-        "problem": row["problem_name"], "solver": row.get("contestant", row["method"]),
-        "tol": _number(row["requested_tol"]), "linear": linear,
+        "problem": row["problem_name"],
+        "solver": row.get("contestant", row["method"]),
+        "tol": _number(row["requested_tol"]),
+        "linear": linear,
         "verdict": verdict,
-        "seconds": seconds if verdict == "solved" else np.nan, "limit_s": limit,
-        "build_s": _number(row["time_build_s"]), "compile_s": _number(row["time_compile_s"]), "residual": residual,
-        "value": objective if verified else np.nan, "best": best,
-        "best_gap": max(worse, 0.0) if verified else np.nan, "error": off, "allowed": allowed,
+        "seconds": seconds if verdict == "solved" else np.nan,
+        "limit_s": limit,
+        "build_s": _number(row["time_build_s"]),
+        "compile_s": _number(row["time_compile_s"]),
+        "residual": residual,
+        "value": objective if verified else np.nan,
+        "best": best,
+        "best_gap": max(worse, 0.0) if verified else np.nan,
+        "error": off,
+        "allowed": allowed,
         "certified_gap": _number(row["gap"]),
         "integral": integral,
-    }  # fmt: skip
+    }
 
 
 def _relative(difference: float, size: float) -> float:
@@ -251,11 +275,18 @@ def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
         first: dict[Any, Any] = counted.iloc[0].to_dict()
         rows.append(
             {
-                **first, **medians, **largest, "verdict": verdict, "value": values.iloc[0],
+                **first,
+                **medians,
+                **largest,
+                "verdict": verdict,
+                "value": values.iloc[0],
                 "seconds": counted["seconds"].median() if verdict == "solved" else np.nan,
-                "runs": len(counted), "solved_runs": int(solved.sum()), "seconds_min": ends[0], "seconds_max": ends[1],
+                "runs": len(counted),
+                "solved_runs": int(solved.sum()),
+                "seconds_min": ends[0],
+                "seconds_max": ends[1],
             }
-        )  # fmt: skip
+        )
     extra = ["runs", "solved_runs", "seconds_min", "seconds_max"]
     return pd.DataFrame(rows, columns=[*table.columns, *extra])
 

@@ -39,9 +39,21 @@ CLOCKS: dict[str, str] = {
 _VARIED = {"tol": "tol", "threads": "threads", "time_limit_s": "limit", "memory_limit_gib": "memory"}
 #: Columns of the table on the terminal.
 SHOWN = (
-    "contestant", "problems", "solved", "inexact", "limit", "memory", "failed", "wrong", "runs", "mean_penalised_s",
-    "mean_common_s", "common", "spread", "median_gap",
-)  # fmt: skip
+    "contestant",
+    "problems",
+    "solved",
+    "inexact",
+    "limit",
+    "memory",
+    "failed",
+    "wrong",
+    "runs",
+    "mean_penalised_s",
+    "mean_common_s",
+    "common",
+    "spread",
+    "median_gap",
+)
 
 
 @dataclass(frozen=True)
@@ -226,14 +238,23 @@ def write_page(made: StudyComparison, out: Path) -> Path:
 
     drawn = page.figures(made.comparison)
     content = page.section(
-        made.comparison, {one.name: one for one in drawn}, made.summaries,
-        CLOCKS[made.clock], str(made.study.source),
-    )  # fmt: skip
+        made.comparison,
+        {one.name: one for one in drawn},
+        made.summaries,
+        CLOCKS[made.clock],
+        str(made.study.source),
+    )
     tables = page.tables(made.comparison)
     return page.build_comparison(
-        out, drawn, tables, study=made.study.name, title=made.study.title,
-        missing=made.missing, cells=len(made.study.cells), solvers=content,
-    )  # fmt: skip
+        out,
+        drawn,
+        tables,
+        study=made.study.name,
+        title=made.study.title,
+        missing=made.missing,
+        cells=len(made.study.cells),
+        solvers=content,
+    )
 
 
 __all__ = ["CLOCKS", "SHOWN", "StudyComparison", "compare", "write_page"]

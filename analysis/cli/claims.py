@@ -31,9 +31,16 @@ if TYPE_CHECKING:
 @STORE
 @JSON
 def claims(
-    identifiers: tuple[str, ...], cached: bool, resume: bool, seed: int, jobs: int | None, no_store: bool,
-    explain: bool, store_dir: str | None, as_json: bool,
-) -> int:  # fmt: skip
+    identifiers: tuple[str, ...],
+    cached: bool,
+    resume: bool,
+    seed: int,
+    jobs: int | None,
+    no_store: bool,
+    explain: bool,
+    store_dir: str | None,
+    as_json: bool,
+) -> int:
     """Compare the papers' numbers with measurements.
 
     ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without an ID, all claims are measured.
@@ -45,12 +52,25 @@ def claims(
     from opticoll.analysis.cli import output
 
     given = {
-        "--no-store": no_store, "--store": store_dir, "--cached": cached, "--resume": resume, "--explain": explain,
-        "--json": as_json, "--seed": seed, "--jobs": jobs,
-    }  # fmt: skip
-    for first, second in (("--no-store", "--cached"), ("--no-store", "--store"), ("--no-store", "--resume"),
-                          ("--cached", "--resume"), ("--cached", "--seed"), ("--cached", "--jobs"),
-                          ("--resume", "--seed"), ("--explain", "--json")):  # fmt: skip
+        "--no-store": no_store,
+        "--store": store_dir,
+        "--cached": cached,
+        "--resume": resume,
+        "--explain": explain,
+        "--json": as_json,
+        "--seed": seed,
+        "--jobs": jobs,
+    }
+    for first, second in (
+        ("--no-store", "--cached"),
+        ("--no-store", "--store"),
+        ("--no-store", "--resume"),
+        ("--cached", "--resume"),
+        ("--cached", "--seed"),
+        ("--cached", "--jobs"),
+        ("--resume", "--seed"),
+        ("--explain", "--json"),
+    ):
         if given[first] and given[second]:
             msg = f"{first} and {second} are mutually exclusive"
             raise click.UsageError(msg)

@@ -12,15 +12,35 @@ from opticoll.analysis.cli.options import JSON, notify
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
 @click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
 @click.option("--compare", "others", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
-@click.option("--failed-links", type=click.IntRange(0, 1), default=0, show_default=True,
-              help="With 1, also compute the worst T after one link has failed.")  # fmt: skip
+@click.option(
+    "--failed-links",
+    type=click.IntRange(0, 1),
+    default=0,
+    show_default=True,
+    help="With 1, also compute the worst T after one link has failed.",
+)
 @click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes per rack (default: no racks).")
-@click.option("--cables", type=click.IntRange(min=0), default=0, metavar="C",
-              help="Maximum number of cables from one rack to another (default: any number).")  # fmt: skip
-@click.option("--uplinks", type=click.IntRange(min=0), default=0, metavar="U",
-              help="Maximum number of cables from a rack to all others (default: any number).")  # fmt: skip
-@click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True,
-              help="Number of local searches per group, and of starts of the link exchange.")  # fmt: skip
+@click.option(
+    "--cables",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="C",
+    help="Maximum number of cables from one rack to another (default: any number).",
+)
+@click.option(
+    "--uplinks",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="U",
+    help="Maximum number of cables from a rack to all others (default: any number).",
+)
+@click.option(
+    "--starts",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Number of local searches per group, and of starts of the link exchange.",
+)
 @click.option("--time-limit", type=float, metavar="S", help="Limit of the search and of the final solve [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
 @JSON
@@ -61,10 +81,19 @@ def design(
         from opticoll.analysis import design as topology_design
 
         result = topology_design.design(
-            int(given["n"]), int(given["degree"]), directed=directed, table=not search, compare=others,
-            failed_links=failed_links, starts=starts, time_limit=time_limit, seed=seed, rack=rack, cables=cables,
+            int(given["n"]),
+            int(given["degree"]),
+            directed=directed,
+            table=not search,
+            compare=others,
+            failed_links=failed_links,
+            starts=starts,
+            time_limit=time_limit,
+            seed=seed,
+            rack=rack,
+            cables=cables,
             uplinks=uplinks,
-        )  # fmt: skip
+        )
     if as_json:
         output.emit_json(topology_design.as_json(result))
     else:

@@ -15,13 +15,28 @@ from opticoll.analysis.cli.options import JSON
 @click.argument("network", shell_complete=complete_instances)
 @click.option("--link", metavar="RATE", help="Rate of a capacity of 1, or of an optical interface (default: 100Gb/s).")
 @click.option("--servers", type=click.IntRange(min=2), help="Number of servers that train (default: all).")
-@click.option("--section", type=click.Choice(["5.3", "5.4", "5.6"]), default="5.3", show_default=True,
-              help="Section of the TopoOpt paper that sets the sizes.")  # fmt: skip
+@click.option(
+    "--section",
+    type=click.Choice(["5.3", "5.4", "5.6"]),
+    default="5.3",
+    show_default=True,
+    help="Section of the TopoOpt paper that sets the sizes.",
+)
 @click.option("--batch", type=click.IntRange(min=0), default=0, help="Samples per GPU (default: those of the section).")
-@click.option("--overlap", type=click.Choice(["backward", "none"]), default="backward", show_default=True,
-              help="Communicate while computing (backward), or only afterwards (none).")  # fmt: skip
-@click.option("--routing", type=click.Choice(["auto", "single", "even", "k"]), default="auto", show_default=True,
-              help="One shortest path, all evenly, or k paths; auto: even over switches, else single.")  # fmt: skip
+@click.option(
+    "--overlap",
+    type=click.Choice(["backward", "none"]),
+    default="backward",
+    show_default=True,
+    help="Communicate while computing (backward), or only afterwards (none).",
+)
+@click.option(
+    "--routing",
+    type=click.Choice(["auto", "single", "even", "k"]),
+    default="auto",
+    show_default=True,
+    help="One shortest path, all evenly, or k paths; auto: even over switches, else single.",
+)
 @click.option("--paths", type=click.IntRange(min=1), default=4, show_default=True, help="Paths with --routing k.")
 @click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
 @click.option("--ring-factor", type=float, help="Bytes over each hop of a ring per byte reduced (default: 2(k-1)/k).")

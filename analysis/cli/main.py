@@ -103,9 +103,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 #: Errors of the file system that a user can fix.
 _FILE_ERRORS = {
-    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS,
-    errno.ENOSPC, errno.EDQUOT,
-}  # fmt: skip
+    errno.ENOENT,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+}
 
 
 def _report_error(error: BaseException) -> int:

@@ -98,15 +98,22 @@ def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: 
 
 
 CERTIFICATE = click.option(
-    "--certificate", type=click.Path(path_type=Path), callback=_certificate_name,
+    "--certificate",
+    type=click.Path(path_type=Path),
+    callback=_certificate_name,
     metavar="FILE.vipr|FILE.proof.json",
     help="Write the proof of the exact optimum as VIPR (implies --exact), or a combinatorial one; .gz compresses it.",
-)  # fmt: skip
+)
 PRINT_CHECKER = click.option(
-    "--print-checker", type=click.Choice(["vipr", "combinatorial", "wiring"]), is_flag=False, flag_value="vipr",
-    is_eager=True, expose_value=False, callback=_print_checker,
+    "--print-checker",
+    type=click.Choice(["vipr", "combinatorial", "wiring"]),
+    is_flag=False,
+    flag_value="vipr",
+    is_eager=True,
+    expose_value=False,
+    callback=_print_checker,
     help="Print the stand-alone checker of certificates (default: VIPR), a Python program, and exit.",
-)  # fmt: skip
+)
 
 _SCHEDULE = (
     click.option(

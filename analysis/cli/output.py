@@ -32,9 +32,17 @@ if TYPE_CHECKING:
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
-    "solver_options", "violations", "metrics", "settings", "solver_claims", "requested_settings", "needed",
-    "repaired", "extra", "plugins",
-}  # fmt: skip
+    "solver_options",
+    "violations",
+    "metrics",
+    "settings",
+    "solver_claims",
+    "requested_settings",
+    "needed",
+    "repaired",
+    "extra",
+    "plugins",
+}
 
 #: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
 LISTED = {
@@ -344,8 +352,15 @@ def show_summary(summary: Summary) -> None:
             }
         )
     columns = [
-        "formulation", "method", "cells", "done", "skipped", "failed", "unavailable", "median_solve_s",
-    ]  # fmt: skip
+        "formulation",
+        "method",
+        "cells",
+        "done",
+        "skipped",
+        "failed",
+        "unavailable",
+        "median_solve_s",
+    ]
     from opticoll.solvers.task import one_line
 
     show_table(rows, columns, f"study {summary.study.name}")

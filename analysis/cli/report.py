@@ -10,8 +10,14 @@ from opticoll.analysis.cli.options import STORE, store_at
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default="report", show_default=True, metavar="DIR",
-              help="Folder for the page.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="report",
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the page.",
+)
 @STORE
 def report(out: Path, store_dir: str | None) -> int:
     """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""

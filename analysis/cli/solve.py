@@ -118,9 +118,18 @@ def solve(
         refuse_unwritable(certificate)
     asked = [*settings, *([f"demand={demand_of(demand)}"] if demand is not None else [])]
     task = Task(
-        formulation, instance, method, form, settings_of(asked), time_limit, memory_limit, tol, seed, threads,
+        formulation,
+        instance,
+        method,
+        form,
+        settings_of(asked),
+        time_limit,
+        memory_limit,
+        tol,
+        seed,
+        threads,
         exact=exact or (certificate is not None and not combinatorial),
-    )  # fmt: skip
+    )
     if schedule is not None:
         solution_files.refuse_schedule_early(schedule, task)
         task = solution_files.for_schedule(task)

@@ -93,9 +93,21 @@ def sweep(
         from opticoll.analysis import sweep as bound_sweep
 
         result = bound_sweep.sweep(
-            formulation, bound, list(over), on=on, sense=sense, settings=settings_of(settings), method=method,
-            time_limit=time_limit, tol=tol, exact=exact, keep_copies=keep_copies, store=store, jobs=jobs, dask=dask,
-        )  # fmt: skip
+            formulation,
+            bound,
+            list(over),
+            on=on,
+            sense=sense,
+            settings=settings_of(settings),
+            method=method,
+            time_limit=time_limit,
+            tol=tol,
+            exact=exact,
+            keep_copies=keep_copies,
+            store=store,
+            jobs=jobs,
+            dask=dask,
+        )
         files = [] if out is None else result.save(out)
     if as_json:
         output.emit_json(result)

@@ -128,8 +128,15 @@ class Choice(Fields, frozen=True, kw_only=True):
     natural: bool = False
 
 
-def reading(name: str, tried: object, holds: bool, measured: Json = None, *, natural: bool = False,
-            otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Choice:  # fmt: skip
+def reading(
+    name: str,
+    tried: object,
+    holds: bool,
+    measured: Json = None,
+    *,
+    natural: bool = False,
+    otherwise: Verdict = Verdict.NOT_REPRODUCED,
+) -> Choice:
     """A reading and whether the claim holds under it."""
     return Choice(
         name=name, tried=str(tried), verdict=verdict_if(holds, otherwise), measured=plain(measured), natural=natural
@@ -258,9 +265,17 @@ class Laboratory:
         return range(start, start + count)
 
     def solve(
-        self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
-        tol: float = 1e-6, seed: int = 0, exact: bool = False, **settings: Any,
-    ) -> Record:  # fmt: skip
+        self,
+        formulation: str,
+        instance: str,
+        *,
+        method: str = "auto",
+        time_limit_s: float | None = 120.0,
+        tol: float = 1e-6,
+        seed: int = 0,
+        exact: bool = False,
+        **settings: Any,
+    ) -> Record:
         """Return the record of a run, solved exactly with ``exact``: the stored one of the same task, or a new one.
 
         Raises
@@ -475,8 +490,16 @@ def _reseeded(value: Json, sample: int) -> Json:
 #: Fields that a row takes from its claim, and from the measurement.
 _STATED = ("id", "paper", "where", "claim", "expected", "tolerance", "scope", "weight", "procedure", "lost")
 _MEASURED = (
-    "measured", "verdict", "instances", "reason", "count", "violations", "tightness", "witness", "choices",
-)  # fmt: skip
+    "measured",
+    "verdict",
+    "instances",
+    "reason",
+    "count",
+    "violations",
+    "tightness",
+    "witness",
+    "choices",
+)
 
 
 #: Every verdict in words.

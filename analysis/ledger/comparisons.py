@@ -85,10 +85,13 @@ def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDAr
     rows = form.A.tocsr()
     result = linprog(
         -form.cost if form.sense == "max" else form.cost,
-        A_ub=vstack([rows[above], -rows[below]]), b_ub=np.concatenate([form.row_upper[above], -form.row_lower[below]]),
-        A_eq=rows[equal], b_eq=form.row_upper[equal],
-        bounds=np.column_stack([form.col_lower, form.col_upper]), method="highs",
-    )  # fmt: skip
+        A_ub=vstack([rows[above], -rows[below]]),
+        b_ub=np.concatenate([form.row_upper[above], -form.row_lower[below]]),
+        A_eq=rows[equal],
+        b_eq=form.row_upper[equal],
+        bounds=np.column_stack([form.col_lower, form.col_upper]),
+        method="highs",
+    )
     if result.status != 0:
         msg = f"a linear program of {form.A.shape[1]} columns has no optimum: {result.message}"
         raise ArithmeticError(msg)

@@ -60,9 +60,12 @@ def keep(store: Store, row: ClaimRow, seconds: float) -> ClaimRow:
     """
     now = datetime.now(UTC)
     dated = msgspec.structs.replace(
-        row, schema=VERSION, measured_at=now.isoformat(timespec="microseconds"), seconds=seconds,
+        row,
+        schema=VERSION,
+        measured_at=now.isoformat(timespec="microseconds"),
+        seconds=seconds,
         environment=environment(),
-    )  # fmt: skip
+    )
     line = json.dumps(plain(dated), allow_nan=False, ensure_ascii=False) + "\n"
     name = f"{row.id}~{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}.json"
     publish(folder(store) / name, partial(_write, line=line))
@@ -123,9 +126,13 @@ def claims() -> dict[str, Claim]:
 
 
 def ledger(
-    identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False, seed: int = 0,
+    identifiers: Sequence[str] = (),
+    store: Store | None = None,
+    *,
+    resume: bool = False,
+    seed: int = 0,
     jobs: int | None = None,
-) -> Iterator[ClaimRow]:  # fmt: skip
+) -> Iterator[ClaimRow]:
     """Measure the selected claims (:func:`chosen`) and yield their rows one by one.
 
     Up to ``jobs`` claims are measured at a time, in local processes if there are several; rows then come as they are

@@ -24,8 +24,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS = [
-    "formulation", "instance", "problem", "heuristic", "objective", "reference", "proven", "ratio", "ended", "id"
-]  # fmt: skip
+    "formulation",
+    "instance",
+    "problem",
+    "heuristic",
+    "objective",
+    "reference",
+    "proven",
+    "ratio",
+    "ended",
+    "id",
+]
 
 
 @dataclass(frozen=True)
@@ -86,11 +95,18 @@ def gap_rows(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame
                     ratio = max(above / below, 1.0) if proven else above / below
             records.append(
                 {
-                    "formulation": heuristics.formulation, "instance": run["instance"], "problem": run["problem"],
-                    "heuristic": _name(run, heuristics), "objective": value, "reference": reference,
-                    "proven": proven, "ratio": ratio, "ended": run.get("termination"), "id": run.get("id"),
+                    "formulation": heuristics.formulation,
+                    "instance": run["instance"],
+                    "problem": run["problem"],
+                    "heuristic": _name(run, heuristics),
+                    "objective": value,
+                    "reference": reference,
+                    "proven": proven,
+                    "ratio": ratio,
+                    "ended": run.get("termination"),
+                    "id": run.get("id"),
                 }
-            )  # fmt: skip
+            )
     table = pd.DataFrame(records, columns=_COLUMNS).astype({"ratio": float, "objective": float, "proven": bool})
     return table.drop_duplicates(["formulation", "problem", "heuristic", "objective"])
 
@@ -134,8 +150,11 @@ def draw(rows: pd.DataFrame) -> Figure:
     groups = _groups(rows)
     measured = rows[rows["ratio"].notna()]
     spread = np.random.default_rng(0)
-    with one_panel(7.0, 1.7 + 0.5 * max(len(groups), 1),
-                   x="heuristic's value ÷ optimum [–], 1 = optimal") as (figure, axes, handles):  # fmt: skip
+    with one_panel(7.0, 1.7 + 0.5 * max(len(groups), 1), x="heuristic's value ÷ optimum [–], 1 = optimal") as (
+        figure,
+        axes,
+        handles,
+    ):
         names = sorted(set(rows["formulation"]))
         for row, (formulation, _, every) in enumerate(groups):
             colour, marker = series(names.index(formulation))
@@ -156,8 +175,17 @@ def draw(rows: pd.DataFrame) -> Figure:
             for k, name in enumerate(names)
         ]
         if not measured["proven"].all():
-            handles.append(Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
-                                  label="open: ÷ best bound"))  # fmt: skip
+            handles.append(
+                Line2D(
+                    [],
+                    [],
+                    linestyle="none",
+                    marker="o",
+                    color=MUTED,
+                    markerfacecolor="none",
+                    label="open: ÷ best bound",
+                )
+            )
         if len(measured) < len(rows):
             handles.append(Line2D([], [], linestyle="none", marker="x", color=INK, label="runs without a value"))
     return figure
@@ -210,11 +238,18 @@ def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.Data
             steps = float(algorithm.steps(nodes, wavelengths))
             closed.append(
                 {
-                    "formulation": "closed forms of Table I", "instance": run["instance"], "problem": run["problem"],
-                    "heuristic": f"{algorithm.name}, Table I", "objective": steps, "reference": best, "proven": True,
-                    "ratio": steps / best, "ended": "closed form", "id": run["id"],
+                    "formulation": "closed forms of Table I",
+                    "instance": run["instance"],
+                    "problem": run["problem"],
+                    "heuristic": f"{algorithm.name}, Table I",
+                    "objective": steps,
+                    "reference": best,
+                    "proven": True,
+                    "ratio": steps / best,
+                    "ended": "closed form",
+                    "id": run["id"],
                 }
-            )  # fmt: skip
+            )
     return pd.concat([records, pd.DataFrame(closed, columns=_COLUMNS)]) if closed else records
 
 
@@ -247,9 +282,13 @@ HEURISTICS: dict[str, tuple[Heuristics, ...]] = {
 
 
 def _figure(
-    paper: str, where: str, title: str, says: str, study: str = "",
+    paper: str,
+    where: str,
+    title: str,
+    says: str,
+    study: str = "",
     gaps: Callable[[pd.DataFrame, tuple[Heuristics, ...]], pd.DataFrame] = gap_rows,
-) -> PaperFigure:  # fmt: skip
+) -> PaperFigure:
     name, wanted = f"gap-{paper}", HEURISTICS[paper]
     return PaperFigure(name, paper, where, title, says, study or name, lambda rows: gaps(rows, wanted), draw, finding)
 

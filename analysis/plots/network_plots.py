@@ -44,8 +44,12 @@ _FAMILIES: dict[str, Layout] = {
     **dict.fromkeys(("mesh", "torus", "lightpath", "path", "wdm-line"), "grid"),
     **dict.fromkeys(("hypercube", "twisted-hypercube"), "hypercube"),
     **dict.fromkeys(("servers", "circuits", "random-regular", "xpander", "sp-expander"), "circular"),
-    "bipartite": "columns", "petersen": "rings", "dgx1": "rings", "dragonfly": "rings", "star": "star",
-}  # fmt: skip
+    "bipartite": "columns",
+    "petersen": "rings",
+    "dgx1": "rings",
+    "dragonfly": "rings",
+    "star": "star",
+}
 
 
 # positions -------------------------------------------------------------------------------------------------------
@@ -322,20 +326,33 @@ def _draw_vertices(axes: Axes, drawn: Topology, place: F64, diameter: float) -> 
     centre = place.mean(axis=0)
     for (x, y), name, end in zip(place, drawn.labels, ends, strict=True):
         if inner >= (4.0 if longest <= 3 else 5.5):
-            axes.text(x, y, label(name, 6), ha="center", va="center", zorder=4, fontsize=inner,
-                      color=ON_SERIES if end else INK)  # fmt: skip
+            axes.text(
+                x,
+                y,
+                label(name, 6),
+                ha="center",
+                va="center",
+                zorder=4,
+                fontsize=inner,
+                color=ON_SERIES if end else INK,
+            )
             continue
         away = np.array([x, y]) - centre
         length = float(np.hypot(*away))
         way = away / length if length > 1e-9 else np.array([0.0, 1.0])
         reach = diameter / 2 + 3
         axes.annotate(
-            label(name, 18), (x, y), xytext=(way[0] * reach, way[1] * reach), textcoords="offset points",
+            label(name, 18),
+            (x, y),
+            xytext=(way[0] * reach, way[1] * reach),
+            textcoords="offset points",
             ha="left" if way[0] > 0.3 else "right" if way[0] < -0.3 else "center",
             va="bottom" if way[1] > 0.3 else "top" if way[1] < -0.3 else "center",
-            fontsize=8.5 if drawn.n <= 40 else 6.0, color=INK, zorder=5,
+            fontsize=8.5 if drawn.n <= 40 else 6.0,
+            color=INK,
+            zorder=5,
             path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.8)],
-        )  # fmt: skip
+        )
 
 
 def _bends(drawn: Topology, place: F64) -> F64:
@@ -370,11 +387,18 @@ def _draw_arcs(axes: Axes, drawn: Topology, place: F64, colours: list[Any], orde
         for a in order.tolist():
             axes.add_patch(
                 FancyArrowPatch(
-                    tuple(place[tail[a]]), tuple(place[head[a]]), connectionstyle=f"arc3,rad={bend[a]}",
-                    arrowstyle="-|>", mutation_scale=4 + 3 * width[a], linewidth=width[a], color=colours[a],
-                    shrinkA=diameter * 0.4, shrinkB=diameter * 0.55, zorder=2,
+                    tuple(place[tail[a]]),
+                    tuple(place[head[a]]),
+                    connectionstyle=f"arc3,rad={bend[a]}",
+                    arrowstyle="-|>",
+                    mutation_scale=4 + 3 * width[a],
+                    linewidth=width[a],
+                    color=colours[a],
+                    shrinkA=diameter * 0.4,
+                    shrinkB=diameter * 0.55,
+                    zorder=2,
                 )
-            )  # fmt: skip
+            )
         return
     start, end = place[tail], place[head]
     middle = (start + end) / 2 + (end - start)[:, ::-1] * np.array([1.0, -1.0]) * bend[:, None]

@@ -80,8 +80,11 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
     looks = {name: _BOUNDS.get(name) or series(number + 5) for number, name in enumerate(names)}
     lane = np.linspace(-0.27, 0.27, len(names)) if len(names) > 1 else np.zeros(1)
     offsets = dict(zip(names, lane, strict=False))
-    with one_panel(6.6, 1.6 + 0.34 * max(len(shown), 1), x="optimum ÷ bound [–], 1 = bound met",
-                   y="instance") as (figure, axes, handles):  # fmt: skip
+    with one_panel(6.6, 1.6 + 0.34 * max(len(shown), 1), x="optimum ÷ bound [–], 1 = bound met", y="instance") as (
+        figure,
+        axes,
+        handles,
+    ):
         for row, name in enumerate(shown):
             if row % 2 == 0:
                 axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
@@ -92,9 +95,15 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
             for bound, ratio in zip(selected["bound"], ratios, strict=True):
                 colour, marker = looks[bound]
                 axes.plot(
-                    ratio, row + offsets[bound], linestyle="none", marker=marker, color=colour, zorder=3,
-                    markersize=9 if marker == "*" else 6, markerfacecolor=colour if proven else "none",
-                )  # fmt: skip
+                    ratio,
+                    row + offsets[bound],
+                    linestyle="none",
+                    marker=marker,
+                    color=colour,
+                    zorder=3,
+                    markersize=9 if marker == "*" else 6,
+                    markerfacecolor=colour if proven else "none",
+                )
         axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
         axes.set_yticks(range(len(shown)), [label(name) for name in shown])
         axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
@@ -194,9 +203,12 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
                 these = _thinned(sizes, seconds, mine & (kinds == kind))
                 if these.any():
                     axes.plot(
-                        sizes[these], seconds[these], linestyle="none", color=colour,
+                        sizes[these],
+                        seconds[these],
+                        linestyle="none",
+                        color=colour,
                         **{"marker": marker, "markersize": 6, **look},
-                    )  # fmt: skip
+                    )
             stopped = _thinned(sizes, seconds, mine & (kinds == "limit"))
             if stopped.any():
                 above = offset_copy(axes.transData, figure, y=6.5, units="points")
@@ -269,13 +281,30 @@ def claims_by_verdict(rows: Sequence[ClaimRow]) -> Figure:
             counts = [sum(row["paper"] == paper and row["verdict"] == verdict for row in rows) for paper in papers]
             if not any(counts):
                 continue
-            bars = axes.barh(range(len(papers)), counts, left=list(left.values()), color=colour, hatch=hatch,
-                             edgecolor=ON_SERIES, linewidth=0.8, height=0.72, label=verdict)  # fmt: skip
+            bars = axes.barh(
+                range(len(papers)),
+                counts,
+                left=list(left.values()),
+                color=colour,
+                hatch=hatch,
+                edgecolor=ON_SERIES,
+                linewidth=0.8,
+                height=0.72,
+                label=verdict,
+            )
             handles.append(bars)
             for place, (paper, count) in enumerate(zip(papers, counts, strict=True)):
                 if count:
-                    axes.text(left[paper] + count / 2, place, str(count), ha="center", va="center", fontsize=9,
-                              color=INK, bbox={"facecolor": ON_SERIES, "edgecolor": "none", "pad": 1.2})  # fmt: skip
+                    axes.text(
+                        left[paper] + count / 2,
+                        place,
+                        str(count),
+                        ha="center",
+                        va="center",
+                        fontsize=9,
+                        color=INK,
+                        bbox={"facecolor": ON_SERIES, "edgecolor": "none", "pad": 1.2},
+                    )
                 left[paper] += count
         axes.set_yticks(range(len(papers)), [label(paper) for paper in papers])
         axes.set_ylim(max(len(papers), 1) - 0.5, -0.5)
@@ -285,9 +314,12 @@ def claims_by_verdict(rows: Sequence[ClaimRow]) -> Figure:
 #: Ratio at which the left panel of a profile ends and the right one begins [-].
 _NEAR = 3.0
 _OPEN = {
-    "limit": (">", "stopped by the time limit"), "memory": ("s", "out of memory"),
-    "inexact": ("x", "ended, accuracy not reached"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
-}  # fmt: skip
+    "limit": (">", "stopped by the time limit"),
+    "memory": ("s", "out of memory"),
+    "inexact": ("x", "ended, accuracy not reached"),
+    "failed": ("+", "failed"),
+    "wrong": ("1", "wrong answer"),
+}
 
 
 def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
@@ -313,8 +345,17 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             share = np.append(selected["share"].to_numpy(dtype=float), selected["share"].iloc[-1])
             text = f"{label(name, 24)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
             for axes in (near, tail):
-                (line,) = axes.step(ratio, share, where="post", color=colour, linewidth=1.5, marker=marker,
-                                    markersize=4, label=text, linestyle=_line(solvers.index(name)))  # fmt: skip
+                (line,) = axes.step(
+                    ratio,
+                    share,
+                    where="post",
+                    color=colour,
+                    linewidth=1.5,
+                    marker=marker,
+                    markersize=4,
+                    label=text,
+                    linestyle=_line(solvers.index(name)),
+                )
             handles.append(line)
         near.set_xlim(1.0, _NEAR)
         log_axes(tail, "x")
@@ -373,12 +414,27 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
                         axes.plot(ends, [at, at], color=colour, linewidth=1.2, marker="|", markersize=4, zorder=2)
                 else:
                     seen.add(one["verdict"])
-                    axes.plot(1.35 * limit, at, marker=_OPEN[one["verdict"]][0], color=colour, markersize=5,
-                              markerfacecolor="none", zorder=3)  # fmt: skip
+                    axes.plot(
+                        1.35 * limit,
+                        at,
+                        marker=_OPEN[one["verdict"]][0],
+                        color=colour,
+                        markersize=5,
+                        markerfacecolor="none",
+                        zorder=3,
+                    )
         if not unlimited:
             axes.axvline(limit, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-            axes.annotate(f"limit {limit:g} s", (limit, 1.0), (-3, 3), xycoords=("data", "axes fraction"),
-                          textcoords="offset points", ha="right", fontsize=8, color=MUTED)  # fmt: skip
+            axes.annotate(
+                f"limit {limit:g} s",
+                (limit, 1.0),
+                (-3, 3),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="right",
+                fontsize=8,
+                color=MUTED,
+            )
         axes.set_yticks(range(len(order)), [label(one, 72) for one in order])
         axes.tick_params(axis="y", length=0, labelsize=7)
         axes.set_ylim(max(len(order), 1) - 0.5, -0.5)
@@ -407,9 +463,15 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             if len(selected):
                 colour, marker = series(solvers.index(name))
                 handles += axes.plot(
-                    selected["seconds_run"].clip(lower=1e-3), selected["residual"].clip(lower=1e-16), linestyle="none",
-                    marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 24),
-                )  # fmt: skip
+                    selected["seconds_run"].clip(lower=1e-3),
+                    selected["residual"].clip(lower=1e-16),
+                    linestyle="none",
+                    marker=marker,
+                    color=colour,
+                    markersize=5,
+                    alpha=0.85,
+                    label=label(name, 24),
+                )
         _draw_accuracies(axes)
         log_axes(axes)
     return figure
@@ -430,8 +492,15 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             selected = steps[steps["solver"] == name]
             if len(selected):
                 number = solvers.index(name)
-                handles += axes.step(selected["seconds"], selected["gap"], where="post", color=series(number)[0],
-                                     linewidth=1.5, linestyle=_line(number), label=label(name, 24))  # fmt: skip
+                handles += axes.step(
+                    selected["seconds"],
+                    selected["gap"],
+                    where="post",
+                    color=series(number)[0],
+                    linewidth=1.5,
+                    linestyle=_line(number),
+                    label=label(name, 24),
+                )
         log_axes(axes, "x")
         axes.set_ylim(-0.02, 1.03)
     return figure
@@ -442,5 +511,13 @@ def _draw_accuracies(axes: Axes) -> None:
 
     for accuracy in ACCURACIES:
         axes.axhline(accuracy, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        axes.annotate(f"{accuracy:.0e}", (1.0, accuracy), (2, 0), xycoords=("axes fraction", "data"),
-                      textcoords="offset points", va="center", fontsize=8, color=MUTED)  # fmt: skip
+        axes.annotate(
+            f"{accuracy:.0e}",
+            (1.0, accuracy),
+            (2, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=MUTED,
+        )

@@ -262,10 +262,17 @@ def strip_and_box(
         axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
     if at.size:
         axes.boxplot(
-            [at], positions=[row], orientation="horizontal", widths=0.55, showfliers=False, manage_ticks=False,
-            boxprops={"color": MUTED}, whiskerprops={"color": MUTED}, capprops={"color": MUTED},
+            [at],
+            positions=[row],
+            orientation="horizontal",
+            widths=0.55,
+            showfliers=False,
+            manage_ticks=False,
+            boxprops={"color": MUTED},
+            whiskerprops={"color": MUTED},
+            capprops={"color": MUTED},
             medianprops={"color": INK, "linewidth": 1.6},
-        )  # fmt: skip
+        )
     fill = [colour if one else "none" for one in sure]
     aside = row + spread.uniform(-0.22, 0.22, at.size)
     axes.scatter(at, aside, marker=marker, s=20, edgecolors=colour, facecolors=fill, zorder=3)

@@ -205,28 +205,50 @@ VERDICTS = {
 }
 
 _RESULTS = (
-    Column("problem", "instance", "name", link=True), Column("formulation", "formulation"), Column("method", "method"),
-    Column("n", "N", "count"), Column("objective", "objective", "number", link=True),
-    Column("T", "T = 1/F", "number", link=True), Column("proof", "proof", "proof"), Column("gap", "gap", "gap"),
-    Column("time_solve_s", "solve [s]", "seconds"), Column("seconds", "total [s]", "seconds"),
+    Column("problem", "instance", "name", link=True),
+    Column("formulation", "formulation"),
+    Column("method", "method"),
+    Column("n", "N", "count"),
+    Column("objective", "objective", "number", link=True),
+    Column("T", "T = 1/F", "number", link=True),
+    Column("proof", "proof", "proof"),
+    Column("gap", "gap", "gap"),
+    Column("time_solve_s", "solve [s]", "seconds"),
+    Column("seconds", "total [s]", "seconds"),
     Column("solver_name", "solver"),
-)  # fmt: skip
+)
 _FAILURES = (
-    Column("problem", "instance", "name", link=True), Column("formulation", "formulation"), Column("method", "method"),
-    Column("termination", "termination"), Column("requested_time_limit_s", "time limit [s]", "seconds"),
-    Column("proof", "proof", "proof"), Column("bound", "our bound", "number"), Column("message", "message", "long"),
-)  # fmt: skip
+    Column("problem", "instance", "name", link=True),
+    Column("formulation", "formulation"),
+    Column("method", "method"),
+    Column("termination", "termination"),
+    Column("requested_time_limit_s", "time limit [s]", "seconds"),
+    Column("proof", "proof", "proof"),
+    Column("bound", "our bound", "number"),
+    Column("message", "message", "long"),
+)
 _ENVIRONMENT = (
-    Column("platform", "platform"), Column("host", "host"), Column("cpus", "cores", "count"),
-    Column("python", "Python"), Column("opticoll", "opticoll"), Column("git_commit", "commit"),
-    Column("runs", "runs", "count"), Column("first", "first run (UTC)"), Column("last", "last run (UTC)"),
-)  # fmt: skip
+    Column("platform", "platform"),
+    Column("host", "host"),
+    Column("cpus", "cores", "count"),
+    Column("python", "Python"),
+    Column("opticoll", "opticoll"),
+    Column("git_commit", "commit"),
+    Column("runs", "runs", "count"),
+    Column("first", "first run (UTC)"),
+    Column("last", "last run (UTC)"),
+)
 _RUNS = (
-    Column("problem", "instance", "name", link=True), Column("instance", "instance", "name", link=True),
-    Column("heuristic", "method"), Column("method", "method"), Column("n", "N", "count"),
-    Column("objective", "value", "number"), Column("reference", "optimum or bound", "number"),
-    Column("ratio", "ratio", "ratio"), Column("proof", "proof", "proof"),
-)  # fmt: skip
+    Column("problem", "instance", "name", link=True),
+    Column("instance", "instance", "name", link=True),
+    Column("heuristic", "method"),
+    Column("method", "method"),
+    Column("n", "N", "count"),
+    Column("objective", "value", "number"),
+    Column("reference", "optimum or bound", "number"),
+    Column("ratio", "ratio", "ratio"),
+    Column("proof", "proof", "proof"),
+)
 
 
 class Fact(NamedTuple):
@@ -320,9 +342,13 @@ def bounds(findings: Findings, figures: Mapping[str, ReportFigure]) -> list[Boun
             known = {name: ratio for name, ratio in ratios.items() if not missing(ratio)}
             tight = {name for name, ratio in known.items() if ratio >= max(known.values()) - 1e-6}
             lines.append({"instance": instance, **group.iloc[0][["n", "objective", "proof"]], **ratios, "bold": tight})
-        shown = [Column("instance", "instance", "name"), Column("n", "N", "count"),
-                 Column("objective", "optimum", "number"), Column("proof", "proof", "proof"),
-                 *(Column(name, f"÷ {name}", "ratio") for name in names)]  # fmt: skip
+        shown = [
+            Column("instance", "instance", "name"),
+            Column("n", "N", "count"),
+            Column("objective", "optimum", "number"),
+            Column("proof", "proof", "proof"),
+            *(Column(name, f"÷ {name}", "ratio") for name in names),
+        ]
         made = PageTable("Optimum over each bound", shown, lines, len(lines))
         results.append(BoundsOf(str(formulation), figures.get(str(formulation)), made))
     return results
@@ -385,11 +411,14 @@ def environment(findings: Findings) -> ReportEnvironment:
     solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
     versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
     facts = _known_facts(
-        Fact("report written on", current["platform"]), Fact("cores", current["cpus"]),
-        Fact("memory [GiB]", current["memory_gib"]), Fact("Python", current["python"]),
-        Fact("opticoll", current["opticoll"]), Fact("commit", current["git_commit"]),
+        Fact("report written on", current["platform"]),
+        Fact("cores", current["cpus"]),
+        Fact("memory [GiB]", current["memory_gib"]),
+        Fact("Python", current["python"]),
+        Fact("opticoll", current["opticoll"]),
+        Fact("commit", current["git_commit"]),
         Fact("solvers in the store", versions),
-    )  # fmt: skip
+    )
     rows = page_tables.rows(findings.environments)
     for row in rows:
         for moment in ("first", "last"):

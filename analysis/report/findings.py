@@ -29,12 +29,26 @@ if TYPE_CHECKING:
 
 #: Full names of the papers.
 PAPER_NAMES = {
-    "alltoall": "All-to-all", "lumorph": "LuMorph", "sipml": "SiP-ML", "topoopt": "TopoOpt", "optree": "OpTree",
-}  # fmt: skip
+    "alltoall": "All-to-all",
+    "lumorph": "LuMorph",
+    "sipml": "SiP-ML",
+    "topoopt": "TopoOpt",
+    "optree": "OpTree",
+}
 #: Columns of :attr:`Findings.bounds`.
 BOUND_COLUMNS = (
-    "formulation", "instance", "instance_hash", "n", "objective", "proof", "bound", "value", "ratio", "exact", "reason",
-)  # fmt: skip
+    "formulation",
+    "instance",
+    "instance_hash",
+    "n",
+    "objective",
+    "proof",
+    "bound",
+    "value",
+    "ratio",
+    "exact",
+    "reason",
+)
 _CURRENT = "WHERE NOT superseded"
 _PROOFS = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
 #: Command that lists the superseded results.
@@ -221,9 +235,13 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
     data = prepared(model, instance, read_parameters(model.parameters, own, model.name))
     objective = float(best["objective"])
     shared = {
-        "formulation": name, "instance": problem, "instance_hash": best["instance_hash"], "n": best["n"],
-        "objective": objective, "proof": best["proof"],
-    }  # fmt: skip
+        "formulation": name,
+        "instance": problem,
+        "instance_hash": best["instance_hash"],
+        "n": best["n"],
+        "objective": objective,
+        "proof": best["proof"],
+    }
     return [
         {
             **shared,
@@ -278,10 +296,16 @@ _VALUES: tuple[tuple[str, str, Kind], ...] = (
 )
 #: Columns that are shown only if runs of one method on one problem differ in them.
 _DISTINGUISHING = {
-    "form": "form", "requested_settings": "settings", "requested_time_limit_s": "limit [s]", "requested_tol": "tol",
-    "requested_threads": "threads", "requested_seed": "seed", "requested_repetition": "repetition",
-    "solver_version": "version", "opticoll": "opticoll",
-}  # fmt: skip
+    "form": "form",
+    "requested_settings": "settings",
+    "requested_time_limit_s": "limit [s]",
+    "requested_tol": "tol",
+    "requested_threads": "threads",
+    "requested_seed": "seed",
+    "requested_repetition": "repetition",
+    "solver_version": "version",
+    "opticoll": "opticoll",
+}
 
 
 def show(findings: Findings, console: Console | None = None) -> None:
@@ -342,9 +366,14 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     cut = f" (first {MOST_ROWS} of {len(results)})" if len(results) > MOST_ROWS else ""
     caption = f"{', '.join(names)}: optimum ÷ bound, 1 where the bound is met; the tightest is bold" if names else None
     table = Table(
-        title=Text(name + cut, style="bold"), caption=caption, title_justify="left", caption_justify="left",
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
-    )  # fmt: skip
+        title=Text(name + cut, style="bold"),
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
     shown = [column for column in _VALUES if values and (timed or column[0] != "T")]
     table.add_column("instance", overflow="fold", min_width=16)
     if several:

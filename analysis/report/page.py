@@ -50,33 +50,54 @@ STUDY = benchmark_set.STUDY
 ACCURACY = 1e-6
 _CLASSES = (("linear", "linear programs"), ("integer", "integer programs"))
 _SUMMARY = (
-    Column("solver", "solver"), Column("problems", "problems run", "count"), Column("solved", "solved", "count"),
-    Column("inexact", "inexact", "count"), Column("limit", "stopped by the time limit", "count"),
-    Column("memory", "out of memory", "count"), Column("failed", "failed", "count"),
-    Column("wrong", "wrong answers", "count"), Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
-    Column("mean_common_s", "mean, commonly solved [s]", "seconds"), Column("common", "commonly solved", "count"),
+    Column("solver", "solver"),
+    Column("problems", "problems run", "count"),
+    Column("solved", "solved", "count"),
+    Column("inexact", "inexact", "count"),
+    Column("limit", "stopped by the time limit", "count"),
+    Column("memory", "out of memory", "count"),
+    Column("failed", "failed", "count"),
+    Column("wrong", "wrong answers", "count"),
+    Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
+    Column("mean_common_s", "mean, commonly solved [s]", "seconds"),
+    Column("common", "commonly solved", "count"),
     Column("mean_solved_s", "mean, solved by it [s]", "seconds"),
     Column("median_integral_s", "median primal integral [s]", "seconds"),
-)  # fmt: skip
+)
 _PROBLEMS = (
-    Column("problem", "problem"), Column("grade", "grade"), Column("variables", "variables", "count"),
-    Column("constraints", "constraints", "count"), Column("nonzeros", "nonzeros", "count"),
-    Column("integers", "integers", "count"), Column("build_s", "build, median [s]", "seconds"),
-    Column("compile_s", "compile, median [s]", "seconds"), Column("fastest_s", "fastest [s]", "seconds"),
-    Column("fastest", "fastest solver"), Column("value", "best known value", "number"),
+    Column("problem", "problem"),
+    Column("grade", "grade"),
+    Column("variables", "variables", "count"),
+    Column("constraints", "constraints", "count"),
+    Column("nonzeros", "nonzeros", "count"),
+    Column("integers", "integers", "count"),
+    Column("build_s", "build, median [s]", "seconds"),
+    Column("compile_s", "compile, median [s]", "seconds"),
+    Column("fastest_s", "fastest [s]", "seconds"),
+    Column("fastest", "fastest solver"),
+    Column("value", "best known value", "number"),
     Column("proof", "proof", "proof"),
-)  # fmt: skip
+)
 _BY_ACCURACY = (*_SUMMARY[:3], *_SUMMARY[7:10])
 _GAPS = (
-    Column("problem", "problem"), Column("solver", "solver"), Column("limit_s", "limit [s]", "seconds"),
-    Column("value", "value", "number"), Column("best", "best known", "number"),
-    Column("best_gap", "gap to the best known", "gap"), Column("certified_gap", "gap to our bound", "gap"),
-)  # fmt: skip
+    Column("problem", "problem"),
+    Column("solver", "solver"),
+    Column("limit_s", "limit [s]", "seconds"),
+    Column("value", "value", "number"),
+    Column("best", "best known", "number"),
+    Column("best_gap", "gap to the best known", "gap"),
+    Column("certified_gap", "gap to our bound", "gap"),
+)
 _WRONG = (
-    Column("problem", "problem"), Column("solver", "solver"), Column("tol", "requested tolerance", "gap"),
-    Column("value", "value", "number"), Column("best", "best known", "number"), Column("error", "off by", "gap"),
-    Column("allowed", "allowed", "gap"), Column("residual", "KKT residual", "gap"),
-)  # fmt: skip
+    Column("problem", "problem"),
+    Column("solver", "solver"),
+    Column("tol", "requested tolerance", "gap"),
+    Column("value", "value", "number"),
+    Column("best", "best known", "number"),
+    Column("error", "off by", "gap"),
+    Column("allowed", "allowed", "gap"),
+    Column("residual", "KKT residual", "gap"),
+)
 
 
 @dataclass(frozen=True)
@@ -150,14 +171,16 @@ def compared(
     shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if _incomplete(part)}
     profiled = parts | {name: part for name, part in shared.items() if not part.empty}
     return Comparison(
-        runs, each,
+        runs,
+        each,
         {name: solver_metrics.summary(part) for name, part in parts.items()},
         {name: steps for name, part in profiled.items() if len(steps := solver_metrics.performance_profile(part))},
         solver_metrics.by_accuracy(linear, best, combined=combined) if "linear" in parts else pd.DataFrame(),
         _problems(rows, each, best),
         tuple(sorted(set(runs.loc[runs["verdict"] != "unavailable", "solver"]))),
-        solver_metrics.gap_over_time(rows, runs), accuracy,
-    )  # fmt: skip
+        solver_metrics.gap_over_time(rows, runs),
+        accuracy,
+    )
 
 
 def _incomplete(part: pd.DataFrame) -> list[str]:
@@ -175,13 +198,17 @@ def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchma
         sizes = {part: runs[f"size_{part}"].max() for part in ("variables", "constraints", "nonzeros", "integers")}
         made.append(
             {
-                "problem": name, "grade": None if known is None else known.grade, **sizes,
-                "build_s": runs["time_build_s"].median(), "compile_s": runs["time_compile_s"].median(),
+                "problem": name,
+                "grade": None if known is None else known.grade,
+                **sizes,
+                "build_s": runs["time_build_s"].median(),
+                "compile_s": runs["time_compile_s"].median(),
                 "fastest_s": None if first is None else first["seconds"],
                 "fastest": None if first is None else first["solver"],
-                "value": None if known is None else known.value, "proof": "none" if known is None else known.proof,
+                "value": None if known is None else known.value,
+                "proof": "none" if known is None else known.proof,
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(made)
 
 
@@ -263,9 +290,11 @@ def tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
             frame.to_csv(f"{name}.csv", index=False)
     """
     frames = {
-        "solvers-runs": comparison.runs, "solvers-accuracy": comparison.accuracy,
-        "solvers-problems": comparison.problems, "solvers-gaps": solver_metrics.gaps_at_limit(comparison.each),
-    }  # fmt: skip
+        "solvers-runs": comparison.runs,
+        "solvers-accuracy": comparison.accuracy,
+        "solvers-problems": comparison.problems,
+        "solvers-gaps": solver_metrics.gaps_at_limit(comparison.each),
+    }
     frames |= {f"solvers-profile-{name}": frame for name, frame in comparison.profiles.items()}
     return frames | {f"solvers-summary-{name}": frame for name, frame in comparison.summaries.items()}
 
@@ -302,9 +331,13 @@ _CLOCK = (
     "table of problems lists them. Every run may use {} thread{}."
 )
 _COMPARED = (
-    Column("contestant", "contestant"), *_SUMMARY[1:8], Column("runs", "runs", "count"), *_SUMMARY[8:],
-    Column("spread", "slowest ÷ fastest repetition", "ratio"), Column("median_gap", "median gap to the best", "gap"),
-)  # fmt: skip
+    Column("contestant", "contestant"),
+    *_SUMMARY[1:8],
+    Column("runs", "runs", "count"),
+    *_SUMMARY[8:],
+    Column("spread", "slowest ÷ fastest repetition", "ratio"),
+    Column("median_gap", "median gap to the best", "gap"),
+)
 
 
 def section(
@@ -335,23 +368,32 @@ def section(
         if name in comparison.summaries:
             names = [f"solvers-profile-{name}", f"solvers-profile-{name}-shared", f"solvers-times-{name}"]
             names += ["solvers-gap-over-time"] if name == "integer" else []
-            by_accuracy = [
-                (float(str(accuracy)), table(rows, _BY_ACCURACY, f"Linear programs to {accuracy:g}"))
-                for accuracy, rows in comparison.accuracy.groupby("accuracy", sort=False)
-            ] if name == "linear" else []  # fmt: skip
+            by_accuracy = (
+                [
+                    (float(str(accuracy)), table(rows, _BY_ACCURACY, f"Linear programs to {accuracy:g}"))
+                    for accuracy, rows in comparison.accuracy.groupby("accuracy", sort=False)
+                ]
+                if name == "linear"
+                else []
+            )
             rows, columns = (comparison.summaries, _SUMMARY) if summaries is None else (summaries, _COMPARED)
             summary = table(rows[name], columns, f"Solvers on {words}")
             shown = [drawn[figure] for figure in names if figure in drawn]
             accuracy_figure = drawn.get("solvers-accuracy") if name == "linear" else None
             classes.append(ProblemClass(words.capitalize(), summary, shown, by_accuracy, accuracy_figure))
     return Section(
-        clock or _CLOCK.format(threads, "" if threads == 1 else "s"), rerun,
+        clock or _CLOCK.format(threads, "" if threads == 1 else "s"),
+        rerun,
         "the fastest that reached it" if summaries is None else "their median",
-        solver_metrics.SHIFT_S, solver_metrics.PENALTY, comparison.accuracy_asked, solver_metrics.WRONG, classes,
+        solver_metrics.SHIFT_S,
+        solver_metrics.PENALTY,
+        comparison.accuracy_asked,
+        solver_metrics.WRONG,
+        classes,
         table(solver_metrics.wrong_answers(comparison.runs), _WRONG, "Answers that our check refutes"),
         table(solver_metrics.gaps_at_limit(comparison.each), _GAPS, "Runs stopped by the time limit"),
         table(comparison.problems, _PROBLEMS, "Problems of the benchmark"),
-    )  # fmt: skip
+    )
 
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -427,15 +469,23 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
 def templates() -> jinja2.Environment:
     """The report's templates: everything is escaped, and a missing variable is an error."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-        finalize=_printable, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {"written": page_tables.written}
     environment.tests |= {"missing": page_tables.missing}
     environment.globals |= {
-        "PROOFS": page_tables.PROOFS, "VERDICTS": drawings.VERDICTS, "MOST_INSTANCES": drawings.MOST_INSTANCES,
-        "STUDY": STUDY, "PAPER_NAMES": PAPER_NAMES, "SUPERSEDED_COMMAND": SUPERSEDED_COMMAND,
-    }  # fmt: skip
+        "PROOFS": page_tables.PROOFS,
+        "VERDICTS": drawings.VERDICTS,
+        "MOST_INSTANCES": drawings.MOST_INSTANCES,
+        "STUDY": STUDY,
+        "PAPER_NAMES": PAPER_NAMES,
+        "SUPERSEDED_COMMAND": SUPERSEDED_COMMAND,
+    }
     return environment
 
 
@@ -453,10 +503,17 @@ def _page(store: Store, findings: Findings, **content: object) -> str:
 def _rendered(template: str, content: Mapping[str, object]) -> str:
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = LIGHT_CSS + DARK_CSS + (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return templates().get_template(template).render(
-        now=datetime.now(UTC), css=Markup(css), script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), **content,
-    )  # fmt: skip
+    return (
+        templates()
+        .get_template(template)
+        .render(
+            now=datetime.now(UTC),
+            css=Markup(css),
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            **content,
+        )
+    )
 
 
 def build_comparison(

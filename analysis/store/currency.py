@@ -37,11 +37,14 @@ _SETTINGS = r"""list_sort([
 _INSTANCE = "CASE WHEN instance LIKE 'custom%' THEN instance_hash ELSE instance END"
 _TASK = ", ".join(
     [
-        "formulation", _INSTANCE, _SETTINGS, *(f"requested_{name}" for name in _REQUEST),
+        "formulation",
+        _INSTANCE,
+        _SETTINGS,
+        *(f"requested_{name}" for name in _REQUEST),
         "coalesce(requested_exact, false)",
         "CASE WHEN requested_method IS NULL THEN coalesce(key, id) END",  # too early a record to tell
     ]
-)  # fmt: skip
+)
 #: The resume key, and the modules that were imported under computed names, which it does not cover.
 _VERSION = f"concat(coalesce(key, id), CASE WHEN contains(plugins::VARCHAR, '{COMPUTED}') THEN plugins::VARCHAR END)"
 #: Terminations of runs that were not tried.

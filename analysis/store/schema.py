@@ -292,7 +292,23 @@ def flat_columns() -> list[tuple[str, str]]:
 
 
 __all__ = [
-    "CHECKOUT", "FAILURES", "LIFTED_METRICS", "UNAVAILABLE", "VERSION", "Moment", "StoredRecord", "damaged", "decode",
-    "encode", "environment", "flat_columns", "is_answer", "json_columns", "plain",
-    "read_record_file", "sound", "stored", "warn",
-]  # fmt: skip
+    "CHECKOUT",
+    "FAILURES",
+    "LIFTED_METRICS",
+    "UNAVAILABLE",
+    "VERSION",
+    "Moment",
+    "StoredRecord",
+    "damaged",
+    "decode",
+    "encode",
+    "environment",
+    "flat_columns",
+    "is_answer",
+    "json_columns",
+    "plain",
+    "read_record_file",
+    "sound",
+    "stored",
+    "warn",
+]

@@ -128,9 +128,13 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
         return result_of(cell, run.record, _status(run.record))
     try:
         store.save(
-            run, attempt=len(earlier) + 1, study=job.study, started=made.started, finished=made.finished,
+            run,
+            attempt=len(earlier) + 1,
+            study=job.study,
+            started=made.started,
+            finished=made.finished,
             where=made.environment,
-        )  # fmt: skip
+        )
     except AlreadyStored:  # a study that could not see our lock was faster
         theirs = store.attempts(cell.key)[-1]
         return result_of(cell, run.record if theirs is None else theirs, "skipped")

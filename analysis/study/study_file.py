@@ -64,9 +64,18 @@ MOST_PINNED = 256 << 20
 MOST_CELLS = 100_000
 
 _AXES = {
-    "formulations", "instances", "methods", "forms", "seeds", "repetitions", "tol", "threads", "limits", "settings",
+    "formulations",
+    "instances",
+    "methods",
+    "forms",
+    "seeds",
+    "repetitions",
+    "tol",
+    "threads",
+    "limits",
+    "settings",
     "exact",
-}  # fmt: skip
+}
 _LIMITS = {"time_limit_s", "memory_limit_gib"}
 _RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
 
@@ -247,9 +256,16 @@ def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
                 for seed in _seeds(block, f"{formulation}|{instance}|{method}", where):
                     for repetition in range(repetitions):
                         yield Task(
-                            formulation, instance, method, None if form == "*" else form, settings,
-                            seed=seed, repetition=repetition, **shared, **tol,
-                        )  # fmt: skip
+                            formulation,
+                            instance,
+                            method,
+                            None if form == "*" else form,
+                            settings,
+                            seed=seed,
+                            repetition=repetition,
+                            **shared,
+                            **tol,
+                        )
 
 
 def _tolerances(block: Mapping[str, Any], where: str) -> list[dict[str, float]]:

@@ -335,10 +335,14 @@ def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
     held = int(np.isin(topology.terminals, list(inside)).sum())
     return [
         Bound("node-cut", max(rounding.quotient_down(data.most, room), 0.0), node),
-        Bound("worst-cut", rounding.fraction_down(time),
-              f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
-              exact=True, detail={"inside": sorted(inside)}),
-    ]  # fmt: skip
+        Bound(
+            "worst-cut",
+            rounding.fraction_down(time),
+            f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
+            exact=True,
+            detail={"inside": sorted(inside)},
+        ),
+    ]
 
 
 class AllGather(SharedFlows):

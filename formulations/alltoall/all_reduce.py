@@ -71,8 +71,18 @@ if TYPE_CHECKING:
 
 NAME = "alltoall.all-reduce"
 _BLOCKS = (
-    "shape", "nonnegative", "blocked", "total", "copies", "sums", "copied", "summed", "capacity", "forwards", "gathers",
-)  # fmt: skip
+    "shape",
+    "nonnegative",
+    "blocked",
+    "total",
+    "copies",
+    "sums",
+    "copied",
+    "summed",
+    "capacity",
+    "forwards",
+    "gathers",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +169,16 @@ class AllReduction(Formulation):
             model,
             {"x": (R,), "y": (A,), "z": (A,), "f": (A, R), "g": (A, R), "T": ()},
             {
-                "total": (), "copies": (V, R), "sums": (V, R), "copied": (A, R), "summed": (A, R), "capacity": (A,),
-                "forwards": (V,), "gathers": (V,),
+                "total": (),
+                "copies": (V, R),
+                "sums": (V, R),
+                "copied": (A, R),
+                "summed": (A, R),
+                "capacity": (A,),
+                "forwards": (V,),
+                "gathers": (V,),
             },
-        )  # fmt: skip
+        )
 
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form, with the incidence M: ``-M f_v = x``, ``M g_v = x``, ``f <= y``, ``g <= z``."""
@@ -204,11 +220,15 @@ class AllReduction(Formulation):
         return CvxpyModel(
             cp.Problem(cp.Minimize(T), [named.item for named in constraints.values()]),
             variables={
-                "x": Named(x, (N,)), "y": Named(y, (m,)), "z": Named(z, (m,)), "f": Named(f, (m, N), np.arange(m * N)),
-                "g": Named(g, (m, N), np.arange(m * N)), "T": Named(T, ()),
+                "x": Named(x, (N,)),
+                "y": Named(y, (m,)),
+                "z": Named(z, (m,)),
+                "f": Named(f, (m, N), np.arange(m * N)),
+                "g": Named(g, (m, N), np.arange(m * N)),
+                "T": Named(T, ()),
             },
             constraints=constraints,
-        )  # fmt: skip
+        )
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built."""
@@ -278,11 +298,18 @@ class AllReduction(Formulation):
         first = [1] + [0] * (N - 1)
         time, inside = max((least_time(one, first) for one in both), key=lambda result: result[0])
         result = [
-            Bound("receptions", partition_bound(topology, [{v} for v in self.ranks.tolist()]),
-                  "every rank sends N - x_v as sums and receives N - x_v as copies"),
-            Bound("least-cut", rounding.fraction_down(time * N), f"{N} shards over a capacity of {float(1 / time):g}",
-                  detail={"inside": sorted(inside)}),
-        ]  # fmt: skip
+            Bound(
+                "receptions",
+                partition_bound(topology, [{v} for v in self.ranks.tolist()]),
+                "every rank sends N - x_v as sums and receives N - x_v as copies",
+            ),
+            Bound(
+                "least-cut",
+                rounding.fraction_down(time * N),
+                f"{N} shards over a capacity of {float(1 / time):g}",
+                detail={"inside": sorted(inside)},
+            ),
+        ]
         partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
         if partitions:
             sets = max(partitions, key=lambda sets: partition_bound(topology, sets))

@@ -84,11 +84,13 @@ class Broadcast(SharedFlows):
         return [
             Bound("node-cut", rounding.quotient_down(1, room), "what leaves the root"),
             Bound(
-                "least-cut", rounding.fraction_down(time),
-                f"a cut of capacity {float(1 / time):g} around the root, by max-flows", exact=True,
+                "least-cut",
+                rounding.fraction_down(time),
+                f"a cut of capacity {float(1 / time):g} around the root, by max-flows",
+                exact=True,
                 detail={"inside": sorted(inside)},
             ),
-        ]  # fmt: skip
+        ]
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """T, its inverse, the root and the number of ranks."""

@@ -187,9 +187,12 @@ class ChunkSteps(Formulation):
             model,
             variables={"f": (A, K, list(T)), "U": (list(T),)},
             constraints={
-                "capacity": (A, list(T)), "once": (V, K), "before": (A, K, list(T)), "balance": (V, K),
+                "capacity": (A, list(T)),
+                "once": (V, K),
+                "before": (A, K, list(T)),
+                "balance": (V, K),
             },
-        )  # fmt: skip
+        )
 
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form over vec(f) in C order (arc, chunk or source, step), as Kronecker products."""

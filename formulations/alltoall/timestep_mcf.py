@@ -241,9 +241,11 @@ class StepFlow(Formulation):
         steps = int(parameters["steps"]) or least
         flows = instance.arcs * groups * steps
         return {
-            "variables": instance.ranks * (instance.ranks - 1) + steps, "constraints": instance.arcs * steps,
-            "nonzeros": 3 * flows, "integers": 0,
-        }  # fmt: skip
+            "variables": instance.ranks * (instance.ranks - 1) + steps,
+            "constraints": instance.arcs * steps,
+            "nonzeros": 3 * flows,
+            "integers": 0,
+        }
 
     def pyomo(self, *, whole: bool = False) -> PyomoModel:
         """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L.
@@ -267,8 +269,10 @@ class StepFlow(Formulation):
         away = {(u, v): 0 if u == v else np.inf for u in V for v in V}  # steps from u to v
         while shorter := [
             (u, head[a], away[u, tail[a]] + (tail[a] in H))
-            for u in V for a in A if away[u, tail[a]] + (tail[a] in H) < away[u, head[a]]
-        ]:  # fmt: skip
+            for u in V
+            for a in A
+            if away[u, tail[a]] + (tail[a] in H) < away[u, head[a]]
+        ]:
             for u, v, steps_needed in shorter:
                 away[u, v] = min(away[u, v], steps_needed)
 
@@ -317,10 +321,12 @@ class StepFlow(Formulation):
             model,
             variables={"f": (A, K, list(steps)), "U": (list(steps),)},
             constraints={
-                "capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "balance": (V, K),
+                "capacity": (A, list(steps)),
+                "causality": (V, K, list(range(1, L))),
+                "balance": (V, K),
                 **({"passing": (V, K, list(steps))} if passes else {}),
             },
-        )  # fmt: skip
+        )
 
     def cvxpy(self, *, whole: bool = False) -> CvxpyModel:
         """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""

@@ -99,9 +99,14 @@ class Orbits:
         """Problem of the representatives, demands times w_r; its loads, averaged by :meth:`fold`, are those of all."""
         data, kept = self.data, self.representative
         return ConcurrentFlow(
-            data.topology, data.sources[kept], data.demand[:, kept] * self.weight, data.capacity,
-            data.blocked[:, kept], data.equality, data.flow,
-        )  # fmt: skip
+            data.topology,
+            data.sources[kept],
+            data.demand[:, kept] * self.weight,
+            data.capacity,
+            data.blocked[:, kept],
+            data.equality,
+            data.flow,
+        )
 
     def fold(self, load: F64) -> F64:
         """Average of every arc over its orbit, ``(m,)``."""

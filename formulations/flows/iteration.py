@@ -264,8 +264,13 @@ def hops_of(graph: TaskGraph, network: ServerNetwork, ring_factor: float | None 
     moved = np.flatnonzero(graph.kind == TRANSFER)
     single = np.zeros(moved.size, dtype=np.int64)
     columns: list[list[NDArray[np.generic]]] = [
-        [moved], [single], [graph.server[moved]], [graph.target[moved]], [graph.amount[moved]], [single + 1],
-    ]  # fmt: skip
+        [moved],
+        [single],
+        [graph.server[moved]],
+        [graph.target[moved]],
+        [graph.amount[moved]],
+        [single + 1],
+    ]
     for task in np.flatnonzero(graph.kind == ALL_REDUCE).tolist():
         members = graph.groups[graph.group[task]]
         k = len(members)
@@ -317,9 +322,18 @@ def flows_of(
     entry = np.repeat(start[pair], length[pair]) + _within(length[pair])
     first = np.concatenate([[0], np.cumsum(length[pair])]).astype(np.int64)
     made = Flows(
-        hops.task, hops.size, first, arc[entry], share[entry], levels, network.capacity, place[topology.tail],
-        place[topology.head], hops.source, hops.target,
-    )  # fmt: skip
+        hops.task,
+        hops.size,
+        first,
+        arc[entry],
+        share[entry],
+        levels,
+        network.capacity,
+        place[topology.tail],
+        place[topology.head],
+        hops.source,
+        hops.target,
+    )
     kept = _fillable(made, topology.ranks)
     return _with_arcs(made if hopwise else _joined(made, hops.flow), kept)
 
@@ -336,10 +350,18 @@ def _joined(hops: Flows, flow: I64) -> Flows:
     start = np.searchsorted(key[kept] // arcs, np.arange(first.size + 1))
     alone = np.diff(np.append(first, flow.size)) == 1
     return Flows(
-        hops.task[first], hops.size[first], start, key[kept] % arcs, share, np.maximum.reduceat(hops.hops, first),
-        hops.capacity, hops.leaves, hops.enters, np.where(alone, hops.source[first], -1),
+        hops.task[first],
+        hops.size[first],
+        start,
+        key[kept] % arcs,
+        share,
+        np.maximum.reduceat(hops.hops, first),
+        hops.capacity,
+        hops.leaves,
+        hops.enters,
+        np.where(alone, hops.source[first], -1),
         np.where(alone, hops.target[first], -1),
-    )  # fmt: skip
+    )
 
 
 def _within(length: I64) -> I64:

@@ -164,13 +164,15 @@ def path_arrays(
             weight: Array((count,), axes=("path",), unit=of_path),
             scalar: Array(unit=of_scalar),
             "path_arcs": Array(
-                (count, SolutionSize("longest", most=topology.n)), low=0, high=topology.arcs + 1,
-                axes=("path", "position"), entries="arc", base=1,
+                (count, SolutionSize("longest", most=topology.n)),
+                low=0,
+                high=topology.arcs + 1,
+                axes=("path", "position"),
+                entries="arc",
+                base=1,
             ),
-            "path_pair": Array(
-                (count,), low=0, high=data.commodities[0].size, axes=("path",), entries="commodity"
-            ),
-        }  # fmt: skip
+            "path_pair": Array((count,), low=0, high=data.commodities[0].size, axes=("path",), entries="commodity"),
+        }
     return {weight: Array((data.paths.paths,), axes=("path",), unit=of_path), scalar: Array(unit=of_scalar)}
 
 

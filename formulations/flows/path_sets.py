@@ -54,9 +54,11 @@ class PathRule:
 
     def __str__(self) -> str:
         words = {
-            "all": "all simple paths", "shortest": "all shortest paths", "k": f"{self.k} shortest paths",
+            "all": "all simple paths",
+            "shortest": "all shortest paths",
+            "k": f"{self.k} shortest paths",
             "disjoint": "a maximal arc-disjoint set",
-        }[self.kind]  # fmt: skip
+        }[self.kind]
         return words if self.lmax is None else f"{words}, at most {self.lmax} arcs"
 
     @property

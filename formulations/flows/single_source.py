@@ -80,9 +80,18 @@ def _compiled_unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64
         part = np.ascontiguousarray(flow[:, batch].T, dtype=float)
         wanted = np.ascontiguousarray(demand[:, batch].T, dtype=float)
         if not unit_flows(
-            part, wanted, np.array(sources[batch]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
-            graph.entering, whole, real,
-        ):  # fmt: skip
+            part,
+            wanted,
+            np.array(sources[batch]),
+            NOISE,
+            graph.tail,
+            graph.head,
+            graph.first_out,
+            graph.first_in,
+            graph.entering,
+            whole,
+            real,
+        ):
             return None
         result[:, batch] = part.T
     return result

@@ -361,9 +361,21 @@ def _simple(path: tuple[int, ...]) -> tuple[int, ...]:
 
 @njit(cache=True, nogil=True)
 def _grow(
-    n: int, tail: I64, head: I64, capacity: I64, first_out: I64, sorted_arcs: I64,
-    arcs: int, reached: Mask, blocked: Mask, order: I64, size: int, count: int, others: int, into: I64,
-) -> tuple[int, int, int]:  # fmt: skip
+    n: int,
+    tail: I64,
+    head: I64,
+    capacity: I64,
+    first_out: I64,
+    sorted_arcs: I64,
+    arcs: int,
+    reached: Mask,
+    blocked: Mask,
+    order: I64,
+    size: int,
+    count: int,
+    others: int,
+    into: I64,
+) -> tuple[int, int, int]:
     """Add arcs that all ``count`` trees can take, breadth first; ``order`` lists the reached vertices.
 
     Arcs from ``arcs`` on belong to the auxiliary network, whose source is vertex n - 1. Returns the number of vertices
@@ -457,9 +469,21 @@ class _Growth:
         while size < N:
             tail, head, capacity, others = self._auxiliary()
             size, arc, most = _grow(
-                N + len(self.stack) + 1, tail, head, capacity, self.first_out, np.arange(self.tail.size),
-                self.tail.size, reached, blocked, order, size, partial.count, others, into,
-            )  # fmt: skip
+                N + len(self.stack) + 1,
+                tail,
+                head,
+                capacity,
+                self.first_out,
+                np.arange(self.tail.size),
+                self.tail.size,
+                reached,
+                blocked,
+                order,
+                size,
+                partial.count,
+                others,
+                into,
+            )
             self.capacity = capacity[: self.tail.size]
             if size < N:
                 if arc < 0:

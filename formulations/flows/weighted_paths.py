@@ -117,9 +117,18 @@ def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> Weighte
         amount = shards[0, targets]
         unit = np.ascontiguousarray(flow[:, i : i + 1].T, dtype=float)
         served = unit_flows(
-            unit, shards, np.array([source]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
-            graph.entering, whole, real,
-        )  # fmt: skip
+            unit,
+            shards,
+            np.array([source]),
+            NOISE,
+            graph.tail,
+            graph.head,
+            graph.first_out,
+            graph.first_in,
+            graph.entering,
+            whole,
+            real,
+        )
         if not served:
             msg = f"weighted paths: the flow of {topology.labels[source]} cannot serve every rank"
             raise BadInput(msg)
@@ -130,9 +139,20 @@ def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> Weighte
             one, two = np.empty(most, dtype=np.int32), np.empty(most)
             three = np.empty(most * room, dtype=np.int32)
             paths, used = strip(
-                unit[0].copy(), source, targets, amount, ROUND_OFF, graph.tail, graph.first_in, graph.entering,
-                walk, per_target, one, two, three,
-            )  # fmt: skip
+                unit[0].copy(),
+                source,
+                targets,
+                amount,
+                ROUND_OFF,
+                graph.tail,
+                graph.first_in,
+                graph.entering,
+                walk,
+                per_target,
+                one,
+                two,
+                three,
+            )
             if paths != -2:
                 break
             room *= 2
@@ -169,12 +189,21 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
         result["commodities"] = 0.0
     sound = (
-        first_path.shape == (sources.size + 1,) and first_arc.shape == (rate.size + 1,)
-        and first_path[0] == 0 and first_path[-1] == rate.size and (np.diff(first_path) > 0).all()
-        and first_arc[0] == 0 and first_arc[-1] == arcs.size and (np.diff(first_arc) > 0).all()
-        and arcs.size > 0 and arcs.min() >= 0 and arcs.max() < topology.arcs and np.isfinite(rate).all()
-        and np.isfinite(paths.F) and paths.F > 0
-    )  # fmt: skip
+        first_path.shape == (sources.size + 1,)
+        and first_arc.shape == (rate.size + 1,)
+        and first_path[0] == 0
+        and first_path[-1] == rate.size
+        and (np.diff(first_path) > 0).all()
+        and first_arc[0] == 0
+        and first_arc[-1] == arcs.size
+        and (np.diff(first_arc) > 0).all()
+        and arcs.size > 0
+        and arcs.min() >= 0
+        and arcs.max() < topology.arcs
+        and np.isfinite(rate).all()
+        and np.isfinite(paths.F)
+        and paths.F > 0
+    )
     if not sound or result["commodities"]:
         return result
     joined = topology.head[arcs[:-1]] == topology.tail[arcs[1:]]
@@ -281,9 +310,15 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         msg = f"{path}: cannot be read ({reason.strerror}); name a file of paths"
         raise BadFile(msg) from None
     except (
-        zipfile.BadZipFile, zlib.error, tokenize.TokenError, KeyError, ValueError, EOFError, NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+        tokenize.TokenError,
+        KeyError,
+        ValueError,
+        EOFError,
+        NotImplementedError,
         RuntimeError,
-    ) as reason:  # fmt: skip
+    ) as reason:
         why = (str(reason).splitlines() or [type(reason).__name__])[0]
         msg = f"{path}: is not a file of paths ({why[:200]}); write it with solve --paths"
         raise BadFile(msg) from None

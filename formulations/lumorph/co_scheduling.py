@@ -191,9 +191,11 @@ class CallBatches(Formulation):
         which, gpu = np.nonzero(crossed)
         rows = np.unique(gpu * self.time.size + j[later][which]).size
         return {
-            "variables": j.size, "constraints": self.time.size + rows, "nonzeros": j.size + which.size + rows,
+            "variables": j.size,
+            "constraints": self.time.size + rows,
+            "nonzeros": j.size + which.size + rows,
             "integers": j.size,
-        }  # fmt: skip
+        }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """The choice x."""

@@ -76,9 +76,12 @@ def formula(
     switched = algorithm == RING or (algorithm == TREE and variant != "coded")
     delay = 5.0 if (variant, algorithm) == ("coded", LUMORPH_4) else 3.7
     return Formula(
-        rounds, 0.0 if switched else rounds, volume, delay if reconfigure_us is None else reconfigure_us,
+        rounds,
+        0.0 if switched else rounds,
+        volume,
+        delay if reconfigure_us is None else reconfigure_us,
         RATES[variant] if rate is None else rate,
-    )  # fmt: skip
+    )
 
 
 def layer_time(sources: Sequence[int], targets: Sequence[int], size: float) -> float:

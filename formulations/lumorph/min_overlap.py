@@ -243,9 +243,11 @@ class Overlap(PathFlow, Formulation):
         entering, leaving = (part @ x for part in _arcs_at(self))
         k, (s, d) = np.arange(count), self.commodities
         ends = {
-            "depart": np.abs(leaving[s, k] - 1.0), "no_return": entering[s, k], "no_exit": leaving[d, k],
+            "depart": np.abs(leaving[s, k] - 1.0),
+            "no_return": entering[s, k],
+            "no_exit": leaving[d, k],
             "arrive": np.abs(entering[d, k] - 1.0),
-        }  # fmt: skip
+        }
         through = np.ones_like(entering, dtype=bool)
         through[s, k] = through[d, k] = False
         off = np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0)
@@ -451,10 +453,16 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
         model,
         variables={"x": (A, L), "Lambda": ()},
         constraints={
-            "congestion": (A,), "balance": (V, L), "enter_once": (V, L), "leave_once": (V, L), "depart": (L,),
-            "no_return": (L,), "no_exit": (L,), "arrive": (L,),
+            "congestion": (A,),
+            "balance": (V, L),
+            "enter_once": (V, L),
+            "leave_once": (V, L),
+            "depart": (L,),
+            "no_return": (L,),
+            "no_exit": (L,),
+            "arrive": (L,),
         },
-    )  # fmt: skip
+    )
 
 
 # Solutions --------------------------------------------------------------------------------------------------------

@@ -122,9 +122,12 @@ def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bo
     need = _over(wanted, circuits(topology.in_degree, limits)) / per_circuit(limits)
     worst = int(need.argmax())
     return Bound(
-        "receptions", rounded_up(float(need[worst])), f"vertex {worst} receives {wanted[worst]} chunks", PAPER,
+        "receptions",
+        rounded_up(float(need[worst])),
+        f"vertex {worst} receives {wanted[worst]} chunks",
+        PAPER,
         detail={"vertex": worst, "chunks": int(wanted[worst])},
-    )  # fmt: skip
+    )
 
 
 def _rounds_to_spread(collective: Collective, most: float) -> I64:
@@ -148,10 +151,13 @@ def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     rounds = _rounds_to_spread(collective, most)
     worst = int(rounds.argmax())
     return Bound(
-        "spread", float(rounds[worst]),
+        "spread",
+        float(rounds[worst]),
         f"chunk {worst} goes from {_many(collective.holders[worst], 'holder')} to {collective.spread[worst]} more, "
-        f"each sending at most {most:g} copies per round", PAPER, detail={"chunk": worst},
-    )  # fmt: skip
+        f"each sending at most {most:g} copies per round",
+        PAPER,
+        detail={"chunk": worst},
+    )
 
 
 def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bound:
@@ -187,9 +193,11 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     if left > 0 and most > 0:
         rounds += int(rounded_up(left / (everyone * most * load)))
     return Bound(
-        "supply", float(rounds),
-        f"{collective.deliveries.shape[0]} deliveries, of which {able} vertices can send in the first round", PAPER,
-    )  # fmt: skip
+        "supply",
+        float(rounds),
+        f"{collective.deliveries.shape[0]} deliveries, of which {able} vertices can send in the first round",
+        PAPER,
+    )
 
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
@@ -220,10 +228,12 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
             many, arcs = int(wanted[worst]), int(entering[worst])
             members = np.flatnonzero(inside[worst]).tolist()
     return Bound(
-        "cut", rounded_up(best),
-        f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_many(arcs, 'arc')}", PAPER,
+        "cut",
+        rounded_up(best),
+        f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_many(arcs, 'arc')}",
+        PAPER,
         detail={"set": size, "chunks": many, "arcs": arcs, "vertices": members},
-    )  # fmt: skip
+    )
 
 
 def _arc_counts(topology: Topology) -> F64:
@@ -395,9 +405,12 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     value = max(rounding.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
     return Bound(
-        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, with {room:.6g} per round", PAPER,
+        name,
+        rounded_up(value),
+        f"the deliveries take at least {total:.6g} {what}, with {room:.6g} per round",
+        PAPER,
         detail={"needed": total, "room": room},
-    )  # fmt: skip
+    )
 
 
 def _least_distances(collective: Collective, distance: F64) -> F64:

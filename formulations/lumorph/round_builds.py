@@ -44,9 +44,11 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
     W = programs[0].limits.waveguides
 
     C_set = [
-        (r, *move) for p, program in enumerate(programs) for r in range(start[p], start[p + 1])
+        (r, *move)
+        for p, program in enumerate(programs)
+        for r in range(start[p], start[p + 1])
         for move in _transfers(program, pre[p], wanted[p], first=r == start[p])
-    ]  # fmt: skip
+    ]
     forwards = {phase_of[r] for r, s, _, c, *_ in C_set if s not in pre[phase_of[r]][c]}
     deliveries = [(p, c, d) for p in range(len(programs)) for c in sorted(wanted[p]) for d in sorted(wanted[p][c])]
     H_set = [(c, d, r) for p, c, d in deliveries if p in forwards for r in range(start[p], start[p + 1] - 1)]

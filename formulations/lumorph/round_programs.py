@@ -108,10 +108,14 @@ def build_pyomo(program: RoundProgram, rmin: int) -> PyomoModel:
     last = rounds[-1]
     C_set = [
         (r, s, d, c, i, w)
-        for r in rounds for s in range(n) for d in range(n) for c in range(program.collective.chunks)
+        for r in rounds
+        for s in range(n)
+        for d in range(n)
+        for c in range(program.collective.chunks)
         if s != d and (printed or ((c, s) in post and (c, d) in post and (c, d) not in pre))
-        for i in range(len(P[s, d])) for w in range(L)
-    ]  # fmt: skip
+        for i in range(len(P[s, d]))
+        for w in range(L)
+    ]
     model = pyo.ConcreteModel(name=f"Algorithm 1 as {program.version}")
     model.C = pyo.Var(C_set, domain=pyo.Binary)
     model.R = pyo.Var(rounds, domain=pyo.Binary)

@@ -118,17 +118,36 @@ NAME = "lumorph.rounds"
 #: Source, target, wavelength and arcs of a circuit.
 Circuit = tuple[int, int, int, tuple[int, ...]]
 PARAMETERS = (
-    Parameter("collective", CollectiveSpec, CollectiveSpec("all-gather"), "broadcast, scatter, gather, all-gather, "
-              "all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH"),
+    Parameter(
+        "collective",
+        CollectiveSpec,
+        CollectiveSpec("all-gather"),
+        "broadcast, scatter, gather, all-gather, all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH",
+    ),
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
     Parameter("pieces", int, 1, "chunks per shard"),
-    Parameter("composition", str, "phases", "an all-reduce is a reduce-scatter and then an all-gather, or any sums and "
-              "copies", ("phases", "any")),
-    Parameter("program", str, "corrected", "Algorithm 1 corrected, as in the authors' code, or as printed",
-              ("corrected", "coded", "printed")),
+    Parameter(
+        "composition",
+        str,
+        "phases",
+        "an all-reduce is a reduce-scatter and then an all-gather, or any sums and copies",
+        ("phases", "any"),
+    ),
+    Parameter(
+        "program",
+        str,
+        "corrected",
+        "Algorithm 1 corrected, as in the authors' code, or as printed",
+        ("corrected", "coded", "printed"),
+    ),
     Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (coded, algorithm-2: 1)"),
-    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap per pair",
-              ("straight", "yen", "algorithm-2")),
+    Parameter(
+        "routes",
+        str,
+        "straight",
+        "route set: straight first, Yen's shortest, or one of least overlap per pair",
+        ("straight", "yen", "algorithm-2"),
+    ),
     Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
     Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)"),
     Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)"),
@@ -136,7 +155,7 @@ PARAMETERS = (
     Parameter("rmax", int, 0, "maximum number of rounds per phase; 0 for a sufficient number (coded: 5)"),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
     Parameter("symmetry", bool, True, "break the symmetries of wavelengths and of the mesh (corrected)"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +283,16 @@ class RoundModel(Formulation):
     def program(self, phase: Phase, rounds: int) -> RoundProgram:
         """Program of a phase with R_max = ``rounds``."""
         return RoundProgram(
-            self.arena(phase), phase.copying, self.limits, rounds, self.paths, self.routes_kind, self.fixed,
-            self.symmetry, version=self.version,
-        )  # fmt: skip
+            self.arena(phase),
+            phase.copying,
+            self.limits,
+            rounds,
+            self.paths,
+            self.routes_kind,
+            self.fixed,
+            self.symmetry,
+            version=self.version,
+        )
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -327,11 +353,21 @@ class RoundModel(Formulation):
                 msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
                 raise NotApplicable(msg)
         data = cls(
-            instance, wanted, phases(wanted), Limits(lasers, waveguides),
+            instance,
+            wanted,
+            phases(wanted),
+            Limits(lasers, waveguides),
             paths or (round_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
-            routes, fixed, rmin, rmax, bool(given["bounds"]), bool(given["symmetry"]), version=version,
-            composition=str(given["composition"]), routes_stated=paths > 0 or routes != "straight",
-        )  # fmt: skip
+            routes,
+            fixed,
+            rmin,
+            rmax,
+            bool(given["bounds"]),
+            bool(given["symmetry"]),
+            version=version,
+            composition=str(given["composition"]),
+            routes_stated=paths > 0 or routes != "straight",
+        )
         if version == "corrected" and rmin and rmin > min(data.least):
             msg = f"{NAME}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
             raise NotApplicable(msg)
@@ -579,9 +615,14 @@ def _taken(program: RoundProgram, taken: Mask) -> RoundSchedule:
     columns, ends = program.columns, program.ends
     start, arcs = select(program.routes.start, program.routes.arcs, columns["path"][indices])
     return direct(
-        columns["round"][indices], ends["source"][indices], ends["target"][indices], ends["chunk"][indices],
-        columns["wavelength"][indices], start, arcs,
-    )  # fmt: skip
+        columns["round"][indices],
+        ends["source"][indices],
+        ends["target"][indices],
+        ends["chunk"][indices],
+        columns["wavelength"][indices],
+        start,
+        arcs,
+    )
 
 
 def phase_violations(data: RoundModel, schedule: RoundSchedule) -> float:

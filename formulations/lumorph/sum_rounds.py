@@ -92,18 +92,27 @@ NAME = "lumorph.sum-rounds"
 #: Maximum number of variables that a build lists.
 MOST_VARIABLES = 3_000_000
 PARAMETERS = (
-    Parameter("collective", CollectiveSpec, CollectiveSpec("all-reduce"), "reduce, reduce-scatter, all-reduce, or "
-              "file:PATH with sums"),
+    Parameter(
+        "collective",
+        CollectiveSpec,
+        CollectiveSpec("all-reduce"),
+        "reduce, reduce-scatter, all-reduce, or file:PATH with sums",
+    ),
     Parameter("root", int, 0, "root of reduce"),
     Parameter("pieces", int, 1, "chunks per shard"),
     Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (algorithm-2: 1)"),
-    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap per pair",
-              ("straight", "yen", "algorithm-2")),
+    Parameter(
+        "routes",
+        str,
+        "straight",
+        "route set: straight first, Yen's shortest, or one of least overlap per pair",
+        ("straight", "yen", "algorithm-2"),
+    ),
     Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
     Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
     Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number"),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +211,16 @@ class SumModel(Formulation):
     def program(self) -> RoundProgram:
         """Program with the routes and the transfers between all vertices."""
         return RoundProgram(
-            self.topology, self.collective, self.limits, self.horizon, self.phased.paths, self.phased.routes_kind,
-            fixed=False, symmetry=False, version="printed",
-        )  # fmt: skip
+            self.topology,
+            self.collective,
+            self.limits,
+            self.horizon,
+            self.phased.paths,
+            self.phased.routes_kind,
+            fixed=False,
+            symmetry=False,
+            version="printed",
+        )
 
     @cached_property
     def columns(self) -> dict[str, I64]:
@@ -217,9 +233,13 @@ class SumModel(Formulation):
         )
         kept = kept[order]
         return {
-            "r": columns["round"][kept], "s": s[kept], "d": d[kept], "c": c[kept], "w": columns["wavelength"][kept],
+            "r": columns["round"][kept],
+            "s": s[kept],
+            "d": d[kept],
+            "c": c[kept],
+            "w": columns["wavelength"][kept],
             "path": columns["path"][kept],
-        }  # fmt: skip
+        }
 
     @cached_property
     def moves(self) -> tuple[I64, I64, I64, I64]:

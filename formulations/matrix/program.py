@@ -107,10 +107,18 @@ class FileProgram(Formulation):
         """Return the matrix of the program unchanged."""
         program = self.program
         return MatrixModel(
-            program.A, program.row_lower, program.row_upper, program.col_lower, program.col_upper, program.cost,
-            program.sense, {"x": ((program.n,), np.arange(program.n))}, {"row": ((program.rows,),
-            np.arange(program.rows))}, program.integer, program.offset,
-        )  # fmt: skip
+            program.A,
+            program.row_lower,
+            program.row_upper,
+            program.col_lower,
+            program.col_upper,
+            program.cost,
+            program.sense,
+            {"x": ((program.n,), np.arange(program.n))},
+            {"row": ((program.rows,), np.arange(program.rows))},
+            program.integer,
+            program.offset,
+        )
 
     def cvxpy(self) -> CvxpyModel:
         """Build the program in CVXPY's matrix form; a row with two bounds counts as two constraints."""
@@ -230,9 +238,11 @@ class FileProgram(Formulation):
         """Size of the matrix."""
         program = self.program
         return {
-            "variables": program.n, "constraints": program.rows, "nonzeros": program.data.size,
+            "variables": program.n,
+            "constraints": program.rows,
+            "nonzeros": program.data.size,
             "integers": int(program.integer.sum()),
-        }  # fmt: skip
+        }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """One value per column."""

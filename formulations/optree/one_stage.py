@@ -255,9 +255,14 @@ class AllToAll(Formulation):
         )
         return [
             Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
-            Bound("full-circles" if ring else "chains", float(wavelengths_needed(n, ring=ring)),
-                  "attained by an assignment in closed form", "optree", exact=True),
-        ]  # fmt: skip
+            Bound(
+                "full-circles" if ring else "chains",
+                float(wavelengths_needed(n, ring=ring)),
+                "attained by an assignment in closed form",
+                "optree",
+                exact=True,
+            ),
+        ]
 
     def refute(self) -> Bound | None:
         """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""

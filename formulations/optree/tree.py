@@ -196,8 +196,11 @@ class TreeChoice(Formulation):
         """Size of the model."""
         arcs, deep = self.graph.arcs, int(self.depth > 0)
         return {
-            "variables": arcs, "constraints": self.fabric.n + deep, "nonzeros": (2 + deep) * arcs, "integers": arcs,
-        }  # fmt: skip
+            "variables": arcs,
+            "constraints": self.fabric.n + deep,
+            "nonzeros": (2 + deep) * arcs,
+            "integers": arcs,
+        }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of ``radices``, or of y."""
@@ -279,9 +282,15 @@ class TreeChoice(Formulation):
                 msg = f"{NAME}: a stage has a lower cost than the potentials of the dynamic program"
                 raise ArithmeticError(msg)
         results = [
-            Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the minimum steps to its product",
-                  "optree", exact=True, detail={"depth": depth}),
-        ]  # fmt: skip
+            Bound(
+                "dynamic-program",
+                float(layers[depth][-1]),
+                "no stage undercuts the minimum steps to its product",
+                "optree",
+                exact=True,
+                detail={"depth": depth},
+            ),
+        ]
         if self.fabric.count != "printed":
             fabric = self.fabric
             least = step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)

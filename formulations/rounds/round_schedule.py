@@ -308,11 +308,16 @@ def _in_range(topology: Topology, collective: Collective, schedule: RoundSchedul
     """Whether all numbers are in range."""
     n, most = topology.n, max(schedule.transfers, schedule.circuits, MOST_ROUNDS)
     limits = (
-        (schedule.circuit_round, most), (schedule.circuit_source, n), (schedule.circuit_target, n),
-        (schedule.circuit_arcs, topology.arcs), (schedule.transfer_round, most), (schedule.transfer_source, n),
-        (schedule.transfer_target, n), (schedule.transfer_chunk, collective.chunks),
+        (schedule.circuit_round, most),
+        (schedule.circuit_source, n),
+        (schedule.circuit_target, n),
+        (schedule.circuit_arcs, topology.arcs),
+        (schedule.transfer_round, most),
+        (schedule.transfer_source, n),
+        (schedule.transfer_target, n),
+        (schedule.transfer_chunk, collective.chunks),
         (schedule.circuit_wavelength, MOST_WAVELENGTHS),
-    )  # fmt: skip
+    )
     return collective.n == n and all(a.size == 0 or (a.min() >= 0 and a.max() < most) for a, most in limits)
 
 

@@ -52,9 +52,11 @@ def pair_sets(moves: Transfers, walk: Walks | None = None) -> dict[str, Names]:
         "circuit of a walk": circuit | {"pair": [pairs[p] for p in walk.flow_pair.tolist()]},
         "crossing circuit": crossing | {"pair": [pairs[p] for p in walk.over_pair.tolist()]},
         "idle segment": {
-            "direction": ways(walk.idle_way), "walk": walk.idle_start.tolist(), "segment": walk.idle_tail.tolist()
+            "direction": ways(walk.idle_way),
+            "walk": walk.idle_start.tolist(),
+            "segment": walk.idle_tail.tolist(),
         },
-    }  # fmt: skip
+    }
 
 
 def pair_links(moves: Transfers, circuits: F64, time: float) -> Links:

@@ -358,8 +358,12 @@ class Placement(Formulation):
                 source, target = np.divmod(apart, k)
                 e, j = np.repeat(np.arange(m), apart.size), np.tile(np.arange(apart.size), m)
                 both = times(graph.tail[e], of=source[j]) + times(graph.head[e], of=target[j])
-                add("link", both @ a - pick(np.arange(e.size), j, e.size, apart.size) @ q <= 1, (m, k, k),
-                    e * k * k + apart[j])  # fmt: skip
+                add(
+                    "link",
+                    both @ a - pick(np.arange(e.size), j, e.size, apart.size) @ q <= 1,
+                    (m, k, k),
+                    e * k * k + apart[j],
+                )
                 columns = np.arange(apart.size)
                 add("sends", pick(source, columns, k, apart.size) @ q <= self.delta, (k,))
                 add("receives", pick(target, columns, k, apart.size) @ q <= self.delta, (k,))
@@ -557,9 +561,12 @@ def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
     np.fill_diagonal(q, 0.0)
     first, second = data.unordered
     return {
-        "a": a, "q": q, "S": start / data.horizon, "C": np.asarray((start + graph.duration).max() / data.horizon),
+        "a": a,
+        "q": q,
+        "S": start / data.horizon,
+        "C": np.asarray((start + graph.duration).max() / data.horizon),
         "y": (start[first] <= start[second]).astype(float),
-    }  # fmt: skip
+    }
 
 
 def starts(data: Placement, device: I64, order: I64) -> F64 | None:

@@ -261,9 +261,11 @@ class RingTraffic(Formulation):
             def by_row(rows: int, **row_of: I64) -> Any:
                 """Sum the variables by row, without those in row -1."""
                 return sum(
-                    sp.csr_array((row >= 0.0, (np.maximum(row, 0), np.arange(row.size))), (rows, row.size)) @
-                    whole[name] for name, row in row_of.items() if name in whole
-                )  # fmt: skip
+                    sp.csr_array((row >= 0.0, (np.maximum(row, 0), np.arange(row.size))), (rows, row.size))
+                    @ whole[name]
+                    for name, row in row_of.items()
+                    if name in whole
+                )
 
             if walk.rows:
                 arrives = by_row(
@@ -284,9 +286,10 @@ class RingTraffic(Formulation):
             started = (
                 np.where((start == 0) & (tail == 0), way, -1)
                 for way, start, tail in (
-                    (walk.flow_way, walk.flow_start, walk.flow_tail), (walk.idle_way, walk.idle_start, walk.idle_tail),
+                    (walk.flow_way, walk.flow_start, walk.flow_tail),
+                    (walk.idle_way, walk.idle_start, walk.idle_tail),
                 )
-            )  # fmt: skip
+            )
             light = by_row(2, **dict(zip(("f", "idle"), started, strict=True)), over=walk.over_way) <= W
             serve = c - by_row(pairs, f=walk.flow_pair, over=walk.over_pair) <= 0
             constraints += [light, serve]
@@ -356,9 +359,11 @@ class RingTraffic(Formulation):
             used = np.unique(_arc_uses(self)[0]).size
             x = 2 * pairs * W
             return {
-                "variables": pairs + 1 + x, "constraints": rows + used * W + pairs,
-                "nonzeros": 2 * rows + uses * W + pairs + x, "integers": pairs + x,
-            }  # fmt: skip
+                "variables": pairs + 1 + x,
+                "constraints": rows + used * W + pairs,
+                "nonzeros": 2 * rows + uses * W + pairs + x,
+                "integers": pairs + x,
+            }
         walk = self.walks
         whole = walk.flow_way.size + walk.over_way.size
         ends = (
@@ -370,9 +375,11 @@ class RingTraffic(Formulation):
         entries += int(((walk.flow_start == 0) & (walk.flow_tail == 0)).sum() + 2 * walk.over_way.size)
         entries += int(((walk.idle_start == 0) & (walk.idle_tail == 0)).sum() + walk.flow_way.size)
         return {
-            "variables": int(pairs + 1 + whole + walk.idle_way.size), "constraints": rows + walk.rows + 2 + pairs,
-            "nonzeros": int(2 * rows + pairs + entries), "integers": int(pairs + whole),
-        }  # fmt: skip
+            "variables": int(pairs + 1 + whole + walk.idle_way.size),
+            "constraints": rows + walk.rows + 2 + pairs,
+            "nonzeros": int(2 * rows + pairs + entries),
+            "integers": int(pairs + whole),
+        }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of ``circuits``, x, or the walks; with c and t if given."""
@@ -455,8 +462,10 @@ class RingTraffic(Formulation):
     def bounds(self) -> list[Bound]:
         """Bounds from the total of segments, and from the worst cut."""
         time, first, size = self.cut_bound
-        arcs, time = (float(t) if np.isinf(t) else max(float(rounding.down(t, TIME_ROUNDINGS)), 0.0)
-                      for t in (self.distance_bound, time))  # fmt: skip
+        arcs, time = (
+            float(t) if np.isinf(t) else max(float(rounding.down(t, TIME_ROUNDINGS)), 0.0)
+            for t in (self.distance_bound, time)
+        )
         reason = f"at most {2 * self.wavelengths} circuits leave the {size} nodes from {first} on"
         return [
             Bound("arc-load", arcs, "in less time the circuits take more segments than exist", "sipml"),
@@ -495,10 +504,11 @@ class RingTraffic(Formulation):
         pair, way, wavelength = read[0].T
         hops = self.hops[pair, way]
         return {
-            "circuits": int(pair.size), "wavelengths": int(wavelength.max(initial=-1) + 1),
+            "circuits": int(pair.size),
+            "wavelengths": int(wavelength.max(initial=-1) + 1),
             "use": float(hops.sum() / (2 * self.n * self.wavelengths)),
             "detours": int((hops > self.hops[pair].min(axis=1)).sum()),
-        }  # fmt: skip
+        }
 
     def derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data."""

@@ -196,9 +196,14 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
     n = walk.n
     out: dict[tuple[int, int, int], list[list[int]]] = {}
     for way, v, a, b, pair, count in zip(
-        walk.flow_way.tolist(), walk.flow_start.tolist(), walk.flow_tail.tolist(), walk.flow_head.tolist(),
-        walk.flow_pair.tolist(), flow.tolist(), strict=True,
-    ):  # fmt: skip
+        walk.flow_way.tolist(),
+        walk.flow_start.tolist(),
+        walk.flow_tail.tolist(),
+        walk.flow_head.tolist(),
+        walk.flow_pair.tolist(),
+        flow.tolist(),
+        strict=True,
+    ):
         if count > 0:
             out.setdefault((way, v, a), []).append([count, b, pair])
     for way, v, a, count in zip(
@@ -208,9 +213,13 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
             out.setdefault((way, v, a), []).append([count, a + 1, -1])
     ends: dict[tuple[int, int], dict[int, list[int]]] = {}
     for way, pair, u, v, count in zip(
-        walk.over_way.tolist(), walk.over_pair.tolist(), walk.over_tail.tolist(), walk.over_head.tolist(),
-        over.tolist(), strict=True,
-    ):  # fmt: skip
+        walk.over_way.tolist(),
+        walk.over_pair.tolist(),
+        walk.over_tail.tolist(),
+        walk.over_head.tolist(),
+        over.tolist(),
+        strict=True,
+    ):
         if count > 0:
             ends.setdefault((way, v), {})[u] = [count, pair]
     results: list[tuple[int, list[int]]] = []

@@ -229,8 +229,11 @@ class Design(Formulation):
             links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in V if s != j) <= m.x[i, j]
         )
         named: dict[str, tuple[Any, ...]] = {
-            "ports_out": (n,), "ports_in": (n,), "balance": (n, n), "capacity": (n, n),
-        }  # fmt: skip
+            "ports_out": (n,),
+            "ports_in": (n,),
+            "balance": (n, n),
+            "capacity": (n, n),
+        }
         if not self.directed:
             model.both_ways = pyo.Constraint(
                 [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]

@@ -173,8 +173,11 @@ class FixedCircuits(model.ConcurrentFlow, Formulation):
         whole = {value: rounding.decimal(value) for value in np.unique(demand).tolist()}
         free = (np.maximum(-ports, 1).tolist() for ports in ports_left(n, 0, self.design.circuits))
         sums = ([sum((whole[v] for v in row), Fraction(0)) for row in side.tolist()] for side in (demand, demand.T))
-        unit = max(total / circuits for side, ports in zip(sums, free, strict=True)
-                   for total, circuits in zip(side, ports, strict=True))  # fmt: skip
+        unit = max(
+            total / circuits
+            for side, ports in zip(sums, free, strict=True)
+            for total, circuits in zip(side, ports, strict=True)
+        )
         return [value / unit for value in whole.values() if value]
 
     def bounds(self) -> list[Bound]:

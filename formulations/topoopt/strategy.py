@@ -109,8 +109,12 @@ class Plane(Formulation):
         rows = []
         for kind in self.kinds:
             split = bool(kind.layers) and kind.layers[0].split
-            rows.append([way == "replicated" or (way == "placed" and bool(kind.tables)) or (s > 0 and split)
-                         for way, s in zip(self.ways, self.sharding, strict=True)])  # fmt: skip
+            rows.append(
+                [
+                    way == "replicated" or (way == "placed" and bool(kind.tables)) or (s > 0 and split)
+                    for way, s in zip(self.ways, self.sharding, strict=True)
+                ]
+            )
         possible = np.array(rows, dtype=bool)
         for k, times in enumerate(self.measured):
             possible[k] &= [s in times for s in self.sharding]
@@ -222,8 +226,12 @@ class Plane(Formulation):
             msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
         numbers = {
-            "bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0,
-        } | {key: float(value) for key, value in given.items()}  # fmt: skip
+            "bandwidth": BANDWIDTH,
+            "memory": 0.0,
+            "weight_bytes": 8.0,
+            "computing": 0.0,
+            "alpha": 0.0,
+        } | {key: float(value) for key, value in given.items()}
         for key, value in numbers.items():
             positive = key in {"bandwidth", "weight_bytes"}
             if not 0 <= value < np.inf or (positive and value == 0):
@@ -246,9 +254,18 @@ class Plane(Formulation):
         divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
         ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
         data = cls(
-            pool, kinds, np.array(count, dtype=np.int64), ways, (0, 0, *divisors), numbers["bandwidth"],
-            numbers["memory"] * 2**30, numbers["weight_bytes"], numbers["computing"], numbers["alpha"], times,
-        )  # fmt: skip
+            pool,
+            kinds,
+            np.array(count, dtype=np.int64),
+            ways,
+            (0, 0, *divisors),
+            numbers["bandwidth"],
+            numbers["memory"] * 2**30,
+            numbers["weight_bytes"],
+            numbers["computing"],
+            numbers["alpha"],
+            times,
+        )
         least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
         if 0 < data.memory < least:
             msg = (
@@ -374,14 +391,16 @@ class Plane(Formulation):
                 rise, fall = c[:, None] - c[None, :], h[None, :] - h[:, None]
                 prices += (rise[fall > 0] / fall[fall > 0]).tolist()
             best = max(
-                rounding.sum_down([
-                    self.computing,
-                    rounding.dot_down(self.count, priced(price).min(axis=1)),
-                    -float(rounding.up(price * self.memory)),
-                ])
+                rounding.sum_down(
+                    [
+                        self.computing,
+                        rounding.dot_down(self.count, priced(price).min(axis=1)),
+                        -float(rounding.up(price * self.memory)),
+                    ]
+                )
                 for price in prices
                 if price >= 0
-            )  # fmt: skip
+            )
             result.append(Bound("lagrangian", best, "Lagrangian relaxation of the memory limit", "topoopt"))
         return result
 
@@ -401,8 +420,11 @@ class Plane(Formulation):
         cells, limit = int(self.allowed.sum()), int(self.memory > 0)
         held = int((self.held[self.allowed] != 0).sum()) * limit
         return {
-            "variables": cells, "constraints": len(self.kinds) + limit, "nonzeros": cells + held, "integers": cells,
-        }  # fmt: skip
+            "variables": cells,
+            "constraints": len(self.kinds) + limit,
+            "nonzeros": cells + held,
+            "integers": cells,
+        }
 
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""

@@ -315,9 +315,12 @@ class Wiring(Formulation):
             )
             raise NotApplicable(msg)
         return cls(
-            pool, str(given.get("objective", "max-load")), limit, given.get("rings", "free") == "free",
+            pool,
+            str(given.get("objective", "max-load")),
+            limit,
+            given.get("rings", "free") == "free",
             given.get("flows", "source") == "pair",
-        )  # fmt: skip
+        )
 
     def derived(self) -> list[Fraction]:
         """Demands in units of U, and U over the total demand; U, L and H are decimals."""

@@ -77,9 +77,13 @@ def nvswitch(boxes: int, gpus: int = 8, inside: float = 450.0, outside: float = 
     names = [f"gpu[{r // gpus},{r % gpus}]" for r in range(n)] + [f"switch[{b}]" for b in range(boxes)] + ["network"]
     kept = slice(0, n if boxes == 1 else 2 * n)
     return Topology(
-        n + boxes + (boxes > 1), *both_ways(u[kept], v[kept], np.repeat([inside, outside], n)[kept]), spec="nvswitch",
-        terminals=ranks, labels=tuple(names[: n + boxes + (boxes > 1)]), capacity_unit="GB/s",
-    )  # fmt: skip
+        n + boxes + (boxes > 1),
+        *both_ways(u[kept], v[kept], np.repeat([inside, outside], n)[kept]),
+        spec="nvswitch",
+        terminals=ranks,
+        labels=tuple(names[: n + boxes + (boxes > 1)]),
+        capacity_unit="GB/s",
+    )
 
 
 @family("wdm-line", example="wdm-line:n=16,wavelengths=2", source="OpTree, section II (optical interconnect)")
@@ -411,9 +415,12 @@ def fat_tree(k: int, oversubscription: int = 1, capacity: float = 1.0) -> Topolo
     names += [f"core[{a},{c}]" for a in range(kept) for c in range(half)]
     first, second = np.concatenate(u), np.concatenate(v)
     return Topology(
-        n, *both_ways(first, second, np.full(first.size, float(capacity))), spec="fat-tree",
-        terminals=np.arange(servers), labels=tuple(names),
-    )  # fmt: skip
+        n,
+        *both_ways(first, second, np.full(first.size, float(capacity))),
+        spec="fat-tree",
+        terminals=np.arange(servers),
+        labels=tuple(names),
+    )
 
 
 @family("ideal-switch", example="ideal-switch:n=8", source="TopoOpt (Wang et al., NSDI 2023), section 5.1")
@@ -557,9 +564,11 @@ def circuits(
     """
     interval, pause, forwards, discount = RULES.get(rule, RULES["topoopt"])
     return CircuitNetwork(
-        n, degree, rule,
+        n,
+        degree,
+        rule,
         interval if interval_ms is None else interval_ms / 1e3,
         pause if pause_us is None else pause_us / 1e6,
         forwards if forwarding is None else forwarding,
         discount,
-    )  # fmt: skip
+    )

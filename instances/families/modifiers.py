@@ -138,9 +138,14 @@ def line(topology: Topology, times: int) -> Topology:
         n, tail, head = tail.size, np.repeat(np.arange(tail.size), count), onward
         tail, head = tail[tail != head], head[tail != head]
     return Topology(
-        n, tail, head, np.full(tail.size, topology.capacity[0] if topology.arcs else 1.0),
-        spec=topology.spec, parameters=topology.parameters, capacity_unit=topology.capacity_unit,
-    )  # fmt: skip
+        n,
+        tail,
+        head,
+        np.full(tail.size, topology.capacity[0] if topology.arcs else 1.0),
+        spec=topology.spec,
+        parameters=topology.parameters,
+        capacity_unit=topology.capacity_unit,
+    )
 
 
 @modifier("scale", example="ring:8+scale=2.0")

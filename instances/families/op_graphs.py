@@ -99,8 +99,13 @@ class OpGraph(Instance):
         _refuse(bool(twice.any()), spec, "a dependency is given twice; add up its bytes")
         put = object.__setattr__
         arrays = {
-            "duration": time, "operation": ops, "tail": first, "head": last, "volume": size[order], "weights": held,
-        }  # fmt: skip
+            "duration": time,
+            "operation": ops,
+            "tail": first,
+            "head": last,
+            "volume": size[order],
+            "weights": held,
+        }
         for name, array in arrays.items():
             array.setflags(write=False)
             put(self, name, array)
@@ -310,10 +315,18 @@ def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
     source="SiP-ML (Khani et al., SIGCOMM 2021), section 3.2: partitioning; layer sizes as published for each model",
 )
 def op_graph(
-    model: str, layers: int = 2, parts: int = 4, quantum: float = 0.0, hidden: int = 1024, batch: int = 16,
+    model: str,
+    layers: int = 2,
+    parts: int = 4,
+    quantum: float = 0.0,
+    hidden: int = 1024,
+    batch: int = 16,
     seed: int = 0,
-    training: bool = True, broadcast: bool = False, choose: bool = False, splits: Dimensions | None = None,
-) -> OpGraph:  # fmt: skip
+    training: bool = True,
+    broadcast: bool = False,
+    choose: bool = False,
+    splits: Dimensions | None = None,
+) -> OpGraph:
     r"""Computation graph of one training step, with every operation split into sub-operations by a time quantum.
 
     An operation of time :math:`t` is split into :math:`\min(k, \max(1, \mathrm{round}(t / \tau)))` equal parts.

@@ -382,9 +382,14 @@ class Draft:
             raise BadFile(msg)
 
     def add_links(
-        self, ends: NDArray[np.int64], names: list[Hashable], capacity: NDArray[np.float64], numbers: NDArray[np.int64],
-        *, directed: bool,
-    ) -> bool:  # fmt: skip
+        self,
+        ends: NDArray[np.int64],
+        names: list[Hashable],
+        capacity: NDArray[np.float64],
+        numbers: NDArray[np.int64],
+        *,
+        directed: bool,
+    ) -> bool:
         """Add vertices and links at once, as :meth:`add_vertex` and :meth:`add_link`.
 
         Parameters
@@ -411,9 +416,11 @@ class Draft:
         kept = np.ones((len(ends), 2), dtype=bool)
         kept[:, 1] = (seen[:, 0] != seen[:, 1]) & (not directed)
         for column, values in (
-            (self._tail, ways[:, :, 0]), (self._head, ways[:, :, 1]),
-            (self._capacity, np.stack([capacity] * 2, axis=1)), (self._places, np.stack([numbers] * 2, axis=1)),
-        ):  # fmt: skip
+            (self._tail, ways[:, :, 0]),
+            (self._head, ways[:, :, 1]),
+            (self._capacity, np.stack([capacity] * 2, axis=1)),
+            (self._places, np.stack([numbers] * 2, axis=1)),
+        ):
             column.frombytes(np.ascontiguousarray(values[kept], dtype=column.typecode).tobytes())
         return True
 

@@ -170,9 +170,14 @@ def read_specified(text: str) -> Topology:
     text = given.get("capacity", "")
     capacity = float(text) if parses_as_float(text) else text or None
     return read_topology(
-        path, capacity, directed=None if directed is None else flags[directed], format=given.get("format"),
-        first=None if first is None else numbers[first], ranks=given.get("ranks"), wiring=given.get("wiring"),
-    )  # fmt: skip
+        path,
+        capacity,
+        directed=None if directed is None else flags[directed],
+        format=given.get("format"),
+        first=None if first is None else numbers[first],
+        ranks=given.get("ranks"),
+        wiring=given.get("wiring"),
+    )
 
 
 def check_options(options: ReadOptions, what: str) -> None:

@@ -297,9 +297,12 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
 
 #: Arc lines by DIMACS problem: their letter, number of fields, and meaning of the fields after the ends.
 _DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "max": ("a", ("capacity",)), "min": ("a", ("lower", "capacity", "cost")), "sp": ("a", ("length",)),
-    "edge": ("e", ()), "col": ("e", ()),
-}  # fmt: skip
+    "max": ("a", ("capacity",)),
+    "min": ("a", ("lower", "capacity", "cost")),
+    "sp": ("a", ("length",)),
+    "edge": ("e", ()),
+    "col": ("e", ()),
+}
 
 
 def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:

@@ -84,9 +84,16 @@ def _changed(
         raise BadInput(msg)
     if ranks is None:
         return Topology(
-            instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec,
-            terminals=instance.terminals, labels=instance.labels, parameters=instance.parameters, capacity_unit=unit,
-        )  # fmt: skip
+            instance.n,
+            instance.tail,
+            instance.head,
+            instance.capacity,
+            spec=instance.spec,
+            terminals=instance.terminals,
+            labels=instance.labels,
+            parameters=instance.parameters,
+            capacity_unit=unit,
+        )
     number = {label: v for v, label in enumerate(instance.labels)}
     names = _names(ranks)
     unknown = [name for name in names if str(name) not in number]
@@ -94,9 +101,14 @@ def _changed(
         msg = f"{instance.spec}: rank {str(unknown[0])[:60]!r} is not a vertex; name vertices by their labels"
         raise BadInput(msg)
     return Topology(
-        instance.n, instance.tail, instance.head, instance.capacity, terminals=[number[str(name)] for name in names],
-        labels=instance.labels, capacity_unit=unit or instance.capacity_unit,
-    )  # fmt: skip
+        instance.n,
+        instance.tail,
+        instance.head,
+        instance.capacity,
+        terminals=[number[str(name)] for name in names],
+        labels=instance.labels,
+        capacity_unit=unit or instance.capacity_unit,
+    )
 
 
 def _names(ranks: Iterable[Hashable]) -> list[Hashable]:
@@ -189,9 +201,14 @@ def topology(
             raise BadInput(msg)
     built = draft.build()
     return Topology(
-        built.n, built.tail, built.head, built.capacity, terminals=built.terminals, labels=built.labels,
+        built.n,
+        built.tail,
+        built.head,
+        built.capacity,
+        terminals=built.terminals,
+        labels=built.labels,
         capacity_unit=built.capacity_unit,
-    )  # fmt: skip
+    )
 
 
 def from_networkx(graph: nx.Graph, *, capacity: str | float | None = None, loops: str = "refuse") -> Topology:

@@ -47,7 +47,7 @@ _LINES = {
         "this is a network of ns-3 for ASTRA-sim or SimAI; keep the first three columns of its links, tail head "
         "capacity, and state the ranks with ranks="
     ),
-}  # fmt: skip
+}
 _KNOWN = tuple((re.compile(rf"^[ \t]*(?!#)(?:{pattern})", re.MULTILINE), remedy) for pattern, remedy in _LINES.items())
 #: A labelled table of GPUs with 0 or N/A on its diagonal, as rocm-smi prints them.
 _ROCM_TABLE = re.compile(r"\s*GPU0[ \t]+GPU1\b[^\n]*\n\s*GPU0[ \t]+(?:0|N/A)\s")
@@ -60,9 +60,11 @@ _JSON_KEYS = {
     "TopologyParams": "this is a TE-CCL input, which names a topology of its code; write its links to another file",
     "adjacency": "this is networkx.adjacency_data; write networkx.node_link_data",
     "elements": "this is Cytoscape JSON; write networkx.node_link_data",
-    "npus_count": _ASTRA, "units-count": _ASTRA, "logical-dims": _ASTRA,
+    "npus_count": _ASTRA,
+    "units-count": _ASTRA,
+    "logical-dims": _ASTRA,
     "topologies-per-dim": _ASTRA,
-}  # fmt: skip
+}
 
 
 def refuse_text(text: str, what: str, suffix: str) -> None:

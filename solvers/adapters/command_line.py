@@ -60,17 +60,28 @@ GRACE_S, LAST_S = 0.5, 1.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 _KEYS = {"command", "title", "lp", "mip", "duals", "version_command", "option", "status"}
 _FIELDS = {"mps", "lp", "sol", "time_limit_s", "threads", "seed", "rel_tol", "here"}
-_STATUSES = {str(one): one for one in (
-    Termination.OPTIMAL, Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED,
-    Termination.TIME_LIMIT, Termination.MEMORY_LIMIT, Termination.ITERATION_LIMIT,
-)}  # fmt: skip
+_STATUSES = {
+    str(one): one
+    for one in (
+        Termination.OPTIMAL,
+        Termination.INFEASIBLE,
+        Termination.UNBOUNDED,
+        Termination.INFEASIBLE_OR_UNBOUNDED,
+        Termination.TIME_LIMIT,
+        Termination.MEMORY_LIMIT,
+        Termination.ITERATION_LIMIT,
+    )
+}
 #: Patterns of the statuses in solution files, in the order in which they are tried.
 _STATED = (
     (r"infeasible or unbounded|unbounded or infeasible|inforunbd", Termination.INFEASIBLE_OR_UNBOUNDED),
-    (r"infeasible", Termination.INFEASIBLE), (r"unbounded", Termination.UNBOUNDED),
-    (r"time", Termination.TIME_LIMIT), (r"memory", Termination.MEMORY_LIMIT),
-    (r"limit|stopped|interrupt", Termination.ITERATION_LIMIT), (r"optimal", Termination.OPTIMAL),
-)  # fmt: skip
+    (r"infeasible", Termination.INFEASIBLE),
+    (r"unbounded", Termination.UNBOUNDED),
+    (r"time", Termination.TIME_LIMIT),
+    (r"memory", Termination.MEMORY_LIMIT),
+    (r"limit|stopped|interrupt", Termination.ITERATION_LIMIT),
+    (r"optimal", Termination.OPTIMAL),
+)
 
 
 #: What to do about a solution with other names.
@@ -202,9 +213,18 @@ class CommandLine(Adapter):
         flip = -1.0 if form.sense == "max" else 1.0
         lower, upper = rounded_bounds(form)
         plain = replace(
-            form, A=form.A.tocsr()[kept].tocsc(), row_lower=form.row_lower[kept], row_upper=form.row_upper[kept],
-            col_lower=lower, col_upper=upper, cost=flip * form.cost, sense="min", offset=0.0, columns={}, rows={},
-        )  # fmt: skip
+            form,
+            A=form.A.tocsr()[kept].tocsc(),
+            row_lower=form.row_lower[kept],
+            row_upper=form.row_upper[kept],
+            col_lower=lower,
+            col_upper=upper,
+            cost=flip * form.cost,
+            sense="min",
+            offset=0.0,
+            columns={},
+            rows={},
+        )
         Highs().write(plain, path, ([f"x{j}" for j in range(form.A.shape[1])], [f"r{i}" for i in kept.tolist()]))
 
     def _report(self, form: StandardForm, run: _Run, log: ProgressLog) -> None:
@@ -283,10 +303,15 @@ class _Run:
     def _words(self) -> list[str]:
         limit = NO_LIMIT_S if self.request.time_limit_s is None else self.request.time_limit_s
         values = {
-            "mps": self.program, "lp": self.program, "sol": self.solution, "time_limit_s": f"{limit:.10g}",
-            "threads": self.request.threads, "seed": self.request.seed, "rel_tol": f"{self.request.rel_tol:g}",
+            "mps": self.program,
+            "lp": self.program,
+            "sol": self.solution,
+            "time_limit_s": f"{limit:.10g}",
+            "threads": self.request.threads,
+            "seed": self.request.seed,
+            "rel_tol": f"{self.request.rel_tol:g}",
             "here": self.configuration.here,
-        }  # fmt: skip
+        }
         words = [word.format(**values) for word in self.configuration.command]
         for name, value in self.request.options.items():
             words += [word.format(name=name, value=value) for word in self.configuration.option]
@@ -303,9 +328,15 @@ class _Run:
         with self.printed.open("wb") as output:
             try:
                 process = subprocess.Popen(  # no shell
-                    self._words(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                    env=environment, start_new_session=True, preexec_fn=_end_with_parent,
-                )  # fmt: skip
+                    self._words(),
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,
+                    preexec_fn=_end_with_parent,
+                )
             except OSError as error:
                 name, program = self.configuration.name, self._words()[0]
                 msg = f"solver {name!r}: {program!r} cannot be run ({error.strerror}); check its table"
@@ -508,10 +539,17 @@ def _configuration(name: str, table: Any, path: Path, where: str) -> Configurati
     if not (table.get("lp", True) or table.get("mip", False)):
         wrong("lp and mip are both false; at least one must be true")
     return Configuration(
-        name, command, str(table.get("title", name)), table.get("lp", True), table.get("mip", False),
-        table.get("duals", False), _command(table, "version_command", {"here"}, wrong),
-        _command(table, "option", {"name", "value"}, wrong), tuple(status.items()), folder,
-    )  # fmt: skip
+        name,
+        command,
+        str(table.get("title", name)),
+        table.get("lp", True),
+        table.get("mip", False),
+        table.get("duals", False),
+        _command(table, "version_command", {"here"}, wrong),
+        _command(table, "option", {"name", "value"}, wrong),
+        tuple(status.items()),
+        folder,
+    )
 
 
 def _command(table: Mapping[str, Any], key: str, known: set[str], wrong: Any) -> tuple[str, ...]:

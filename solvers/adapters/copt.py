@@ -80,9 +80,14 @@ class Copt(Adapter):
         import scipy.sparse as sp
 
         model.loadMatrix(
-            np.array(form.cost), sp.csc_matrix(form.A), clipped(form.row_lower), clipped(form.row_upper),
-            clipped(form.col_lower), clipped(form.col_upper), kinds,
-        )  # fmt: skip
+            np.array(form.cost),
+            sp.csc_matrix(form.A),
+            clipped(form.row_lower),
+            clipped(form.row_upper),
+            clipped(form.col_lower),
+            clipped(form.col_upper),
+            kinds,
+        )
         model.setObjSense(copt.COPT.MAXIMIZE if form.sense == "max" else copt.COPT.MINIMIZE)
         model.setObjConst(form.offset)
         if request.warm_start is not None and form.is_mip:

@@ -113,14 +113,20 @@ class Cplex(Adapter):
             matcnt[0], matind, matval = 1, [0], [0.0]
         sense = model.objective.sense
         model.copylp(
-            numcols=A.shape[1], numrows=A.shape[0],
+            numcols=A.shape[1],
+            numrows=A.shape[0],
             objsense=sense.maximize if form.sense == "max" else sense.minimize,
-            obj=form.cost.tolist(), rhs=rhs.tolist(), senses="".join(rows.letter[kept].tolist()),
-            matbeg=A.indptr[:-1].tolist(), matcnt=matcnt, matind=matind, matval=matval,
+            obj=form.cost.tolist(),
+            rhs=rhs.tolist(),
+            senses="".join(rows.letter[kept].tolist()),
+            matbeg=A.indptr[:-1].tolist(),
+            matcnt=matcnt,
+            matind=matind,
+            matval=matval,
             lb=np.clip(form.col_lower, -_INFINITY, _INFINITY).tolist(),
             ub=np.clip(form.col_upper, -_INFINITY, _INFINITY).tolist(),
             range_values=rows.width[kept].tolist(),
-        )  # fmt: skip
+        )
         model.objective.set_offset(form.offset)
         integers = np.flatnonzero(np.asarray(form.integer)).tolist()
         if integers:
@@ -133,9 +139,11 @@ class Cplex(Adapter):
             effective["timelimit"] = float(request.time_limit_s)
         if form.is_mip:
             effective |= {
-                "mip.tolerances.mipgap": 0.0, "mip.tolerances.absmipgap": 0.0,
-                "mip.tolerances.integrality": 1e-9, "simplex.tolerances.feasibility": 1e-9,
-            }  # fmt: skip
+                "mip.tolerances.mipgap": 0.0,
+                "mip.tolerances.absmipgap": 0.0,
+                "mip.tolerances.integrality": 1e-9,
+                "simplex.tolerances.feasibility": 1e-9,
+            }
         else:
             effective |= {"simplex.tolerances.feasibility": 1e-9, "simplex.tolerances.optimality": 1e-9}
         known = {str(handle).removeprefix("parameters."): handle for handle in _handles(model.parameters)}
@@ -164,8 +172,11 @@ def _quiet(cplex: Any) -> Any:
     """Create a model that prints only if the log is shown."""
     model = cplex.Cplex()
     for stream in (
-        model.set_log_stream, model.set_error_stream, model.set_warning_stream, model.set_results_stream,
-    ):  # fmt: skip
+        model.set_log_stream,
+        model.set_error_stream,
+        model.set_warning_stream,
+        model.set_results_stream,
+    ):
         stream(sys.stdout if solver_log.shown() else None)
     return model
 

@@ -102,8 +102,10 @@ class CuPdlpx(Adapter):
         """Set the common options and those of the request, by name or alias; return the effective options."""
         tolerance = max(1e-9, request.rel_tol)
         effective: dict[str, Any] = {
-            "verbose": solver_log.shown(), "eps_optimal_relative": tolerance, "eps_feasible_relative": tolerance,
-        }  # fmt: skip
+            "verbose": solver_log.shown(),
+            "eps_optimal_relative": tolerance,
+            "eps_feasible_relative": tolerance,
+        }
         if request.time_limit_s is not None:
             effective["time_sec_limit"] = float(request.time_limit_s)
         aliases = dict(getattr(cupdlpx.PDLP, "_PARAM_ALIAS", {}))

@@ -47,9 +47,12 @@ _TERMINATION = {
     17: (Termination.MEMORY_LIMIT, "MEM_LIMIT"),
 }
 _METHODS = {
-    0: "primal simplex", 1: "dual simplex", 2: "interior point with crossover", 3: "concurrent",
+    0: "primal simplex",
+    1: "dual simplex",
+    2: "interior point with crossover",
+    3: "concurrent",
     6: "first order (PDHG) with crossover",
-}  # fmt: skip
+}
 _TOO_LARGE = 10010
 _LICENCE = range(10001, 10030)
 _REMEDY = "get a licence (free for academics at gurobi.com/academia) and set GRB_LICENSE_FILE, or use 'highs' or 'scip'"

@@ -71,11 +71,22 @@ def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
     A = form.A
     sense = highspy.ObjSense.kMaximize if form.sense == "max" else highspy.ObjSense.kMinimize
     status = highs.passModel(
-        A.shape[1], A.shape[0], A.nnz, _COLUMNWISE, int(sense), float(form.offset),
-        form.cost, form.col_lower, form.col_upper, form.row_lower, form.row_upper,
-        A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data,
+        A.shape[1],
+        A.shape[0],
+        A.nnz,
+        _COLUMNWISE,
+        int(sense),
+        float(form.offset),
+        form.cost,
+        form.col_lower,
+        form.col_upper,
+        form.row_lower,
+        form.row_upper,
+        A.indptr.astype(np.int32),
+        A.indices.astype(np.int32),
+        A.data,
         np.asarray(form.integer).astype(np.int32),
-    )  # fmt: skip
+    )
     if status == highspy.HighsStatus.kError:
         msg = "solver 'highs' rejects the problem: a bound or coefficient is out of range (1e15)"
         raise BadOption(msg)

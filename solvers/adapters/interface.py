@@ -206,9 +206,12 @@ class Adapter(ABC):
                     raise BadOption(msg)
 
     def read_options(
-        self, request: SolveRequest, known: Collection[str], kind: Callable[[str], type],
+        self,
+        request: SolveRequest,
+        known: Collection[str],
+        kind: Callable[[str], type],
         full: Callable[[str], str] = str,
-    ) -> dict[str, object]:  # fmt: skip
+    ) -> dict[str, object]:
         """Options of a request by their ``full`` names, checked against ``known`` and converted to their types.
 
         Raises
@@ -262,9 +265,12 @@ def accepted(solver: str, form: StandardForm, outcome: Outcome) -> Outcome:
         return _typed(form, outcome)
     except (TypeError, ValueError, OverflowError) as error:
         return Outcome(
-            Termination.ERROR, raw=INVALID, message=one_line(f"solver {solver!r} returned {error}"),
-            solve_s=_number("solve_s", outcome.solve_s, lenient=True), peak_memory_mb=outcome.peak_memory_mb,
-        )  # fmt: skip
+            Termination.ERROR,
+            raw=INVALID,
+            message=one_line(f"solver {solver!r} returned {error}"),
+            solve_s=_number("solve_s", outcome.solve_s, lenient=True),
+            peak_memory_mb=outcome.peak_memory_mb,
+        )
 
 
 def returned(chosen: Adapter, form: StandardForm, outcome: object) -> Outcome:
@@ -310,12 +316,19 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
     if termination is Termination.ERROR and not message and outcome.raw:
         message = f"the solver reports {one_line(outcome.raw, 200)!r}"
     return replace(
-        outcome, termination=termination, primal=_word(PrimalStatus, outcome.primal), x=x,
-        row_duals=duals, incumbents=incumbents, **words, **numbers,
+        outcome,
+        termination=termination,
+        primal=_word(PrimalStatus, outcome.primal),
+        x=x,
+        row_duals=duals,
+        incumbents=incumbents,
+        **words,
+        **numbers,
         **counts,
-        raw=one_line(outcome.raw, 200), message=one_line(message),
+        raw=one_line(outcome.raw, 200),
+        message=one_line(message),
         options={one_line(name, 200): plain(value) for name, value in outcome.options.items()},
-    )  # fmt: skip
+    )
 
 
 def _word(kind: type[Termination] | type[PrimalStatus], word: object) -> Any:
@@ -385,9 +398,15 @@ def trivial_outcome(form: StandardForm) -> Outcome | None:
     if ((form.row_lower > 0) | (form.row_upper < 0)).any():
         return Outcome(Termination.INFEASIBLE, raw="no columns", algorithm="none")
     return Outcome(
-        Termination.OPTIMAL, PrimalStatus.FEASIBLE, form.offset, form.offset, np.zeros(0),
-        np.zeros(form.A.shape[0]), raw="no columns", algorithm="none",
-    )  # fmt: skip
+        Termination.OPTIMAL,
+        PrimalStatus.FEASIBLE,
+        form.offset,
+        form.offset,
+        np.zeros(0),
+        np.zeros(form.A.shape[0]),
+        raw="no columns",
+        algorithm="none",
+    )
 
 
 _TRUE = ("true", "yes", "on", "1")

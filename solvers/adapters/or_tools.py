@@ -340,9 +340,13 @@ class Glop(Adapter):
     capabilities = Capabilities(duals=True, bound=True)
     install = "pip install ortools"
     modules = (
-        "ortools.math_opt.core.python.solver", "ortools.math_opt.callback_pb2", "ortools.math_opt.model_pb2",
-        "ortools.math_opt.model_parameters_pb2", "ortools.math_opt.parameters_pb2", "ortools.math_opt.result_pb2",
-    )  # fmt: skip
+        "ortools.math_opt.core.python.solver",
+        "ortools.math_opt.callback_pb2",
+        "ortools.math_opt.model_pb2",
+        "ortools.math_opt.model_parameters_pb2",
+        "ortools.math_opt.parameters_pb2",
+        "ortools.math_opt.result_pb2",
+    )
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
@@ -360,9 +364,16 @@ class Glop(Adapter):
         start = time.perf_counter()
         try:
             result = core.solve(
-                self._model(form), parameters_pb2.SOLVER_TYPE_GLOP, parameters_pb2.SolverInitializerProto(),
-                parameters, models.ModelSolveParametersProto(), None, callbacks.CallbackRegistrationProto(), None, None,
-            )  # fmt: skip
+                self._model(form),
+                parameters_pb2.SOLVER_TYPE_GLOP,
+                parameters_pb2.SolverInitializerProto(),
+                parameters,
+                models.ModelSolveParametersProto(),
+                None,
+                callbacks.CallbackRegistrationProto(),
+                None,
+                None,
+            )
         except (ValueError, RuntimeError) as error:
             if "GlopParameters" in str(error) or "parameter" in str(error).lower():
                 raise rejected_value(self.name, ", ".join(request.options), "", str(error)) from error

@@ -128,18 +128,30 @@ class Xpress(Adapter):
 
         integers = np.flatnonzero(np.asarray(form.integer))
         problem.loadMIP(
-            "opticoll", rows.letter.tolist(), rows.rhs, rows.width, np.array(form.cost),
-            form.A.indptr.astype(np.int64), None, form.A.indices.astype(np.int64), np.array(form.A.data),
-            clipped(form.col_lower), clipped(form.col_upper),
-            ["I"] * integers.size if integers.size else None, integers if integers.size else None,
-        )  # fmt: skip
+            "opticoll",
+            rows.letter.tolist(),
+            rows.rhs,
+            rows.width,
+            np.array(form.cost),
+            form.A.indptr.astype(np.int64),
+            None,
+            form.A.indices.astype(np.int64),
+            np.array(form.A.data),
+            clipped(form.col_lower),
+            clipped(form.col_upper),
+            ["I"] * integers.size if integers.size else None,
+            integers if integers.size else None,
+        )
         problem.chgObjSense(xpress.maximize if form.sense == "max" else xpress.minimize)
         problem.chgObj([-1], [-form.offset])
 
     def _set_options(self, xpress: Any, problem: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
         effective: dict[str, Any] = {
-            "threads": request.threads, "randomseed": request.seed, "feastol": 1e-9, "optimalitytol": 1e-9,
-        }  # fmt: skip
+            "threads": request.threads,
+            "randomseed": request.seed,
+            "feastol": 1e-9,
+            "optimalitytol": 1e-9,
+        }
         if request.time_limit_s is not None:
             effective["timelimit"] = float(request.time_limit_s)
         if form.is_mip:

@@ -70,11 +70,19 @@ if TYPE_CHECKING:
 SUFFIXES = (".proof.json", ".proof.json.gz")
 #: The kind of every formulation that has combinatorial certificates.
 FORMULATIONS = {
-    "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
-    "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
-    "sipml.ring-wavelengths": "circuits", "sipml.ocs-circuits": "circuits", "lumorph.sum-rounds": "sums",
-    "topology.design": "design", "alltoall.sccl": "steps", "topoopt.topology": "wiring",
-}  # fmt: skip
+    "alltoall.min-congestion": "routes",
+    "lumorph.min-overlap": "routes",
+    "optree.one-stage": "routes",
+    "lumorph.rounds": "rounds",
+    "alltoall.virtual-channels": "layers",
+    "sipml.placement": "placement",
+    "sipml.ring-wavelengths": "circuits",
+    "sipml.ocs-circuits": "circuits",
+    "lumorph.sum-rounds": "sums",
+    "topology.design": "design",
+    "alltoall.sccl": "steps",
+    "topoopt.topology": "wiring",
+}
 #: Largest denominator of arc prices rounded from duals.
 MOST_PARTS = 5040
 
@@ -134,11 +142,17 @@ def certificate(run: Run) -> Certificate:
     low, place = max(proven, default=(None, 0))
     _, high = check(problem, solution, None)
     return {
-        "certificate": 1, "formulation": name, "instance": record.instance, "instance_hash": record.instance_hash,
-        "settings": texts(plan.parameters), "kind": kind,
-        "problem": problem, "solution": solution, "argument": arguments[-place] if proven else None,
+        "certificate": 1,
+        "formulation": name,
+        "instance": record.instance,
+        "instance_hash": record.instance_hash,
+        "settings": texts(plan.parameters),
+        "kind": kind,
+        "problem": problem,
+        "solution": solution,
+        "argument": arguments[-place] if proven else None,
         "claim": (word(low), word(high)),
-    }  # fmt: skip
+    }
 
 
 def write(path: Path, run: Run) -> CertificateFacts:
@@ -390,10 +404,15 @@ def _colouring(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mapp
 def _rounds_problem(data: Any) -> dict[str, Any]:
     limits, wanted = data.limits, data.collective
     return {
-        "vertices": data.topology.n, "arcs": pairs_of(data.topology.tail, data.topology.head.tolist()),
-        "wavelengths": limits.wavelengths, "waveguides": limits.waveguides, "ports": limits.ports, "load": limits.load,
-        "pre": wanted.pre.tolist(), "post": wanted.post.tolist(),
-    }  # fmt: skip
+        "vertices": data.topology.n,
+        "arcs": pairs_of(data.topology.tail, data.topology.head.tolist()),
+        "wavelengths": limits.wavelengths,
+        "waveguides": limits.waveguides,
+        "ports": limits.ports,
+        "load": limits.load,
+        "pre": wanted.pre.tolist(),
+        "post": wanted.post.tolist(),
+    }
 
 
 def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
@@ -407,9 +426,11 @@ def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: ob
 def _ends(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
     """The arguments of those bounds that count what a vertex receives or sends, or what enters a set."""
     names = {
-        "receptions": ("receives", "vertex"), "sole holder": ("sends", "vertex"), "sends": ("sends", "vertex"),
+        "receptions": ("receives", "vertex"),
+        "sole holder": ("sends", "vertex"),
+        "sends": ("sends", "vertex"),
         "cut": ("enters", "vertices"),
-    }  # fmt: skip
+    }
     return [
         {names[bound.name][0]: bound.detail[names[bound.name][1]]}
         for bound in bounds
@@ -420,9 +441,12 @@ def _ends(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
 def _schedule(plan: RoundSchedule) -> dict[str, list[list[Any]]]:
     """Circuits and transfers of a schedule, in the form of a certificate."""
     circuits = pairs_of(
-        plan.circuit_round, plan.circuit_source.tolist(), plan.circuit_target.tolist(),
-        plan.circuit_wavelength.tolist(), [plan.path(k) for k in range(plan.circuits)],
-    )  # fmt: skip
+        plan.circuit_round,
+        plan.circuit_source.tolist(),
+        plan.circuit_target.tolist(),
+        plan.circuit_wavelength.tolist(),
+        [plan.path(k) for k in range(plan.circuits)],
+    )
     transfers = pairs_of(
         plan.transfer_round, plan.transfer_source.tolist(), plan.transfer_target.tolist(), plan.transfer_chunk.tolist()
     )
@@ -473,10 +497,12 @@ def _placement_problem(data: Any) -> dict[str, Any]:
     rate = decimal(float(data.bandwidth))
     delays = [word(decimal(float(b)) / rate * 10**6 if rate else Fraction(0)) for b in graph.volume.tolist()]
     return {
-        "devices": data.devices, "durations": numbers(graph.duration.tolist()),
-        "edges": pairs_of(graph.tail, graph.head.tolist(), delays), "peers": data.delta,
+        "devices": data.devices,
+        "durations": numbers(graph.duration.tolist()),
+        "edges": pairs_of(graph.tail, graph.head.tolist(), delays),
+        "peers": data.delta,
         "distance": data.rule == "distance",
-    }  # fmt: skip
+    }
 
 
 def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
@@ -517,15 +543,29 @@ def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
 #: With more operations, only the longest chain and the total work are tried as arguments.
 MOST_OPERATIONS = 40
 _PARTS = {
-    "alltoall.min-congestion": _routing, "lumorph.min-overlap": _routing, "optree.one-stage": _colouring,
-    "lumorph.rounds": _scheduling, "alltoall.virtual-channels": _layering, "sipml.placement": _placing,
-    "sipml.ring-wavelengths": lighting, "sipml.ocs-circuits": lighting, "lumorph.sum-rounds": _summing,
-    "topology.design": designing, "alltoall.sccl": stepping, "topoopt.topology": wiring,
-}  # fmt: skip
+    "alltoall.min-congestion": _routing,
+    "lumorph.min-overlap": _routing,
+    "optree.one-stage": _colouring,
+    "lumorph.rounds": _scheduling,
+    "alltoall.virtual-channels": _layering,
+    "sipml.placement": _placing,
+    "sipml.ring-wavelengths": lighting,
+    "sipml.ocs-circuits": lighting,
+    "lumorph.sum-rounds": _summing,
+    "topology.design": designing,
+    "alltoall.sccl": stepping,
+    "topoopt.topology": wiring,
+}
 _PROBLEMS = {
-    "alltoall.min-congestion": _routes_problem, "lumorph.min-overlap": _routes_problem,
-    "optree.one-stage": _routes_problem, "lumorph.rounds": _rounds_problem, "sipml.placement": _placement_problem,
-    "sipml.ring-wavelengths": circuits_problem, "sipml.ocs-circuits": circuits_problem,
-    "lumorph.sum-rounds": _rounds_problem, "topology.design": design_problem, "alltoall.sccl": steps_problem,
+    "alltoall.min-congestion": _routes_problem,
+    "lumorph.min-overlap": _routes_problem,
+    "optree.one-stage": _routes_problem,
+    "lumorph.rounds": _rounds_problem,
+    "sipml.placement": _placement_problem,
+    "sipml.ring-wavelengths": circuits_problem,
+    "sipml.ocs-circuits": circuits_problem,
+    "lumorph.sum-rounds": _rounds_problem,
+    "topology.design": design_problem,
+    "alltoall.sccl": steps_problem,
     "topoopt.topology": wiring_problem,
-}  # fmt: skip
+}

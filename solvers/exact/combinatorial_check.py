@@ -478,9 +478,15 @@ def depths(layers: Any, n: int, first: int, onward: int) -> int:
 
 
 KINDS = {
-    "routes": routes, "circuits": circuits, "steps": steps, "rounds": rounds, "sums": sums, "layers": layers,
-    "placement": placement, "design": design,
-}  # fmt: skip
+    "routes": routes,
+    "circuits": circuits,
+    "steps": steps,
+    "rounds": rounds,
+    "sums": sums,
+    "layers": layers,
+    "placement": placement,
+    "design": design,
+}
 
 
 def verify(document: Any) -> tuple[Fraction | None, Fraction | None]:

@@ -300,12 +300,17 @@ def _program(rows: Sequence[Mapping[int, Fraction]], low: list[Fraction | None],
     """Program that minimizes the last of its columns >= 0; rows are at least ``low``, or at most 0 if that is None."""
     zero = Fraction(0)
     return ExactForm(
-        np.cumsum([0, *map(len, rows)]), np.array([j for row in rows for j in sorted(row)], dtype=np.int64),
+        np.cumsum([0, *map(len, rows)]),
+        np.array([j for row in rows for j in sorted(row)], dtype=np.int64),
         tuple(row[j] for row in rows for j in sorted(row)),
-        tuple(low), tuple(zero if end is None else None for end in low),
-        (zero,) * columns, (None,) * columns, (zero,) * (columns - 1) + (Fraction(1),), "min",
+        tuple(low),
+        tuple(zero if end is None else None for end in low),
+        (zero,) * columns,
+        (None,) * columns,
+        (zero,) * (columns - 1) + (Fraction(1),),
+        "min",
         np.zeros(columns, dtype=bool),
-    )  # fmt: skip
+    )
 
 
 def _everywhere(n: int, price: Mapping[tuple[int, int], Fraction]) -> list[list[int]]:

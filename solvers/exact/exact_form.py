@@ -110,11 +110,20 @@ class ExactForm:
             return tuple([known[i] for i in place.tolist()])
 
         return cls(
-            by_row.indptr.astype(np.int64), by_row.indices.astype(np.int64), read(by_row.data),
-            ends(form.row_lower), ends(form.row_upper), ends(form.col_lower), ends(form.col_upper),
-            read(form.cost), form.sense, np.asarray(form.integer, dtype=bool), rational(form.offset),
-            form.columns, form.rows,
-        )  # fmt: skip
+            by_row.indptr.astype(np.int64),
+            by_row.indices.astype(np.int64),
+            read(by_row.data),
+            ends(form.row_lower),
+            ends(form.row_upper),
+            ends(form.col_lower),
+            ends(form.col_upper),
+            read(form.cost),
+            form.sense,
+            np.asarray(form.integer, dtype=bool),
+            rational(form.offset),
+            form.columns,
+            form.rows,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -240,8 +240,11 @@ class _Proof:
 
     def _prepare(self, tree: _Recording) -> None:
         """Find multipliers of the relaxation, exact ones if the tree is not finished and there is time."""
-        near = [(end, -k, y) for k, y in enumerate(nearby(self.form, tree.root, rays=False))
-                if (end := self.form.dual_bound(y)) is not None]  # fmt: skip
+        near = [
+            (end, -k, y)
+            for k, y in enumerate(nearby(self.form, tree.root, rays=False))
+            if (end := self.form.dual_bound(y)) is not None
+        ]
         self.root = max(near)[2] if near else {}
         if not tree.complete and (first := self._solved({})) is not None and first.status == "optimal":
             leaf = first.nodes[0]

@@ -86,8 +86,10 @@ def solve_from(
     form: ExactForm, remaining: Callable[[], float | None], start: Basis | None = None
 ) -> tuple[ExactAnswer, Basis | None]:
     """As :func:`solve_linear`, with the optimal basis, if there is one."""
-    if any(low is not None and high is not None and low > high
-           for low, high in zip(form.col_lower, form.col_upper, strict=True)):  # fmt: skip
+    if any(
+        low is not None and high is not None and low > high
+        for low, high in zip(form.col_lower, form.col_upper, strict=True)
+    ):
         return ExactAnswer("infeasible", nodes=(Leaf({}),)), None
     for plain in (False, True):
         result = _refined(form, remaining, None if plain else start, plain=plain)
@@ -216,10 +218,14 @@ class _FloatingLp:
         rows, columns = form.shape
         first = "ipx" if len(form.values) > SIMPLEX_NONZEROS and presolve else "simplex"
         for name, value in (
-            ("output_flag", False), ("threads", 1), ("solver", first), ("presolve", "on" if presolve else "off"),
-            ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
+            ("output_flag", False),
+            ("threads", 1),
+            ("solver", first),
+            ("presolve", "on" if presolve else "off"),
+            ("primal_feasibility_tolerance", 1e-9),
+            ("dual_feasibility_tolerance", 1e-9),
             *((("simplex_scale_strategy", 0), ("simplex_strategy", 4)) if plain else ()),
-        ):  # fmt: skip
+        ):
             self._highs.setOptionValue(name, value)
         self._scale_rows, self._scale_columns = _scales(form)
         pass_form(highspy, self._highs, _scaled_form(floating_form(form), self._scale_rows, self._scale_columns))
@@ -268,9 +274,14 @@ class _FloatingLp:
         )
 
     def shift(
-        self, x: Sequence[Fraction], y: Sequence[Fraction], activity: Sequence[Fraction], z: dict[int, Fraction],
-        primal: int, dual: int,
-    ) -> None:  # fmt: skip
+        self,
+        x: Sequence[Fraction],
+        y: Sequence[Fraction],
+        activity: Sequence[Fraction],
+        z: dict[int, Fraction],
+        primal: int,
+        dual: int,
+    ) -> None:
         """Set up the program of the correction to x and y, in units of 2^-primal and 2^-dual."""
         form, highs = self._form, self._highs
         rows, columns = self._scale_rows.tolist(), self._scale_columns.tolist()
@@ -288,10 +299,20 @@ class _FloatingLp:
             (x, form.col_lower, form.col_upper, highs.changeColsBounds, self._columns, [-k for k in columns]),
             (activity, form.row_lower, form.row_upper, highs.changeRowsBounds, self._rows, rows),
         ):
-            low = np.array([-np.inf if end is None else _scaled(end - at, primal + power)
-                            for end, at, power in zip(lower, values, powers, strict=True)], dtype=float)  # fmt: skip
-            high = np.array([np.inf if end is None else _scaled(end - at, primal + power)
-                             for end, at, power in zip(upper, values, powers, strict=True)], dtype=float)  # fmt: skip
+            low = np.array(
+                [
+                    -np.inf if end is None else _scaled(end - at, primal + power)
+                    for end, at, power in zip(lower, values, powers, strict=True)
+                ],
+                dtype=float,
+            )
+            high = np.array(
+                [
+                    np.inf if end is None else _scaled(end - at, primal + power)
+                    for end, at, power in zip(upper, values, powers, strict=True)
+                ],
+                dtype=float,
+            )
             change(index.size, index, low, high)
 
 
@@ -350,9 +371,15 @@ def _scaled_form(form: StandardForm, rows: I64, columns: I64) -> StandardForm:
     up, across = np.exp2(rows.astype(float)), np.exp2(columns.astype(float))
     matrix = sp.csc_array(sp.diags_array(up) @ form.A @ sp.diags_array(across))
     return StandardForm(
-        matrix, form.row_lower * up, form.row_upper * up, form.col_lower / across, form.col_upper / across,
-        form.cost * across, form.sense, form.offset,
-    )  # fmt: skip
+        matrix,
+        form.row_lower * up,
+        form.row_upper * up,
+        form.col_lower / across,
+        form.col_upper / across,
+        form.cost * across,
+        form.sense,
+        form.offset,
+    )
 
 
 def floating_form(form: ExactForm) -> StandardForm:
@@ -364,10 +391,16 @@ def floating_form(form: ExactForm) -> StandardForm:
 
     A = sp.csr_array(([float(v) for v in form.values], form.indices, form.indptr), shape=form.shape).tocsc()
     return StandardForm(
-        A, ends(form.row_lower, -np.inf), ends(form.row_upper, np.inf), ends(form.col_lower, -np.inf),
-        ends(form.col_upper, np.inf), np.array([float(c) for c in form.cost], dtype=float), form.sense,
-        float(form.offset), None,
-    )  # fmt: skip
+        A,
+        ends(form.row_lower, -np.inf),
+        ends(form.row_upper, np.inf),
+        ends(form.col_lower, -np.inf),
+        ends(form.col_upper, np.inf),
+        np.array([float(c) for c in form.cost], dtype=float),
+        form.sense,
+        float(form.offset),
+        None,
+    )
 
 
 def _pair(form: ExactForm, basis: Basis) -> _Pair | None:
@@ -581,10 +614,15 @@ def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> 
         indptr=form.indptr + 2 * np.arange(rows + 1),
         indices=np.insert(form.indices, np.repeat(form.indptr[1:], 2), columns + np.arange(2 * rows)),
         values=_with_slacks(form),
-        col_lower=(*form.col_lower, *[_ZERO] * (2 * rows)), col_upper=(*form.col_upper, *[None] * (2 * rows)),
-        cost=(*[_ZERO] * columns, *[Fraction(1)] * (2 * rows)), sense="min", offset=_ZERO,
-        integer=np.zeros(columns + 2 * rows, dtype=bool), columns={}, rows={},
-    )  # fmt: skip
+        col_lower=(*form.col_lower, *[_ZERO] * (2 * rows)),
+        col_upper=(*form.col_upper, *[None] * (2 * rows)),
+        cost=(*[_ZERO] * columns, *[Fraction(1)] * (2 * rows)),
+        sense="min",
+        offset=_ZERO,
+        integer=np.zeros(columns + 2 * rows, dtype=bool),
+        columns={},
+        rows={},
+    )
     least = solve_linear(slack, remaining)
     assert least.objective is not None
     assert least.x is not None  # any x with slacks is a solution, and 0 is a bound
@@ -599,9 +637,13 @@ def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> 
 
     one = Fraction(1)
     ways = replace(
-        form, row_lower=cone(form.row_lower, None), row_upper=cone(form.row_upper, None),
-        col_lower=cone(form.col_lower, -one), col_upper=cone(form.col_upper, one), offset=_ZERO,
-    )  # fmt: skip
+        form,
+        row_lower=cone(form.row_lower, None),
+        row_upper=cone(form.row_upper, None),
+        col_lower=cone(form.col_lower, -one),
+        col_upper=cone(form.col_upper, one),
+        offset=_ZERO,
+    )
     best = solve_linear(ways, remaining)
     if best.objective == 0:
         # The bounds that `ways` adds cost nothing, so its multipliers price no column that the program leaves free.

@@ -168,9 +168,11 @@ def read_needed(path: Path) -> Arrays:
             name, shape = words[2], tuple(int(size) for size in words[3].split(",") if words[3] != "-")
             places, values = [int(word) for word in words[4::2]], [Fraction(word) for word in words[5::2]]
             result[name] = shape, dict(zip(places, values, strict=True))
-            if math.prod(shape) > MOST_NONZEROS or min(shape, default=0) < 0 or any(
-                not 0 <= place < math.prod(shape) for place in places
-            ):  # fmt: skip
+            if (
+                math.prod(shape) > MOST_NONZEROS
+                or min(shape, default=0) < 0
+                or any(not 0 <= place < math.prod(shape) for place in places)
+            ):
                 raise ValueError
         except (ValueError, IndexError, ZeroDivisionError):
             msg = f"certificate {path}: the comment {line[:40]!r} is not NAME SHAPE PLACE VALUE ..."
@@ -245,9 +247,15 @@ def solve_apart(
     if start is not None:
         arrays["start"] = start
     call = call_isolated(
-        "opticoll.solvers.exact.prove:in_worker", {"left_s": left_s}, arrays, wall_limit_s=left_s * 1.05 + 3.0,
-        memory_limit_gib=memory_limit_gib, threads=threads, modules=("highspy",), stop=stop,
-    )  # fmt: skip
+        "opticoll.solvers.exact.prove:in_worker",
+        {"left_s": left_s},
+        arrays,
+        wall_limit_s=left_s * 1.05 + 3.0,
+        memory_limit_gib=memory_limit_gib,
+        threads=threads,
+        modules=("highspy",),
+        stop=stop,
+    )
     if "answer" not in call.arrays:
         raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
     result: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
@@ -298,9 +306,11 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     if message and limit is not None:
         message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
     record = msgspec.structs.replace(
-        run.record, metrics=metrics, message=f"{run.record.message or ''} {message}".strip(),
+        run.record,
+        metrics=metrics,
+        message=f"{run.record.message or ''} {message}".strip(),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
-    )  # fmt: skip
+    )
     run = replace(run, record=record)
     if answer is None or form is None:
         return run
@@ -357,13 +367,23 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
         if infeasible and record.verified:
             message += " exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
         return replace(
-            run, values=None, exact=(form, answer),
+            run,
+            values=None,
+            exact=(form, answer),
             record=msgspec.structs.replace(
-                record, termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED, proof=Proof.NONE,
-                objective=None, bound=None, bound_source=None, gap=None, verified=False, violations=None,
-                infeasible_by=FARKAS if infeasible else None, message=message.strip(),
+                record,
+                termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED,
+                proof=Proof.NONE,
+                objective=None,
+                bound=None,
+                bound_source=None,
+                gap=None,
+                verified=False,
+                violations=None,
+                infeasible_by=FARKAS if infeasible else None,
+                message=message.strip(),
             ),
-        )  # fmt: skip
+        )
     objective = float(answer.objective)
     vector = np.array([float(value) for value in answer.x])
     values = {name: block.gather(vector) for name, block in form.columns.items()}
@@ -395,10 +415,22 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
         flow = answer.objective if metrics["F"] == objective else 1 / answer.objective
         metrics |= {"F_exact": str(flow), "T_exact": str(1 / flow)}
     return replace(
-        run, values=values, duals=run.duals, exact=(form, answer),
+        run,
+        values=values,
+        duals=run.duals,
+        exact=(form, answer),
         record=msgspec.structs.replace(
-            record, termination=Termination.OPTIMAL, proof=Proof.EXACT, objective=objective, bound=objective,
-            objective_exact=str(answer.objective), bound_source="exact multipliers of the rows", gap=0.0,
-            verified=True, violations=violations, metrics=metrics, message=message.strip(),
+            record,
+            termination=Termination.OPTIMAL,
+            proof=Proof.EXACT,
+            objective=objective,
+            bound=objective,
+            objective_exact=str(answer.objective),
+            bound_source="exact multipliers of the rows",
+            gap=0.0,
+            verified=True,
+            violations=violations,
+            metrics=metrics,
+            message=message.strip(),
         ),
-    )  # fmt: skip
+    )

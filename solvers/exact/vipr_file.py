@@ -123,9 +123,12 @@ def write(
 
 
 def lines(
-    form: ExactForm, answer: ExactAnswer, title: str = "", facts: dict[str, int] | None = None,
+    form: ExactForm,
+    answer: ExactAnswer,
+    title: str = "",
+    facts: dict[str, int] | None = None,
     notes: Iterable[str] = (),
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     """Yield the lines of the certificate; arguments, errors and facts as for :func:`write`."""
     if answer.status == "unbounded":
         msg = "certificate: the problem is unbounded, which the VIPR format cannot state"

@@ -153,9 +153,11 @@ def check_certificate(
         "infeasible": verdict.infeasible,
         "low": None if verdict.low is None else str(verdict.low),
         "high": None if verdict.high is None else str(verdict.high),
-        "constraints": verdict.constraints, "derivations": verdict.derivations, "nonzeros": verdict.nonzeros,
+        "constraints": verdict.constraints,
+        "derivations": verdict.derivations,
+        "nonzeros": verdict.nonzeros,
         "solutions": verdict.solutions,
-    }  # fmt: skip
+    }
     return record
 
 
@@ -281,8 +283,11 @@ class _Proof:
             claim is None,
             None if low is None else _fraction(low) + offset,
             None if high is None else _fraction(high) + offset,
-            reader.count, position + 1 - reader.count, nonzeros, solutions,
-        )  # fmt: skip
+            reader.count,
+            position + 1 - reader.count,
+            nonzeros,
+            solutions,
+        )
 
     def check_solution(self, name: str, x: Mapping[int, fmpq]) -> None:
         """Refuse a solution that is fractional or violates a constraint."""
@@ -434,8 +439,12 @@ class _Proof:
             tuple(_fraction(value) for row in rows.values() for value in row.coefficients),
             tuple(None if sense < 0 else end for sense, end in zip(senses, ends, strict=True)),
             tuple(None if sense > 0 else end for sense, end in zip(senses, ends, strict=True)),
-            (None,) * columns, (None,) * columns, tuple(cost), "min", np.zeros(columns, dtype=bool),
-        )  # fmt: skip
+            (None,) * columns,
+            (None,) * columns,
+            tuple(cost),
+            "min",
+            np.zeros(columns, dtype=bool),
+        )
         try:
             answer = solve_apart(form)
         except NoSolution as error:

@@ -326,9 +326,13 @@ class NodeSolver:
         self._highs = highspy.Highs()
         self._highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         for name, value in (
-            ("output_flag", False), ("presolve", "off"), ("solver", "simplex"), ("threads", 1),
-            ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
-        ):  # fmt: skip
+            ("output_flag", False),
+            ("presolve", "off"),
+            ("solver", "simplex"),
+            ("threads", 1),
+            ("primal_feasibility_tolerance", 1e-9),
+            ("dual_feasibility_tolerance", 1e-9),
+        ):
             self._highs.setOptionValue(name, value)
         pass_form(highspy, self._highs, replace(form, integer=np.zeros(form.cost.size, dtype=bool)))
         self._lower, self._upper = form.col_lower.copy(), form.col_upper.copy()

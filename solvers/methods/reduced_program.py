@@ -82,9 +82,13 @@ def _select(form: StandardForm, group: I64, kept: Mask) -> tuple[StandardForm, I
     """The program without columns at 0."""
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     smaller = replace(
-        form, A=sp.csc_array(form.A[:, np.flatnonzero(kept)]), col_lower=form.col_lower[kept],
-        col_upper=form.col_upper[kept], cost=form.cost[kept], integer=np.asarray(form.integer)[kept],
-    )  # fmt: skip
+        form,
+        A=sp.csc_array(form.A[:, np.flatnonzero(kept)]),
+        col_lower=form.col_lower[kept],
+        col_upper=form.col_upper[kept],
+        cost=form.cost[kept],
+        integer=np.asarray(form.integer)[kept],
+    )
     return smaller, np.where(group >= 0, number[group], -1)
 
 

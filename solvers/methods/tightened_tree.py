@@ -297,20 +297,28 @@ class TightenedTree(BranchingTree):
     leaf: TightenedLeaves
 
     def __init__(
-        self, form: StandardForm, *, incumbent: float = np.inf, x: F64 | None = None, tol: float = 1e-6,
+        self,
+        form: StandardForm,
+        *,
+        incumbent: float = np.inf,
+        x: F64 | None = None,
+        tol: float = 1e-6,
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
         remaining: Callable[[], float | None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.rows = IntegralRows.of(form)
         self.values = Values.of(form, self.rows)
         self.propagation = Propagation(form)
         added = self.rows.step.size
         larger = replace(
-            form, A=sp.csc_array(sp.vstack([form.A, self.rows.matrix])),
+            form,
+            A=sp.csc_array(sp.vstack([form.A, self.rows.matrix])),
             row_lower=np.concatenate([form.row_lower, np.full(added, -np.inf)]),
-            row_upper=np.concatenate([form.row_upper, np.full(added, np.inf)]), columns={}, rows={},
-        )  # fmt: skip
+            row_upper=np.concatenate([form.row_upper, np.full(added, np.inf)]),
+            columns={},
+            rows={},
+        )
         super().__init__(
             larger, incumbent=incumbent, x=x, tol=tol, tick=tick, on_incumbent=on_incumbent, remaining=remaining
         )

@@ -431,10 +431,13 @@ def run_moves(
     return ScheduleCheck(
         True,
         metrics={
-            "time": time, "steps": sum(1 for step in schedule.steps if step), "transfers": schedule.moves,
-            "chunks": schedule.chunks, "ranks": len(ranks),
+            "time": time,
+            "steps": sum(1 for step in schedule.steps if step),
+            "transfers": schedule.moves,
+            "chunks": schedule.chunks,
+            "ranks": len(ranks),
         },
-    )  # fmt: skip
+    )
 
 
 def _named(move: Move) -> str:

@@ -247,9 +247,13 @@ def run_sends(schedule: Sends, topology: Topology) -> ScheduleCheck:
     if missing is not None:
         return missing
     metrics: dict[str, float | list[str] | dict[str, str] | None] = {
-        "async_time": end, "steps": steps, "transfers": len(schedule.sends), "redundant": redundant, "chunks": D,
+        "async_time": end,
+        "steps": steps,
+        "transfers": len(schedule.sends),
+        "redundant": redundant,
+        "chunks": D,
         "ranks": len(ranks),
-    }  # fmt: skip
+    }
     return ScheduleCheck(True, metrics={"time": time, **metrics} if schedule.synchronous else metrics)
 
 

@@ -167,9 +167,12 @@ def _run_large(
     if copies is None or time is None:
         return None
     metrics: dict[str, float | list[str] | dict[str, str] | None] = {
-        "async_time": time, "transfers": int((copies.sends >= 0).sum()), "redundant": 0, "ranks": len(program.ranks),
+        "async_time": time,
+        "transfers": int((copies.sends >= 0).sum()),
+        "redundant": 0,
+        "ranks": len(program.ranks),
         "chunks": program.chunks,
-    }  # fmt: skip
+    }
     return numbering_violation(program) or ScheduleCheck(True, metrics=metrics)
 
 

@@ -313,10 +313,13 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
     return ScheduleCheck(
         True,
         metrics={
-            "time": time, "steps": sum(1 for step in schedule.steps if step), "transfers": transfers,
-            "chunks": schedule.chunks, "ranks": len(ranks),
+            "time": time,
+            "steps": sum(1 for step in schedule.steps if step),
+            "transfers": transfers,
+            "chunks": schedule.chunks,
+            "ranks": len(ranks),
         },
-    )  # fmt: skip
+    )
 
 
 def _through(
@@ -390,8 +393,10 @@ def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
     return ScheduleCheck(
         True,
         metrics={
-            "time": max((q / capacity[arc] for arc, q in load.items()), default=0.0), "paths": len(table.routes),
-            "longest_path": max((len(r.path) - 1 for r in table.routes), default=0), "ranks": len(ends),
+            "time": max((q / capacity[arc] for arc, q in load.items()), default=0.0),
+            "paths": len(table.routes),
+            "longest_path": max((len(r.path) - 1 for r in table.routes), default=0),
+            "ranks": len(ends),
             "chunks": table.chunks,
         },
-    )  # fmt: skip
+    )

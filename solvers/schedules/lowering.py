@@ -387,9 +387,12 @@ def schedule_text(
     if path.name.lower().endswith(".routes.json"):
         chunked = cut(topology, without_steps(routes), chunks)
         facts = {
-            "chunks": chunked.chunks, "fluid_time": chunked.fluid_time, "time": chunked.time, "loss": chunked.loss,
+            "chunks": chunked.chunks,
+            "fluid_time": chunked.fluid_time,
+            "time": chunked.time,
+            "loss": chunked.loss,
             "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
-        }  # fmt: skip
+        }
         return json.dumps(routes_document(topology, chunked)) + "\n", facts
     if topology.ranks < topology.n and getattr(data, "relays", None) != "pass":
         routes = without_steps(routes)  # steps may store data at a vertex that only forwards
@@ -411,10 +414,14 @@ def schedule_text(
                 break
     fluid, time = schedule.fluid_time, schedule.time()
     facts = {
-        "chunks": schedule.chunks, "steps": schedule.steps, "fluid_time": fluid, "time": time,
-        "alpha_beta_time": schedule.time(alpha, beta), "loss": _loss(time, fluid),
+        "chunks": schedule.chunks,
+        "steps": schedule.steps,
+        "fluid_time": fluid,
+        "time": time,
+        "alpha_beta_time": schedule.time(alpha, beta),
+        "loss": _loss(time, fluid),
         "time_by_chunks": {str(D): price for D, price in schedule.prices.items()},
-    }  # fmt: skip
+    }
     if program is None:
         return json.dumps(links_document(schedule)) + "\n", facts
     facts["target"] = chosen.target
@@ -451,9 +458,14 @@ def _collective_text(
         result = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
     fluid = float(values["T"])
     facts: CutFacts = {
-        "chunks": result.steps.chunks, "steps": len(result.steps.steps), "fluid_time": fluid, "time": result.time,
-        "alpha_beta_time": result.alpha_beta_time, "loss": _loss(result.time, fluid), "time_by_chunks": {},
-    }  # fmt: skip
+        "chunks": result.steps.chunks,
+        "steps": len(result.steps.steps),
+        "fluid_time": fluid,
+        "time": result.time,
+        "alpha_beta_time": result.alpha_beta_time,
+        "loss": _loss(result.time, fluid),
+        "time_by_chunks": {},
+    }
     if program is None:
         return json.dumps(collective_document(topology, result.steps)) + "\n", facts
     facts["chunks"] = program.chunks // (topology.ranks if program.collective == "allreduce" else 1)
@@ -482,9 +494,13 @@ def _collective_program(
     best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Program] | None = None
     for result in made:
         program = lower_moves(
-            result.steps, topology, f"{name} {topology.spec}", target=target, channels=options.channels,
+            result.steps,
+            topology,
+            f"{name} {topology.spec}",
+            target=target,
+            channels=options.channels,
             instances=options.instances,
-        )  # fmt: skip
+        )
         low, high = _selected(options)
         spelled = target.name_of(program.collective)
         program = replace(program, protocol=options.protocol, min_bytes=low, max_bytes=high, spelled=spelled)

@@ -80,11 +80,17 @@ class ChunkMoves:
         final = np.where(final < 0, 0, number[final])
         self.N, self.D, self.most = topology.ranks, schedule.chunks * instances, most
         parts = np.repeat(np.arange(instances), step.size)
-        rows = np.column_stack([
-            np.tile(step, instances), parts, np.tile(tail, instances), np.tile(head, instances),
-            np.tile(origin, instances), np.tile(final, instances),
-            np.tile(chunk, instances) + schedule.chunks * parts,
-        ])  # fmt: skip
+        rows = np.column_stack(
+            [
+                np.tile(step, instances),
+                parts,
+                np.tile(tail, instances),
+                np.tile(head, instances),
+                np.tile(origin, instances),
+                np.tile(final, instances),
+                np.tile(chunk, instances) + schedule.chunks * parts,
+            ]
+        )
         rows = rows[np.lexsort(rows.T[::-1])]
         self._join(rows, *self._places(rows, self._brought(rows)))
 
@@ -127,9 +133,20 @@ class ChunkMoves:
             now = order[first:last]
             later = now[brought[now] >= 0]
             source[later] = target[brought[later]]
-            now = now[np.lexsort((
-                chunk[now], final[now], origin[now], source[now, 1], source[now, 0], head[now], tail[now], part[now],
-            ))]  # fmt: skip
+            now = now[
+                np.lexsort(
+                    (
+                        chunk[now],
+                        final[now],
+                        origin[now],
+                        source[now, 1],
+                        source[now, 0],
+                        head[now],
+                        tail[now],
+                        part[now],
+                    )
+                )
+            ]
             order[first:last] = now
             transit = now[~arrives[now]]
             target[transit, 1] = self.scratch[head[transit]] + _turn(head[transit])
@@ -279,9 +296,13 @@ class Layout:
         move, sends, count, signalling = self.move.tolist(), self.sends.tolist(), moves.count.tolist(), signals.tolist()
         none = Place("i", -1), Place("o", -1)
         blocks = zip(
-            self.rank.tolist(), self.number.tolist(), self.peer.tolist(), self.channel.tolist(),
-            pairwise(self.first.tolist()), strict=True,
-        )  # fmt: skip
+            self.rank.tolist(),
+            self.number.tolist(),
+            self.peer.tolist(),
+            self.channel.tolist(),
+            pairwise(self.first.tolist()),
+            strict=True,
+        )
         for v, number, peer, channel, (first, last) in blocks:
             mine = sends[first:last]
             block = ThreadBlock(number, peer if any(mine) else -1, -1 if all(mine) else peer, channel)
@@ -513,9 +534,17 @@ class _Reader:
         first, second = places.get((get("srcbuf", ""), source)), places.get((get("dstbuf", ""), target))
         moved, whole = self.moved + count, self.steps < MAX_STEPS
         if not (
-            kind in KINDS and first and second and s == len(steps) and 0 < count <= MAX_COUNT and moved <= MAX_MOVED
-            and -1 <= depid <= MAX_STEPS and -1 <= deps <= MAX_STEPS and 0 <= signals <= 1 and whole
-        ):  # fmt: skip
+            kind in KINDS
+            and first
+            and second
+            and s == len(steps)
+            and 0 < count <= MAX_COUNT
+            and moved <= MAX_MOVED
+            and -1 <= depid <= MAX_STEPS
+            and -1 <= deps <= MAX_STEPS
+            and 0 <= signals <= 1
+            and whole
+        ):
             return False
         self.steps, self.moved = self.steps + 1, moved
         waits = (depid, deps) if depid >= 0 else None

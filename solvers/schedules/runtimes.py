@@ -75,20 +75,35 @@ TARGETS = {
     target.name: target
     for target in (
         Target(
-            "msccl", "github.com/microsoft/msccl: src/include/msccl.h, src/include/devcomm.h, src/graph/topo.cc",
-            256, 216, optional=("outofplace", "minBytes", "maxBytes"), missing_most=1 << 27,
-            reducescatter="reduce_scatter", whole_sizes=True,
+            "msccl",
+            "github.com/microsoft/msccl: src/include/msccl.h, src/include/devcomm.h, src/graph/topo.cc",
+            256,
+            216,
+            optional=("outofplace", "minBytes", "maxBytes"),
+            missing_most=1 << 27,
+            reducescatter="reduce_scatter",
+            whole_sizes=True,
         ),
         Target(
-            "rccl", "github.com/ROCm/rccl: src/include/msccl/msccl_struct.h, src/include/msccl/msccl_parser.h, "
-            "src/misc/msccl/msccl_parser.cc", 64, 64, nodes=4096, unlimited=0,
+            "rccl",
+            "github.com/ROCm/rccl: src/include/msccl/msccl_struct.h, src/include/msccl/msccl_parser.h, "
+            "src/misc/msccl/msccl_parser.cc",
+            64,
+            64,
+            nodes=4096,
+            unlimited=0,
         ),
         Target(
-            "azure-msccl", "github.com/Azure/msccl-executor-nccl: src/include/msccl/msccl_struct.h, "
-            "src/misc/msccl/msccl_lifecycle.cc, src/misc/msccl/msccl_parser.cc", 64, 1024, unlimited=0, whole_loop=True,
+            "azure-msccl",
+            "github.com/Azure/msccl-executor-nccl: src/include/msccl/msccl_struct.h, "
+            "src/misc/msccl/msccl_lifecycle.cc, src/misc/msccl/msccl_parser.cc",
+            64,
+            1024,
+            unlimited=0,
+            whole_loop=True,
         ),
     )
-}  # fmt: skip
+}
 #: Protocols that every runtime supports.
 PROTOCOLS = ("Simple", "LL", "LL128")
 
@@ -133,9 +148,12 @@ def _loose(steps: Sequence[Instruction]) -> int:
             pending |= step.waits is not None
             continue
         joined = (
-            before is not None and step.kind == "re" == before.kind and step.waits is None and not before.signals
+            before is not None
+            and step.kind == "re" == before.kind
+            and step.waits is None
+            and not before.signals
             and (step.target, step.source.buffer) == (before.target, before.source.buffer)
-        )  # fmt: skip
+        )
         before = step
         if not joined:
             result += pending and step.waits is None
@@ -150,13 +168,16 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
     """
     result = usage(program) if used is None else used
     limits = {
-        "steps": (target.steps, "steps in a thread block"), "blocks": (target.blocks, "thread blocks in a rank"),
-        "channels": (target.channels, "channels"), "sends": (target.peers, "sending thread blocks on a channel"),
-        "receives": (target.peers, "receiving thread blocks on a channel"), "count": (target.count, "chunks in a step"),
+        "steps": (target.steps, "steps in a thread block"),
+        "blocks": (target.blocks, "thread blocks in a rank"),
+        "channels": (target.channels, "channels"),
+        "sends": (target.peers, "sending thread blocks on a channel"),
+        "receives": (target.peers, "receiving thread blocks on a channel"),
+        "count": (target.count, "chunks in a step"),
         "wait": (target.dependency, "as the number of an awaited thread block"),
         "offset": (target.offset, "as the largest offset in a buffer"),
         "nodes": (target.nodes, "elements that a rank reads"),
-    }  # fmt: skip
+    }
     excess = [
         f"{result[name]} {what} (at most {most})"
         for name, (most, what) in limits.items()
@@ -188,8 +209,10 @@ def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
         results.append(f"steps after a nop that wait for nothing ({loose})")
     if target.whole_sizes:
         every, part = program.chunks_per_loop, program.chunks
-        due = {"i": part if program.collective == "allgather" else every,
-               "o": part if program.collective == "reducescatter" else every}  # fmt: skip
+        due = {
+            "i": part if program.collective == "allgather" else every,
+            "o": part if program.collective == "reducescatter" else every,
+        }
         for v, rank in enumerate(program.ranks):
             other = next((b for b in "io" if rank.sizes[b] not in (0, due[b])), None)
             if other is not None:

@@ -122,9 +122,12 @@ def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Json]:
 
 def _head(topology: Topology, kind: str, amount: dict[tuple[int, int], float] | None) -> dict[str, Json]:
     head: dict[str, Json] = {
-        "format": FORMAT, "kind": kind, "collective": "alltoall", "instance": topology.spec,
+        "format": FORMAT,
+        "kind": kind,
+        "collective": "alltoall",
+        "instance": topology.spec,
         "instance_hash": topology.hash,
-    }  # fmt: skip
+    }
     return head if amount is None else {**head, "demand": [[s, t, shards] for (s, t), shards in sorted(amount.items())]}
 
 
@@ -139,10 +142,12 @@ def rounds_document(topology: Topology, schedule: RoundSchedule) -> dict[str, Js
     heads = topology.head.tolist()
     for k, (r, source, w) in enumerate(
         zip(
-            schedule.circuit_round.tolist(), schedule.circuit_source.tolist(), schedule.circuit_wavelength.tolist(),
+            schedule.circuit_round.tolist(),
+            schedule.circuit_source.tolist(),
+            schedule.circuit_wavelength.tolist(),
             strict=True,
         )
-    ):  # fmt: skip
+    ):
         rounds[r]["circuits"].append([[source, *(heads[a] for a in schedule.path(k))], w])
     names = ("round", "source", "target", "chunk", "adds")
     columns = (getattr(schedule, f"transfer_{name}").tolist() for name in names)
@@ -320,12 +325,18 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
         raise BadFile(msg)
     table, light_paths = np.array(transfers, dtype=np.int64), np.array(circuits, dtype=np.int64).reshape(-1, 4)
     return RoundSchedule(
-        circuit_round=light_paths[:, 0], circuit_source=light_paths[:, 1], circuit_target=light_paths[:, 2],
+        circuit_round=light_paths[:, 0],
+        circuit_source=light_paths[:, 1],
+        circuit_target=light_paths[:, 2],
         circuit_wavelength=light_paths[:, 3],
-        circuit_start=np.array(start), circuit_arcs=np.array(taken, dtype=np.int64), transfer_round=table[:, 0],
-        transfer_source=table[:, 1], transfer_target=table[:, 2], transfer_chunk=table[:, 3],
+        circuit_start=np.array(start),
+        circuit_arcs=np.array(taken, dtype=np.int64),
+        transfer_round=table[:, 0],
+        transfer_source=table[:, 1],
+        transfer_target=table[:, 2],
+        transfer_chunk=table[:, 3],
         transfer_adds=table[:, 4].astype(bool),
-    )  # fmt: skip
+    )
 
 
 def _circuit(row: Any, n: int) -> tuple[list[int], int] | None:

@@ -27,9 +27,18 @@ STEEPEST = 300.0
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def balance(
-    members: I64, first_member: I64, first: I64, cells: I64, size: F64, carried: I64, load: F64, room: F64,
-    steepness: F64, order: I64, seed: int,
-) -> int:  # fmt: skip
+    members: I64,
+    first_member: I64,
+    first: I64,
+    cells: I64,
+    size: F64,
+    carried: I64,
+    load: F64,
+    room: F64,
+    steepness: F64,
+    order: I64,
+    seed: int,
+) -> int:
     r"""Move chunks between routes of a commodity while that lowers the potential of the cells' loads.
 
     The potential is :math:`\sum_i e^{\beta (load_i / room_i - 1)}`: with growing beta it comes close to the largest
@@ -170,9 +179,19 @@ def list_schedule(
 
 @njit(cache=True, nogil=True)
 def execute(
-    first: I64, sends: I64, receives: I64, wire: I64, duration: F64, awaited: I64, owner: I64, message: I64, slots: int,
-    alpha: float, end: F64, position: I64,
-) -> None:  # fmt: skip
+    first: I64,
+    sends: I64,
+    receives: I64,
+    wire: I64,
+    duration: F64,
+    awaited: I64,
+    owner: I64,
+    message: I64,
+    slots: int,
+    alpha: float,
+    end: F64,
+    position: I64,
+) -> None:
     """Progress of thread blocks in simulated time, until none can proceed.
 
     Parameters
@@ -405,9 +424,16 @@ class Copies:
         partner[receivers] = senders
         ends = np.array([key[:2] for key in connections], dtype=np.int64).reshape(-1, 2)
         return cls(
-            starts, table[:, 0].copy(), table[:, 1].copy(), partner, awaited, table[:, 2].copy(),
-            table[:, 3].copy(), table[:, 4].copy(), ends,
-        )  # fmt: skip
+            starts,
+            table[:, 0].copy(),
+            table[:, 1].copy(),
+            partner,
+            awaited,
+            table[:, 2].copy(),
+            table[:, 3].copy(),
+            table[:, 4].copy(),
+            ends,
+        )
 
     def _places(self, which: I64, begin: I64) -> tuple[I64, I64]:
         """Instruction and place of every chunk that these instructions read or write from ``begin`` on."""
@@ -469,9 +495,19 @@ class Copies:
         owner = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
         end, position = np.zeros(self.sends.size), np.zeros(self.first.size - 1, dtype=np.int64)
         execute(
-            self.first, self.sends, self.receives, wire, duration, self.awaited, owner, message, slots, alpha, end,
+            self.first,
+            self.sends,
+            self.receives,
+            wire,
+            duration,
+            self.awaited,
+            owner,
+            message,
+            slots,
+            alpha,
+            end,
             position,
-        )  # fmt: skip
+        )
         return float(end.max(initial=0.0)) if (position == self.first[1:]).all() else None
 
 

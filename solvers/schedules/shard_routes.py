@@ -95,10 +95,14 @@ class Routes(Sequence[Route]):
         first = np.concatenate([[0], np.cumsum([len(r.arcs) for r in routes], dtype=np.int64)])
         timed = bool(routes) and routes[0].steps is not None
         return cls(
-            ends[:, 0], ends[:, 1], first, np.array([a for r in routes for a in r.arcs], dtype=np.int64),
-            np.array([r.weight for r in routes], dtype=float), np.array([r.amount for r in routes], dtype=float),
+            ends[:, 0],
+            ends[:, 1],
+            first,
+            np.array([a for r in routes for a in r.arcs], dtype=np.int64),
+            np.array([r.weight for r in routes], dtype=float),
+            np.array([r.amount for r in routes], dtype=float),
             np.array([t for r in routes for t in r.steps or ()], dtype=np.int64) if timed else None,
-        )  # fmt: skip
+        )
 
     def __len__(self) -> int:
         return self.source.size
@@ -113,9 +117,13 @@ class Routes(Sequence[Route]):
         r = range(len(self))[index]
         part = slice(self.first[r], self.first[r + 1])
         return Route(
-            int(self.source[r]), int(self.target[r]), tuple(self.arcs[part].tolist()), float(self.weight[r]),
-            None if self.steps is None else tuple(self.steps[part].tolist()), float(self.amount[r]),
-        )  # fmt: skip
+            int(self.source[r]),
+            int(self.target[r]),
+            tuple(self.arcs[part].tolist()),
+            float(self.weight[r]),
+            None if self.steps is None else tuple(self.steps[part].tolist()),
+            float(self.amount[r]),
+        )
 
     @cached_property
     def commodity(self) -> I64:
@@ -465,10 +473,13 @@ def _translated(
     part = np.concatenate([np.arange(mine.first[r], mine.first[r + 1]) for r in used.tolist()])
     first = np.concatenate([[0], np.cumsum(np.tile(length, topology.n))])
     everywhere = Routes(
-        np.repeat(moves[0][:, 0], used.size), moves[0][:, mine.target[used]].ravel(), first,
-        moves[1][:, mine.arcs[part]].ravel(), np.tile(alone.carried[used] / alone.chunks, topology.n),
+        np.repeat(moves[0][:, 0], used.size),
+        moves[0][:, mine.target[used]].ravel(),
+        first,
+        moves[1][:, mine.arcs[part]].ravel(),
+        np.tile(alone.carried[used] / alone.chunks, topology.n),
         np.tile(mine.amount[used], topology.n),
-    )  # fmt: skip
+    )
     carried = np.tile(alone.carried[used], topology.n)
     time = _Cells(topology, everywhere, fluid).time(carried / alone.chunks)
     return Chunked(everywhere, carried, alone.chunks, float(fluid.sum()), time, alone.prices)
@@ -564,9 +575,18 @@ class _Cells:
             for beta in SWEEPS:
                 load = self.load(moved / D)
                 balance(
-                    members, first_member, routes.first, self.cells, routes.amount / D, moved, load, room,
-                    np.full(2, beta), order, seed,
-                )  # fmt: skip
+                    members,
+                    first_member,
+                    routes.first,
+                    self.cells,
+                    routes.amount / D,
+                    moved,
+                    load,
+                    room,
+                    np.full(2, beta),
+                    order,
+                    seed,
+                )
                 if (trial := self.time(moved / D)) < time * (1 - 1e-12):
                     best, time = moved.copy(), trial
         return best, time

@@ -72,11 +72,43 @@ _HOMES = {
 }
 
 __all__ = [
-    "Adapter", "Answer", "BadInput", "Bound", "Capabilities", "Formulation", "Method", "Model", "NoSolution",
-    "NotApplicable", "Outcome", "Parameter", "Result", "SolverUnavailable", "Store", "Task", "Termination",
-    "Topology", "bounds", "check", "design", "export", "family", "iteration", "load", "load_plugin", "model", "parse",
-    "plot_topology", "save_topology", "set_solution", "solve", "solver_table", "study", "sweep", "topology",
-]  # fmt: skip
+    "Adapter",
+    "Answer",
+    "BadInput",
+    "Bound",
+    "Capabilities",
+    "Formulation",
+    "Method",
+    "Model",
+    "NoSolution",
+    "NotApplicable",
+    "Outcome",
+    "Parameter",
+    "Result",
+    "SolverUnavailable",
+    "Store",
+    "Task",
+    "Termination",
+    "Topology",
+    "bounds",
+    "check",
+    "design",
+    "export",
+    "family",
+    "iteration",
+    "load",
+    "load_plugin",
+    "model",
+    "parse",
+    "plot_topology",
+    "save_topology",
+    "set_solution",
+    "solve",
+    "solver_table",
+    "study",
+    "sweep",
+    "topology",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -179,10 +179,14 @@ def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, capsys, options, m
     assert "--sense" in options or not records.exists()
 
 
-@pytest.mark.parametrize(("name", "over", "settings"), [
-    ("alltoall.link-mcf", "ring:4", {"printed": True}), ("alltoall.child", "ring:4", {}),
-    ("topoopt.routing", "servers:n=5,degree=2,traffic=dlrm", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "over", "settings"),
+    [
+        ("alltoall.link-mcf", "ring:4", {"printed": True}),
+        ("alltoall.child", "ring:4", {}),
+        ("topoopt.routing", "servers:n=5,degree=2,traffic=dlrm", {}),
+    ],
+)
 def test_no_bound_on_T_where_1_over_F_is_no_time(bounds, tmp_path, name, over, settings):
     with pytest.raises(BadInput, match=f"--on T: 1/F of {name} with these settings is not the time of a collective"):
         oc.sweep(name, f"{bounds}:distance", over, on="T", settings=settings, store=tmp_path / "own")
@@ -244,8 +248,12 @@ def test_a_proven_optimum_decides():
 
 def test_the_results_are_written_and_the_plot_is_labelled(tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["sweep", "alltoall.master", "--bound", "distance", "--on", "T", "--over", "ring:{3,4}",
-                 "--out", str(out)]) == 0  # fmt: skip
+    assert (
+        main(
+            ["sweep", "alltoall.master", "--bound", "distance", "--on", "T", "--over", "ring:{3,4}", "--out", str(out)]
+        )
+        == 0
+    )
     assert {path.name for path in out.iterdir()} == {"cases.csv", "sweep.json", "sweep.svg", "sweep.png"}
     drawing = (out / "sweep.svg").read_text(encoding="utf-8")
     for text in ("bound / optimum", "cases", "optimum: T", "holds (2)", "distance: lower bound, alltoall.master"):

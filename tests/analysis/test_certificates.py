@@ -32,8 +32,11 @@ def test_a_certificate_is_written_and_checked_by_all(solved, capfd):
     document = json.loads(capfd.readouterr().out)
     assert document["verified"] is True
     assert (document["objective_exact"], document["objective"], document["bound"], document["bound_source"]) == (
-        "1", 1.0, 1.0, "certificate",
-    )  # fmt: skip
+        "1",
+        1.0,
+        1.0,
+        "certificate",
+    )
     assert document["metrics"]["T"] == 1.0
     assert document["certificate"]["derivations"] == 1
     assert main(["check", *RING, str(solved)]) == 0

@@ -21,23 +21,56 @@ from opticoll.solvers import shared_files
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
-    "numpy", "pandas", "scipy", "cvxpy", "pyomo", "duckdb", "matplotlib", "rich", "networkx", "highspy", "ortools",
-    "pyarrow", "psutil",
-}  # fmt: skip
+    "numpy",
+    "pandas",
+    "scipy",
+    "cvxpy",
+    "pyomo",
+    "duckdb",
+    "matplotlib",
+    "rich",
+    "networkx",
+    "highspy",
+    "ortools",
+    "pyarrow",
+    "psutil",
+}
 KEYS = {
-    "formulation", "paper", "instance", "instance_hash", "n", "arcs", "method", "form", "solver", "termination",
-    "proof", "sense", "objective", "bound", "gap", "verified", "violations", "metrics", "time", "size",
+    "formulation",
+    "paper",
+    "instance",
+    "instance_hash",
+    "n",
+    "arcs",
+    "method",
+    "form",
+    "solver",
+    "termination",
+    "proof",
+    "sense",
+    "objective",
+    "bound",
+    "gap",
+    "verified",
+    "violations",
+    "metrics",
+    "time",
+    "size",
     "peak_memory_mb",
-}  # fmt: skip
+}
 
 
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does, in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "opticoll.analysis.cli", *arguments],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=240,
-        check=False, **options,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        timeout=240,
+        check=False,
+        **options,
+    )
 
 
 def as_json(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> Any:
@@ -60,8 +93,12 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=240, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        timeout=240,
+        check=True,
+    )
     assert "opticoll" in done.stdout
     assert not HEAVY & set(eval(done.stderr, {}))  # noqa: S307  our own list of names
 
@@ -173,8 +210,17 @@ def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:
     rows = as_json(capfd, "bounds", "ring:8")
     for row in rows:
         assert set(row) == {
-            "name", "formulation", "quantity", "sense", "value", "F", "T", "exact", "reason", "paper",
-        }  # fmt: skip
+            "name",
+            "formulation",
+            "quantity",
+            "sense",
+            "value",
+            "F",
+            "T",
+            "exact",
+            "reason",
+            "paper",
+        }
         assert (row["quantity"], row["sense"]) == ("F", "upper")
         assert row["T"] == pytest.approx(1 / row["F"])
     values = [row["value"] for row in rows]
@@ -222,13 +268,17 @@ def test_claims_have_the_keys_of_the_contract(capfd: pytest.CaptureFixture[str],
 
     known = {
         "paper.ring": Claim(
-            "paper.ring", "paper", "table 1", "a ring of 4 takes 2", 2.0,
+            "paper.ring",
+            "paper",
+            "table 1",
+            "a ring of 4 takes 2",
+            2.0,
             measure=lambda lab: Measurement(
                 lab.solve("alltoall.master", "ring:4")["metrics"]["T"], Verdict.REPRODUCED, ("ring:4",)
             ),
         ),
         "paper.hardware": Claim("paper.hardware", "paper", "section 7", "3.7 us", 3.7, reason="needs the hardware"),
-    }  # fmt: skip
+    }
     monkeypatch.setattr(ledger, "claims", lambda: known)
     rows = as_json(capfd, "claims")
     keys = {"id", "paper", "where", "claim", "expected", "measured", "verdict", "instances", "reason"}
@@ -290,9 +340,12 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
     file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
     process = subprocess.Popen(
         [sys.executable, "-m", "opticoll.analysis.cli", "study", str(file), "--jobs", "2"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         start_new_session=True,
-    )  # fmt: skip
+    )
     end = time.monotonic() + 240
     while not list(Store().names()) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
@@ -311,9 +364,14 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
 def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run(
         f"{sys.executable} -m opticoll.analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
-        shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=240, check=False,
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    )
     assert done.stderr == ""
     assert done.returncode in {0, 128 + signal.SIGPIPE}
 
@@ -321,9 +379,14 @@ def test_a_closed_pipe_is_quiet() -> None:
 def test_a_run_with_unread_output_is_recorded(tmp_path: Path) -> None:
     done = subprocess.run(
         f"{sys.executable} -m opticoll.analysis.cli solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
-        shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=240, check=False,
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    )
     assert "Traceback" not in done.stderr
     assert len(list(Store(tmp_path / "store").names())) == 1
 
@@ -388,9 +451,11 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "opticoll.analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), shared_files.NESTED: str(tmp_path)},
-    )  # fmt: skip
+    )
     end = time.monotonic() + 240
     while not reported(tmp_path) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)

@@ -19,18 +19,25 @@ def output_of(capfd, *arguments, status=0):
 SWITCHED = ["hypercube:2+host=1.5", "--set", "lasers=2", "--set", "waveguides=2", "--set", "collective=reduce-scatter"]
 
 
-@pytest.mark.parametrize(("arguments", "endings"), [
-    (["alltoall.all-reduce", "dgx1"], ("json", "xml")),
-    (["alltoall.broadcast", "ring:4", "--set", "root=2"], ("json",)),
-    (["lumorph.rounds", *SWITCHED], ("json",)),
-    (["optree.tree", "wdm-ring:n=6,wavelengths=2"], ("json",)),
-    *(pytest.param(arguments, endings, marks=pytest.mark.slow) for arguments, endings in (
-        (["alltoall.all-gather", "ring:4"], ("json", "xml")), (["alltoall.reduce-scatter", "ring:4"], ("json", "xml")),
-        (["alltoall.all-reduce", "nvswitch:boxes=2,gpus=2"], ("json",)),
-        (["lumorph.rounds", "lightpath:2x2,lasers=2", "--set", "collective=all-reduce"], ("json",)),
-        (["optree.one-stage", "wdm-line:n=4,wavelengths=2"], ("json",)),
-    )),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "endings"),
+    [
+        (["alltoall.all-reduce", "dgx1"], ("json", "xml")),
+        (["alltoall.broadcast", "ring:4", "--set", "root=2"], ("json",)),
+        (["lumorph.rounds", *SWITCHED], ("json",)),
+        (["optree.tree", "wdm-ring:n=6,wavelengths=2"], ("json",)),
+        *(
+            pytest.param(arguments, endings, marks=pytest.mark.slow)
+            for arguments, endings in (
+                (["alltoall.all-gather", "ring:4"], ("json", "xml")),
+                (["alltoall.reduce-scatter", "ring:4"], ("json", "xml")),
+                (["alltoall.all-reduce", "nvswitch:boxes=2,gpus=2"], ("json",)),
+                (["lumorph.rounds", "lightpath:2x2,lasers=2", "--set", "collective=all-reduce"], ("json",)),
+                (["optree.one-stage", "wdm-line:n=4,wavelengths=2"], ("json",)),
+            )
+        ),
+    ],
+)
 def test_every_collective_is_written_and_checked(arguments, endings, tmp_path, capfd):
     for ending in endings:
         path = tmp_path / f"plan.{ending}"
@@ -60,21 +67,32 @@ def test_loss_of_a_program_is_that_of_its_simulated_time(tmp_path, capfd):
     assert f"{100 * facts['loss']:.3g} %" not in output
 
 
-@pytest.mark.parametrize("arguments", [
-    ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"], ["alltoall.broadcast", "ring:4", "--set", "root=4"],
-    ["alltoall.all-reduce", "ring:4", "--schedule", "x.routes.json"],
-    ["lumorph.rounds", "lightpath:2x2,lasers=2", "--schedule", "x.xml"],
-    ["alltoall.reduce-scatter", "ring:4", "--schedule", "x.txt"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"],
+        ["alltoall.broadcast", "ring:4", "--set", "root=4"],
+        ["alltoall.all-reduce", "ring:4", "--schedule", "x.routes.json"],
+        ["lumorph.rounds", "lightpath:2x2,lasers=2", "--schedule", "x.xml"],
+        ["alltoall.reduce-scatter", "ring:4", "--schedule", "x.txt"],
+    ],
+)
 def test_refusals(arguments, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     output_of(capfd, "solve", *arguments, "--no-store", status=2)
 
 
-@pytest.mark.parametrize("rounds", [
-    5, [{}], [{"circuits": [[[0, 3], 0]], "transfers": []}], [{"circuits": [], "transfers": [[0, 1, 0, "move"]]}],
-    [{"circuits": [[[0, 1], -1]], "transfers": []}], [],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        5,
+        [{}],
+        [{"circuits": [[[0, 3], 0]], "transfers": []}],
+        [{"circuits": [], "transfers": [[0, 1, 0, "move"]]}],
+        [{"circuits": [[[0, 1], -1]], "transfers": []}],
+        [],
+    ],
+)
 def test_malformed_rounds_are_refused(rounds, tmp_path, capfd):
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"format": "opticoll-schedule/1", "kind": "rounds", "rounds": rounds}))

@@ -57,10 +57,16 @@ def test_a_failed_output_is_reported_and_the_run_is_kept(capfd: pytest.CaptureFi
 @pytest.mark.parametrize(
     "words",
     [
-        ("--memory-limit", "1e308"), ("--threads", "10000"), ("--seed", str(2**70)), ("--time-limit", "1e300"),
-        ("--solution", "x" * 300), ("--store", "x" * 300), ("--set", "solution_file=x"), ("--set", "threads=1"),
+        ("--memory-limit", "1e308"),
+        ("--threads", "10000"),
+        ("--seed", str(2**70)),
+        ("--time-limit", "1e300"),
+        ("--solution", "x" * 300),
+        ("--store", "x" * 300),
+        ("--set", "solution_file=x"),
+        ("--set", "threads=1"),
     ],
-)  # fmt: skip
+)
 def test_options_are_refused_in_one_line(words: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*SOLVE, *words]) == 2
     [line] = lines(capfd)

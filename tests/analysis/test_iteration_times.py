@@ -14,11 +14,17 @@ from opticoll.instances.task_graph import TaskGraphDraft
 
 @pytest.mark.parametrize(
     "network",
-    ["circuits:n=16,degree=4", "circuits:n=16,degree=4,rule=sip-ocs", "circuits:n=16,degree=4,rule=ocs-reconfig",
-     "circuits:n=16,degree=4,rule=sip-ring-wavelengths,interval_ms=25",
-     "ideal-switch:n=16,capacity=4", "fat-tree:k=4,capacity=4", "fat-tree:k=4,oversubscription=2,capacity=4",
-     "random-regular:n=16,d=4,seed=1"],
-)  # fmt: skip
+    [
+        "circuits:n=16,degree=4",
+        "circuits:n=16,degree=4,rule=sip-ocs",
+        "circuits:n=16,degree=4,rule=ocs-reconfig",
+        "circuits:n=16,degree=4,rule=sip-ring-wavelengths,interval_ms=25",
+        "ideal-switch:n=16,capacity=4",
+        "fat-tree:k=4,capacity=4",
+        "fat-tree:k=4,oversubscription=2,capacity=4",
+        "random-regular:n=16,d=4,seed=1",
+    ],
+)
 def test_every_network_respects_the_bounds(network):
     result = oc.iteration("dlrm", network, section="5.6", check=True)
     assert result.bound_s == max(result.bounds.values()) > 0

@@ -53,13 +53,21 @@ def test_a_user_s_own_modules_do_not_get_in_the_way(wheel, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(site)}
     place = subprocess.run(
         [sys.executable, "-c", "import opticoll; print(opticoll.__file__)"],
-        cwd=current, env=environment, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        cwd=current,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert Path(place.strip()).parent.parent == site
     done = subprocess.run(
         [sys.executable, "-m", "opticoll", "solve", "alltoall.master", "ring:4", "--json", "--no-store"],
-        cwd=current, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=current,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["metrics"]["T"] == pytest.approx(2.0)
 

@@ -305,8 +305,11 @@ def test_a_bound_within_the_checkers_tolerance_is_no_contradiction(tmp_path, cap
 def test_wrong_bounds_are_refused_and_nothing_is_stored(bounds, message, tmp_path, capfd):
     plugin = own(tmp_path, 'return [oc.Bound("planted", 8.0, "a reason")]', f"return {bounds}")
     kept = ["--store", str(tmp_path / "store")]
-    for words in (["solve", "own.m", "ring:4", *kept], ["solve", "own.m", "ring:4", "--json", *kept],
-                  ["bounds", "ring:4", "--formulation", "own.m"]):  # fmt: skip
+    for words in (
+        ["solve", "own.m", "ring:4", *kept],
+        ["solve", "own.m", "ring:4", "--json", *kept],
+        ["bounds", "ring:4", "--formulation", "own.m"],
+    ):
         assert main([*words, *plugin]) == 2
         shown = capfd.readouterr()
         (line,) = shown.err.strip().splitlines()

@@ -264,10 +264,24 @@ def test_gaps_and_wrong_answers_of_a_comparison_follow_the_schema(folder, monkey
 
     monkeypatch.chdir(folder)
     each = pd.DataFrame(
-        [{"problem": "p", "solver": "s", "verdict": verdict, "limit_s": 1.0, "value": 3.0, "best": 2.0,
-          "best_gap": 0.5, "certified_gap": None, "residual": None, "tol": 1e-6, "error": 0.5, "allowed": 1e-4}
-         for verdict in ("limit", "wrong")]
-    )  # fmt: skip
+        [
+            {
+                "problem": "p",
+                "solver": "s",
+                "verdict": verdict,
+                "limit_s": 1.0,
+                "value": 3.0,
+                "best": 2.0,
+                "best_gap": 0.5,
+                "certified_gap": None,
+                "residual": None,
+                "tol": 1e-6,
+                "error": 0.5,
+                "allowed": 1e-4,
+            }
+            for verdict in ("limit", "wrong")
+        ]
+    )
     kinds = json_outputs.schema("compare")["$defs"]
     made = {"GapRow": solver_metrics.gaps_at_limit(each), "WrongRow": solver_metrics.wrong_answers(each)}
     for kind, rows in made.items():
@@ -302,8 +316,12 @@ def test_schemas_are_printed(capfd):
 
 def completed(*words: str) -> list[str]:
     """What the shell function of bash gets for the last word."""
-    environment = {**os.environ, "_OPTICOLL_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(["opticoll", *words]),
-                   "COMP_CWORD": str(len(words))}  # fmt: skip
+    environment = {
+        **os.environ,
+        "_OPTICOLL_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["opticoll", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
     done = subprocess.run(
         [sys.executable, "-m", "opticoll"], env=environment, capture_output=True, text=True, check=True
     )

@@ -52,8 +52,11 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
 NAMES = sorted(SMALL)
 #: Array whose entries add up to the load of every link, by the column that names links.
 SUMMED = {
-    "alltoall.child": "f", "alltoall.link-mcf": "f", "alltoall.master": "g", "alltoall.timestep-mcf": "f",
-}  # fmt: skip
+    "alltoall.child": "f",
+    "alltoall.link-mcf": "f",
+    "alltoall.master": "g",
+    "alltoall.timestep-mcf": "f",
+}
 
 
 def clos() -> nx.Graph:
@@ -522,11 +525,26 @@ def test_models_are_stated_in_both_layers():
 @pytest.mark.parametrize(
     "spec",
     [
-        "path:4", "star:5", "mesh:2x3x2", "torus:2x2x2x3", "hypercube:5", "twisted-hypercube:3", "bipartite:3x2",
-        "petersen", "dgx1", "dragonfly:a=3,h=1", "kautz:d=2,D=2", "debruijn:d=2,D=3", "xpander:n=8,d=3,seed=1",
-        "wdm-line:n=4,wavelengths=2", "ring:4+host=2.0", "mesh:3x3+fail=2", "torus:2x1", "ring:2",
+        "path:4",
+        "star:5",
+        "mesh:2x3x2",
+        "torus:2x2x2x3",
+        "hypercube:5",
+        "twisted-hypercube:3",
+        "bipartite:3x2",
+        "petersen",
+        "dgx1",
+        "dragonfly:a=3,h=1",
+        "kautz:d=2,D=2",
+        "debruijn:d=2,D=3",
+        "xpander:n=8,d=3,seed=1",
+        "wdm-line:n=4,wavelengths=2",
+        "ring:4+host=2.0",
+        "mesh:3x3+fail=2",
+        "torus:2x1",
+        "ring:2",
     ],
-)  # fmt: skip
+)
 def test_no_family_draws_vertices_on_top_of_each_other(spec):
     from scipy.spatial.distance import pdist
 

@@ -135,9 +135,12 @@ def read_by_scip(arguments, arrays, report):
     }
     rows = {c.name: [model.getLhs(c), model.getRhs(c), dict(model.getValsLinear(c))] for c in model.getConss()}
     return {
-        "columns": columns, "rows": rows, "infinity": infinity, "offset": model.getObjoffset(),
+        "columns": columns,
+        "rows": rows,
+        "infinity": infinity,
+        "offset": model.getObjoffset(),
         "sense": model.getObjectiveSense(),
-    }, {}  # fmt: skip
+    }, {}
 
 
 @pytest.mark.parametrize(

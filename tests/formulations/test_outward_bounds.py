@@ -109,10 +109,22 @@ def adversarial(random, topology, size=None):
     broken = base.copy()
     broken.flat[random.integers(base.size)] = random.choice([np.nan, np.inf, -np.inf, -1.0])
     return [
-        np.ones(shape), weight * np.ones(shape), spike, base, -base, base - 0.5, 1e300 * base, 1e14 + base,
-        5e-324 * np.ceil(3 * base), 1e-310 * base, broken, np.full(shape, np.nan), np.zeros(shape),
-        10.0 ** random.uniform(-300, 300, shape), spike + 1e-13 * base,
-    ]  # fmt: skip
+        np.ones(shape),
+        weight * np.ones(shape),
+        spike,
+        base,
+        -base,
+        base - 0.5,
+        1e300 * base,
+        1e14 + base,
+        5e-324 * np.ceil(3 * base),
+        1e-310 * base,
+        broken,
+        np.full(shape, np.nan),
+        np.zeros(shape),
+        10.0 ** random.uniform(-300, 300, shape),
+        spike + 1e-13 * base,
+    ]
 
 
 def above(bound, exact):

@@ -168,10 +168,12 @@ def test_the_program_finds_what_enumeration_finds():
 @pytest.mark.parametrize(
     ("instance", "settings", "message"),
     [
-        ("ring:4", {}, "servers:n=8"), ("servers:n=4,degree=2,traffic=dlrm", {}, "uniform"),
-        ("servers:n=4,degree=4", {}, "degrees 1 to 3"), ("servers:n=4,degree=1", {}, "directed=true"),
+        ("ring:4", {}, "servers:n=8"),
+        ("servers:n=4,degree=2,traffic=dlrm", {}, "uniform"),
+        ("servers:n=4,degree=4", {}, "degrees 1 to 3"),
+        ("servers:n=4,degree=1", {}, "directed=true"),
     ],
-)  # fmt: skip
+)
 def test_other_instances_are_refused(instance, settings, message):
     with pytest.raises(BadInput, match=message):
         oc.solve(NAME, instance, **settings)
@@ -251,9 +253,15 @@ def test_sizes_in_python_are_whole_numbers(n, degree):
 
 def test_a_spent_limit_names_the_first_candidate_without_flows():
     context = Context(
-        Task("alltoall.master", "servers:n=24,degree=3"), formulation("alltoall.master"), None, None, {}, -1.0,
-        solve.solve, lambda answer, objective: None,
-    )  # fmt: skip
+        Task("alltoall.master", "servers:n=24,degree=3"),
+        formulation("alltoall.master"),
+        None,
+        None,
+        {},
+        -1.0,
+        solve.solve,
+        lambda answer, objective: None,
+    )
     match = search(context, design_data(24, 3, False), starts=2)
     assert (match.interrupted, match.orbits, match.time) == (True, None, np.inf)
     topology = parse(match.spec)

@@ -93,8 +93,21 @@ def test_bad_populations_are_refused(spec, message):
 
 
 #: OEIS A002851 (cubic) and A006820 (quartic connected graphs).
-CONNECTED_GRAPHS = {(4, 3): 1, (6, 3): 2, (8, 3): 5, (10, 3): 19, (12, 3): 85, (5, 4): 1, (6, 4): 1, (7, 4): 2,
-                    (8, 4): 6, (9, 4): 16, (10, 4): 59, (2, 1): 1, (9, 2): 1}  # fmt: skip
+CONNECTED_GRAPHS = {
+    (4, 3): 1,
+    (6, 3): 2,
+    (8, 3): 5,
+    (10, 3): 19,
+    (12, 3): 85,
+    (5, 4): 1,
+    (6, 4): 1,
+    (7, 4): 2,
+    (8, 4): 6,
+    (9, 4): 16,
+    (10, 4): 59,
+    (2, 1): 1,
+    (9, 2): 1,
+}
 
 
 @pytest.mark.parametrize(("size", "count"), CONNECTED_GRAPHS.items())
@@ -152,9 +165,17 @@ def test_limits_are_within_the_printable_nodes():
 
 @pytest.mark.parametrize(
     "spec",
-    ["ring:7,directed", "petersen", "complete:20", "random-regular:n=64,d=4,seed=1", "dgx1", "torus:4x4+fail=3,seed=1",
-     "mesh:2x3+host=2", "digraph:11.02.0"],
-)  # fmt: skip
+    [
+        "ring:7,directed",
+        "petersen",
+        "complete:20",
+        "random-regular:n=64,d=4,seed=1",
+        "dgx1",
+        "torus:4x4+fail=3,seed=1",
+        "mesh:2x3+host=2",
+        "digraph:11.02.0",
+    ],
+)
 def test_renumbered_copies_are_isomorphic(spec):
     topology = parse(spec)
     copy = topology.relabelled(np.random.default_rng(0).permutation(topology.n))

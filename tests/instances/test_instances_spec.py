@@ -80,8 +80,12 @@ def test_canonical_specs():
     assert parse("genkautz:4,16,drop").spec == "genkautz:n=4,d=16"
     assert parse(" torus:4x4+fail=3,seed=2+host=2 ").spec == "torus:4x4+fail=3,seed=2+host=2.0"
     assert dict(parse("genkautz:n=16,d=4+fail=1").parameters) == {
-        "n": 16, "d": 4, "loops": "drop", "fail.links": 1, "fail.seed": 0,
-    }  # fmt: skip
+        "n": 16,
+        "d": 4,
+        "loops": "drop",
+        "fail.links": 1,
+        "fail.seed": 0,
+    }
     twice = dict(parse("complete:6+fail=1+fail=2,seed=3").parameters)
     assert (twice["fail.links"], twice["fail#2.links"], twice["fail#2.seed"]) == (1, 2, 3)
 
@@ -257,17 +261,35 @@ def test_arguments_out_of_range(spec, expected):
 @pytest.mark.parametrize(
     "spec",
     [
-        "ring:1000000000", "path:1000000000", "star:1000000000", "complete:100000",
-        "bipartite:999999999x999999999", "mesh:100000x100000", "torus:100000x100000",
-        "hypercube:60", "hypercube:999999999999999999", "twisted-hypercube:999999999999999999",
-        "circulant:n=1000000000,offsets=1x5", "kautz:d=2,D=999999999999999999", "kautz:d=999999999999999999,D=2",
-        "debruijn:d=2,D=999999999999999999", "genkautz:n=1000000000,d=4", "genkautz:n=2,d=1000000000",
-        "random-regular:n=1000000000,d=4", "random-regular:n=1000000,d=20", "xpander:n=1000000000,d=4",
-        "sp-expander:n=1000000000,d=4", "dragonfly:a=1000000000,h=1000000000", "slimfly:q=999999999999999989",
-        "lightpath:100000x100000", "wdm-ring:n=1000000000,wavelengths=1", "wdm-line:n=1000000000,wavelengths=1",
-        "servers:n=1000000000,degree=4", "torus:100x100x90+host=2",
+        "ring:1000000000",
+        "path:1000000000",
+        "star:1000000000",
+        "complete:100000",
+        "bipartite:999999999x999999999",
+        "mesh:100000x100000",
+        "torus:100000x100000",
+        "hypercube:60",
+        "hypercube:999999999999999999",
+        "twisted-hypercube:999999999999999999",
+        "circulant:n=1000000000,offsets=1x5",
+        "kautz:d=2,D=999999999999999999",
+        "kautz:d=999999999999999999,D=2",
+        "debruijn:d=2,D=999999999999999999",
+        "genkautz:n=1000000000,d=4",
+        "genkautz:n=2,d=1000000000",
+        "random-regular:n=1000000000,d=4",
+        "random-regular:n=1000000,d=20",
+        "xpander:n=1000000000,d=4",
+        "sp-expander:n=1000000000,d=4",
+        "dragonfly:a=1000000000,h=1000000000",
+        "slimfly:q=999999999999999989",
+        "lightpath:100000x100000",
+        "wdm-ring:n=1000000000,wavelengths=1",
+        "wdm-line:n=1000000000,wavelengths=1",
+        "servers:n=1000000000,degree=4",
+        "torus:100x100x90+host=2",
     ],
-)  # fmt: skip
+)
 def test_huge_instances_are_refused_before_anything_is_allocated(spec):
     tracemalloc.start()
     try:

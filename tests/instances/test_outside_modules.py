@@ -100,8 +100,10 @@ LAYOUTS: dict[str, tuple[dict[str, str], str, str]] = {
     "path set by the plug-in": (
         {
             "lib/helper.py": "LIMIT = {}",
-            "mine.py": model("import sys\nfrom pathlib import Path\n"
-                "sys.path.insert(0, str(Path(__file__).parent / 'lib'))\nimport helper"),
+            "mine.py": model(
+                "import sys\nfrom pathlib import Path\n"
+                "sys.path.insert(0, str(Path(__file__).parent / 'lib'))\nimport helper"
+            ),
         },
         "lib/helper.py",
         "mine.py",
@@ -197,7 +199,7 @@ LAYOUTS: dict[str, tuple[dict[str, str], str, str]] = {
         "path/other.py",
         "mine.py",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

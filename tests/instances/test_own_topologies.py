@@ -47,12 +47,23 @@ def frame(third="capacity", source="src", target="dst"):
 MATRIX = np.array([[0, 3.0, 0], [0, 0, 1.0], [2.0, 0, 0]])
 
 
-@pytest.mark.parametrize("obj", [
-    directed_graph(), directed_graph("cap"), directed_graph("bandwidth"), directed_graph("bw"), directed_graph("BW"),
-    directed_graph(kind=nx.MultiDiGraph), TRIANGLE, [(u, v, {"capacity": c, "note": "x"}) for u, v, c in TRIANGLE],
-    frame(), frame("Bandwidth", "from", "to"), pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")),
-    pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")).loc[list("cab")],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "obj",
+    [
+        directed_graph(),
+        directed_graph("cap"),
+        directed_graph("bandwidth"),
+        directed_graph("bw"),
+        directed_graph("BW"),
+        directed_graph(kind=nx.MultiDiGraph),
+        TRIANGLE,
+        [(u, v, {"capacity": c, "note": "x"}) for u, v, c in TRIANGLE],
+        frame(),
+        frame("Bandwidth", "from", "to"),
+        pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")),
+        pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")).loc[list("cab")],
+    ],
+)
 def test_one_topology_in_many_forms(obj):
     topology = oc.topology(obj)
     assert arcs_of(topology) == sorted(TRIANGLE)
@@ -108,24 +119,42 @@ def mixed(attributes):
     return nx.DiGraph([(0, 1, attributes), (1, 0, {})])
 
 
-@pytest.mark.parametrize(("obj", "options", "word"), [
-    (directed_graph("weight"), {}, 'capacity="weight"'), (directed_graph("LinkSpeed"), {}, "capacity=1 for equal"),
-    (frame("Gbps"), {}, "'Gbps'"), (mixed({"capacity": 2}), {}, "edge 1: .* has no attribute 'capacity'"),
-    (mixed({"bw": 2, "capacity": 1}), {}, "'bw' and 'capacity'"), ([(0, 1, 2.0), (1, 0)], {}, "every edge a capacity"),
-    (directed_graph(), {"capacity": "speed"}, "attributes: capacity"),
-    (directed_graph("x"), {"capacity": -1}, "positive"),
-    (nx.DiGraph([(0, 1, {"capacity": "fast"})]), {}, "not a number"), (np.ones((2, 3)), {}, "not square"),
-    (np.array([[0, np.nan], [1, 0]]), {}, "positive and finite"), (np.array([[0, -1], [1, 0]]), {}, "positive"),
-    (np.array([[1, 1], [1, 0]]), {}, "loop"), (np.array([["a", "b"], ["c", "d"]]), {}, "numbers"), (5, {}, "int"),
-    ("ring:8", {}, "str"), (nx.DiGraph(), {}, "no vertices"), ([(1, 2, 3, 4)], {}, "tuple"), ([5], {}, "tuple"),
-    (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"), (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
-    (nx.path_graph(3), {"ranks": "01"}, "list of vertices"), (nx.path_graph(3), {"directed": True}, "undirected"),
-    (nx.path_graph(3), {"loops": "maybe"}, "loops"), (nx.path_graph(3), {"unit": "fast"}, "rate"),
-    (pd.DataFrame({"src": ["a", "b"], "dst": ["b", None]}), {}, "edge 1: the column 'dst' has no value"),
-    (pd.DataFrame({"src": [0.0, np.nan], "dst": [1, 0]}), {}, "edge 1: the column 'src' has no value"),
-    ([("a", "b"), ("b", None)], {}, "lacks an end"), ([("a", "b"), (np.nan, "a")], {}, "lacks an end"),
-    (MATRIX, {"capacity": "x"}, "omit capacity="), (parse("ring:4"), {"capacity": 2}, "capacity="),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("obj", "options", "word"),
+    [
+        (directed_graph("weight"), {}, 'capacity="weight"'),
+        (directed_graph("LinkSpeed"), {}, "capacity=1 for equal"),
+        (frame("Gbps"), {}, "'Gbps'"),
+        (mixed({"capacity": 2}), {}, "edge 1: .* has no attribute 'capacity'"),
+        (mixed({"bw": 2, "capacity": 1}), {}, "'bw' and 'capacity'"),
+        ([(0, 1, 2.0), (1, 0)], {}, "every edge a capacity"),
+        (directed_graph(), {"capacity": "speed"}, "attributes: capacity"),
+        (directed_graph("x"), {"capacity": -1}, "positive"),
+        (nx.DiGraph([(0, 1, {"capacity": "fast"})]), {}, "not a number"),
+        (np.ones((2, 3)), {}, "not square"),
+        (np.array([[0, np.nan], [1, 0]]), {}, "positive and finite"),
+        (np.array([[0, -1], [1, 0]]), {}, "positive"),
+        (np.array([[1, 1], [1, 0]]), {}, "loop"),
+        (np.array([["a", "b"], ["c", "d"]]), {}, "numbers"),
+        (5, {}, "int"),
+        ("ring:8", {}, "str"),
+        (nx.DiGraph(), {}, "no vertices"),
+        ([(1, 2, 3, 4)], {}, "tuple"),
+        ([5], {}, "tuple"),
+        (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"),
+        (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
+        (nx.path_graph(3), {"ranks": "01"}, "list of vertices"),
+        (nx.path_graph(3), {"directed": True}, "undirected"),
+        (nx.path_graph(3), {"loops": "maybe"}, "loops"),
+        (nx.path_graph(3), {"unit": "fast"}, "rate"),
+        (pd.DataFrame({"src": ["a", "b"], "dst": ["b", None]}), {}, "edge 1: the column 'dst' has no value"),
+        (pd.DataFrame({"src": [0.0, np.nan], "dst": [1, 0]}), {}, "edge 1: the column 'src' has no value"),
+        ([("a", "b"), ("b", None)], {}, "lacks an end"),
+        ([("a", "b"), (np.nan, "a")], {}, "lacks an end"),
+        (MATRIX, {"capacity": "x"}, "omit capacity="),
+        (parse("ring:4"), {"capacity": 2}, "capacity="),
+    ],
+)
 def test_objects_that_are_not_topologies_are_refused_in_one_line(obj, options, word):
     with pytest.raises(BadInput, match=word) as caught:
         oc.topology(obj, **options)
@@ -257,12 +286,19 @@ def test_files_of_numpy_are_matrices(tmp_path, kind, order):
         parse(f"servers:n=5,degree=2,traffic=file:{tmp_path / 'net.npy'}")
 
 
-@pytest.mark.parametrize(("array", "reason"), [
-    (np.zeros((2, 3)), "shape .2, 3. .* save a square matrix"), (np.zeros((2, 2), complex), "type complex128"),
-    (np.array([[None, 1], [1, None]], dtype=object), "type object"), (np.array([["a", "b"], ["c", "d"]]), "type <U1"),
-    (np.zeros((2, 2), dtype=[("a", "f8")]), "save a square matrix"), (np.array([[0, -1], [1, 0]]), "row 1, column 2"),
-    (np.array([[0, np.nan], [1, 0]]), "row 1, column 2"), (np.eye(3), "loop"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.zeros((2, 3)), "shape .2, 3. .* save a square matrix"),
+        (np.zeros((2, 2), complex), "type complex128"),
+        (np.array([[None, 1], [1, None]], dtype=object), "type object"),
+        (np.array([["a", "b"], ["c", "d"]]), "type <U1"),
+        (np.zeros((2, 2), dtype=[("a", "f8")]), "save a square matrix"),
+        (np.array([[0, -1], [1, 0]]), "row 1, column 2"),
+        (np.array([[0, np.nan], [1, 0]]), "row 1, column 2"),
+        (np.eye(3), "loop"),
+    ],
+)
 def test_other_files_of_numpy_are_refused(tmp_path, array, reason):
     np.save(tmp_path / "net.npy", array)
     with pytest.raises(BadInput, match=reason) as refused:

@@ -73,9 +73,11 @@ def test_the_stacks_of_dlrm_are_those_of_the_authors_measurements():
         job = training_job("dlrm", section)
         model = "dlrm-128-tables" if section == "5.4" else "dlrm"
         sizes = [
-            tuple(map(int, one.name.split("_")[1:])) for one in split_operators(model, job.batch, servers)
-            for _ in range(one.occurrences) if one.name.startswith("Dense")
-        ]  # fmt: skip
+            tuple(map(int, one.name.split("_")[1:]))
+            for one in split_operators(model, job.batch, servers)
+            for _ in range(one.occurrences)
+            if one.name.startswith("Dense")
+        ]
         assert sorted(layer.weights for layer in job.layers) == sorted((a + 1) * b for a, b in sizes)
 
 
@@ -131,14 +133,24 @@ def test_relabelling_moves_traffic_along(order):
     assert renamed.all_reduce_bytes == pool.all_reduce_bytes
 
 
-@pytest.mark.parametrize(("spec", "expected"), [
-    ("traffic=vgg,parallel=hybrid,shards=5", "divisor"), ("traffic=vgg,parallel=hybrid,shards=1", "divisor"),
-    ("traffic=vgg,parallel=both", "parallel must be one of"), ("traffic=ncf,section=6", "known: 5.3"),
-    ("traffic=vgg,section=x", "known"), ("traffic=bertt", "did you mean 'bert'"), ("traffic=vgg,batch=-1", "batch"),
-    ("traffic=alltoall,batch=4", "does not use batch"), ("traffic=dlrm,batch=4", "name a section"),
-    ("traffic=dlrm-replicated,section=6", "does not use section"), ("traffic=random,parallel=data", "parallel"),
-    ("traffic=vgg,shards=3", "does not use shards"), ("traffic=ncf,parallel=hybrid,shards=3", "does not use shards"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("traffic=vgg,parallel=hybrid,shards=5", "divisor"),
+        ("traffic=vgg,parallel=hybrid,shards=1", "divisor"),
+        ("traffic=vgg,parallel=both", "parallel must be one of"),
+        ("traffic=ncf,section=6", "known: 5.3"),
+        ("traffic=vgg,section=x", "known"),
+        ("traffic=bertt", "did you mean 'bert'"),
+        ("traffic=vgg,batch=-1", "batch"),
+        ("traffic=alltoall,batch=4", "does not use batch"),
+        ("traffic=dlrm,batch=4", "name a section"),
+        ("traffic=dlrm-replicated,section=6", "does not use section"),
+        ("traffic=random,parallel=data", "parallel"),
+        ("traffic=vgg,shards=3", "does not use shards"),
+        ("traffic=ncf,parallel=hybrid,shards=3", "does not use shards"),
+    ],
+)
 def test_bad_jobs_are_refused_in_one_line(spec, expected):
     with pytest.raises(BadInput, match=expected) as caught:
         parse(f"servers:n=12,degree=4,{spec}")

@@ -79,9 +79,13 @@ def test_bad_specs_are_one_line(spec, words):
 
 @pytest.mark.parametrize(
     ("calls", "words"),
-    [([AllReduceCall((), 4)], "call 0 needs"), ([AllReduceCall((0, 3), 4)], "GPUs from 0 to 2"),
-     ([AllReduceCall((0, 1), 0)], "at least 1 byte"), ([AllReduceCall((1, 0), 4)], "ascending")],
-)  # fmt: skip
+    [
+        ([AllReduceCall((), 4)], "call 0 needs"),
+        ([AllReduceCall((0, 3), 4)], "GPUs from 0 to 2"),
+        ([AllReduceCall((0, 1), 0)], "at least 1 byte"),
+        ([AllReduceCall((1, 0), 4)], "ascending"),
+    ],
+)
 def test_bad_calls_are_refused(calls, words):
     with pytest.raises(BadInput, match=words):
         TrainingIteration(3, calls)

@@ -115,7 +115,7 @@ TEXTS = {
     "list in JSON": ("[[0, 1], [1, 0]]", "json", "a list has neither 'opticoll-topology/1' in 'format' nor"),
     "number in JSON": ("3", "json", "a number has neither"),
     "empty object in JSON": ("{}", "json", "an empty object has neither"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -155,9 +155,13 @@ def gml(*edges: str, node: str = "") -> str:
 
 @pytest.mark.parametrize(
     ("word", "remedy"),
-    [("+INF", "write a number that it cannot exceed"), ("INF", "write a number"), ("-INF", "omit arcs without"),
-     ("NAN", "omit arcs without")],
-)  # fmt: skip
+    [
+        ("+INF", "write a number that it cannot exceed"),
+        ("INF", "write a number"),
+        ("-INF", "omit arcs without"),
+        ("NAN", "omit arcs without"),
+    ],
+)
 def test_an_infinite_capacity_in_gml_is_refused_as_such(word: str, remedy: str, tmp_path: Path) -> None:
     path = tmp_path / "net.gml"
     path.write_text(gml("source 0 target 1 capacity 2", f"source 1 target 0 capacity {word}"))
@@ -184,9 +188,10 @@ GRAPHML = (
     '<edge source="a" target="b"><data key="c">1</data></edge><edge source="b" target="c"/></graph></graphml>'
 )
 NODE_LINK = {
-    "directed": True, "nodes": [{"id": name} for name in "abc"],
+    "directed": True,
+    "nodes": [{"id": name} for name in "abc"],
     "edges": [{"source": "a", "target": "b", "capacity": 1}, {"source": "b", "target": "c"}],
-}  # fmt: skip
+}
 MISSING = {
     "gml": (gml("source 0 target 1 capacity 2", "source 1 target 2"), "", "line 7: the edge '1'->'2'"),
     "graphml": (GRAPHML, "", "edge 2: the edge 'b'->'c'"),

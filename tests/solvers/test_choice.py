@@ -31,13 +31,16 @@ SIZES = [
     ("lumorph.rounds", "lightpath:2x2,lasers=1", "lightpath:4x4,lasers=4,waveguides=4", {}),
     ("optree.one-stage", "wdm-ring:n=6,wavelengths=1", "wdm-ring:n=12,wavelengths=1", {}),
     ("optree.tree", "wdm-ring:n=64,wavelengths=4", "wdm-ring:n=4096,wavelengths=64", {}),
-    ("sipml.ocs-circuits", "servers:n=6,degree=8,traffic=random,seed=1",
-     "servers:n=64,degree=128,traffic=random,seed=1", {}),
+    (
+        "sipml.ocs-circuits",
+        "servers:n=6,degree=8,traffic=random,seed=1",
+        "servers:n=64,degree=128,traffic=random,seed=1",
+        {},
+    ),
     ("sipml.placement", "op-graph:model=chain,splits=2x1x3", "op-graph:model=transformer,layers=2,parts=16", {}),
-    ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", "wdm-ring:n=16,wavelengths=256",
-     {"traffic": "random"}),
+    ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", "wdm-ring:n=16,wavelengths=256", {"traffic": "random"}),
     ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", "servers:n=7,degree=2,traffic=alltoall", {}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "small", "large", "settings"), SIZES, ids=[case[0] for case in SIZES])
@@ -125,8 +128,10 @@ def test_a_path_set_that_cannot_be_listed_is_left_to_the_certified_method():
 
 
 def test_the_resume_key_of_a_run_that_may_be_continued_is_its_own():
-    keys = {resume_key(Task("optree.one-stage", "wdm-ring:n=5,wavelengths=1", method, form="pyomo"))
-            for method in ("auto", "highs", "cycle-cover")}  # fmt: skip
+    keys = {
+        resume_key(Task("optree.one-stage", "wdm-ring:n=5,wavelengths=1", method, form="pyomo"))
+        for method in ("auto", "highs", "cycle-cover")
+    }
     assert len(keys) == 3
     large = Task("optree.one-stage", "wdm-ring:n=12,wavelengths=1")
     assert resume_key(large) == resume_key(Task(large.formulation, large.instance, "cycle-cover"))
@@ -213,8 +218,11 @@ def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypat
 
 def shown(capsys, *words):
     assert main(["solve", *words, "--no-store"]) == 0
-    return {line.split()[0]: line.split(maxsplit=1)[1].strip()
-            for line in capsys.readouterr().out.splitlines() if len(line.split()) > 1}  # fmt: skip
+    return {
+        line.split()[0]: line.split(maxsplit=1)[1].strip()
+        for line in capsys.readouterr().out.splitlines()
+        if len(line.split()) > 1
+    }
 
 
 def test_the_text_says_whether_the_model_was_built(capsys):

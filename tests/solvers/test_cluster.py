@@ -80,16 +80,30 @@ class Machines:
         with log:
             process = subprocess.Popen(
                 [sys.executable, "-c", DASK, str(os.getpid()), *map(str, command)],
-                cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+                cwd=place,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         self.processes.append(process)
         return process
 
     def worker(self, *options: str) -> subprocess.Popen[bytes]:
         return self.start(
-            "worker", "--scheduler-file", self.file, "--nthreads", "1", "--host", "127.0.0.1", "--no-dashboard",
-            "--memory-limit", "0", *options,
-        )  # fmt: skip
+            "worker",
+            "--scheduler-file",
+            self.file,
+            "--nthreads",
+            "1",
+            "--host",
+            "127.0.0.1",
+            "--no-dashboard",
+            "--memory-limit",
+            "0",
+            *options,
+        )
 
     @property
     def address(self) -> str:

@@ -35,7 +35,11 @@ CASES = {
     "scatter": ("lumorph.rounds", "lightpath:2x2,lasers=1", "certified-rounds", {"collective": "scatter"}, 3),
     "layers": ("alltoall.virtual-channels", "ring:5", "layer-assignment", {"layers": "2"}, 2),
     "placement": (
-        "sipml.placement", "op-graph:chain,splits=2x1x3", "degree-aware", {"degree": "2", "k": "3"}, None,
+        "sipml.placement",
+        "op-graph:chain,splits=2x1x3",
+        "degree-aware",
+        {"degree": "2", "k": "3"},
+        None,
     ),
     "two paths": ("alltoall.min-congestion", "ring:3", "highs", {"kappa": "2"}, Fraction(3, 2)),
     "circuits": ("sipml.ring-wavelengths", "servers:n=3,degree=2,traffic=random,seed=1", "highs", {}, None),
@@ -46,7 +50,7 @@ CASES = {
     "wiring": ("topoopt.topology", "servers:n=3,degree=2,traffic=random,seed=1", "design-search", {}, None),
     "servers": ("topoopt.topology", "servers:n=4,degree=2,traffic=random,seed=1", "design-search", {}, None),
     "directed": ("topology.design", "servers:n=3,degree=1", "highs", {"directed": "true"}, Fraction(1, 3)),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -317,10 +321,14 @@ def test_an_argument_that_leaves_out_a_wiring_or_a_length_is_refused(documents):
     document, _, _ = documents["servers"]
     argument = document["argument"]
     for other in (
-        {**argument, "lengths": []}, {**argument, "lengths": [np.zeros((4, 4), int).tolist()]},
-        {**argument, "order": [0, 1, 2]}, {**argument, "order": [0, 1, 2, 2]}, {**argument, "load": 2_213_806},
-        {**argument, "lengths": [[[0, 1], [1, 0]]]}, {**argument, "lengths": argument["lengths"][:-1]},
-    ):  # fmt: skip
+        {**argument, "lengths": []},
+        {**argument, "lengths": [np.zeros((4, 4), int).tolist()]},
+        {**argument, "order": [0, 1, 2]},
+        {**argument, "order": [0, 1, 2, 2]},
+        {**argument, "load": 2_213_806},
+        {**argument, "lengths": [[[0, 1], [1, 0]]]},
+        {**argument, "lengths": argument["lengths"][:-1]},
+    ):
         with pytest.raises(combinatorial_check.Refused):
             combinatorial_check.verify({**document, "argument": other, "claim": [other["load"], document["claim"][1]]})
     hops = {**argument, "load": 1_700_000, "lengths": []}
@@ -348,19 +356,22 @@ def test_a_claim_of_everything_proves_nothing(name, documents, tmp_path):
     assert "says nothing" in result["reason"]
 
 
-@pytest.mark.parametrize(("change", "reason"), [
-    ({"formulation": "optree.one-stage"}, "is a certificate of optree.one-stage, not of lumorph.rounds"),
-    ({"formulation": None}, "states no formulation"),
-    ({"instance": "lightpath:2x3,lasers=1"}, "whose hash it does not have"),
-    ({"instance": 5}, "whose hash it does not have"),
-    ({"instance_hash": "0" * 64}, "different data of the same name"),
-    ({"instance_hash": None}, "does not state its instance"),
-    ({"instance": "ring:4", "instance_hash": "0" * 64}, "is a certificate for ring:4, not for lightpath:2x2"),
-    ({"settings": {"collective": "all-to-all"}}, "collective=all-to-all, but collective=all-gather was requested"),
-    ({"settings": {"colour": "red"}}, "colour"),
-    ({"settings": []}, "must be an object"),
-    ({"value": 2}, "no certificate has value"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"formulation": "optree.one-stage"}, "is a certificate of optree.one-stage, not of lumorph.rounds"),
+        ({"formulation": None}, "states no formulation"),
+        ({"instance": "lightpath:2x3,lasers=1"}, "whose hash it does not have"),
+        ({"instance": 5}, "whose hash it does not have"),
+        ({"instance_hash": "0" * 64}, "different data of the same name"),
+        ({"instance_hash": None}, "does not state its instance"),
+        ({"instance": "ring:4", "instance_hash": "0" * 64}, "is a certificate for ring:4, not for lightpath:2x2"),
+        ({"settings": {"collective": "all-to-all"}}, "collective=all-to-all, but collective=all-gather was requested"),
+        ({"settings": {"colour": "red"}}, "colour"),
+        ({"settings": []}, "must be an object"),
+        ({"value": 2}, "no certificate has value"),
+    ],
+)
 def test_a_header_that_states_another_problem_is_refused(change, reason, documents, tmp_path):
     document, _, _ = documents["rounds"]
     path = tmp_path / "a.proof.json"

@@ -37,9 +37,15 @@ Q = Fraction
 INF = np.inf
 #: Capacities from 1e-9 to 7: with them HiGHS's tolerances exceed what is to be found.
 FALSE_FRIENDS = [
-    (0, 1, 8e-06), (1, 2, 5e-09), (2, 3, 8e-09), (2, 1, 0.0006), (2, 0, 1e-09), (3, 0, 1e-09), (3, 2, 7e-09),
+    (0, 1, 8e-06),
+    (1, 2, 5e-09),
+    (2, 3, 8e-09),
+    (2, 1, 0.0006),
+    (2, 0, 1e-09),
+    (3, 0, 1e-09),
+    (3, 2, 7e-09),
     (3, 1, 7.0),
-]  # fmt: skip
+]
 
 
 def linear(A, rows, columns, cost, sense="min", integer=None, offset=0.0) -> ExactForm:
@@ -315,9 +321,17 @@ def test_duals_in_floating_point_prove_a_bound(tmp_path):
 
 @pytest.mark.parametrize(
     ("spec", "T"),
-    [("ring:5,directed", Q(10)), ("ring:8", Q(8)), ("torus:4x4", Q(8)), ("hypercube:3", Q(4)), ("petersen", Q(5)),
-     ("complete:4", Q(1)), ("kautz:d=2,D=2", Q(13, 3)), ("genkautz:n=27,d=4", Q(761, 51))],
-)  # fmt: skip
+    [
+        ("ring:5,directed", Q(10)),
+        ("ring:8", Q(8)),
+        ("torus:4x4", Q(8)),
+        ("hypercube:3", Q(4)),
+        ("petersen", Q(5)),
+        ("complete:4", Q(1)),
+        ("kautz:d=2,D=2", Q(13, 3)),
+        ("genkautz:n=27,d=4", Q(761, 51)),
+    ],
+)
 def test_times_of_known_networks(spec, T):
     _, data, form = problem("alltoall.master", spec)
     answer, _ = exact_integer.answer_of(data, form, solve_linear)
@@ -325,11 +339,14 @@ def test_times_of_known_networks(spec, T):
     assert 1 / answer.objective == T
 
 
-@pytest.mark.parametrize("arcs", [
-    [(0, 1, Q(1)), (1, 2, Q(1)), (2, 0, Q(1)), (1, 0, Q(1)), (2, 1, Q(1, 2))],
-    [(0, 1, Q(3, 10)), (1, 2, Q(7, 10)), (2, 3, Q(1, 10)), (3, 0, Q(1)), (0, 2, Q(1, 5)), (3, 1, Q(9, 10))],
-    [(u, v, Q(str(c))) for u, v, c in FALSE_FRIENDS],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arcs",
+    [
+        [(0, 1, Q(1)), (1, 2, Q(1)), (2, 0, Q(1)), (1, 0, Q(1)), (2, 1, Q(1, 2))],
+        [(0, 1, Q(3, 10)), (1, 2, Q(7, 10)), (2, 3, Q(1, 10)), (3, 0, Q(1)), (0, 2, Q(1, 5)), (3, 1, Q(9, 10))],
+        [(u, v, Q(str(c))) for u, v, c in FALSE_FRIENDS],
+    ],
+)
 def test_concurrent_flows_agree_with_an_independent_simplex_over_paths(arcs):
     n = 1 + max(u for u, *_ in arcs)
     topology = oc.topology([(u, v, float(c)) for u, v, c in arcs])
@@ -440,9 +457,11 @@ def test_seeded_and_computed_data_are_the_decimals_of_their_floats(name, instanc
     assert fault(form, answer) is None
     built = compile_built(model, data.cvxpy())  # in floating point
     result = scipy.optimize.milp(
-        built.cost * form.flip, integrality=built.integer, bounds=(built.col_lower, built.col_upper),
+        built.cost * form.flip,
+        integrality=built.integer,
+        bounds=(built.col_lower, built.col_upper),
         constraints=scipy.optimize.LinearConstraint(built.A, built.row_lower, built.row_upper),
-    )  # fmt: skip
+    )
     assert form.flip * result.fun + built.offset == pytest.approx(float(answer.objective), rel=1e-6)
 
 

@@ -64,11 +64,20 @@ def instance_of(form):
     A.sort_indices()
     rows, columns = A.shape
     return MatrixProgram(
-        indptr=A.indptr.astype(np.int64), indices=A.indices.astype(np.int64), data=A.data, row_lower=form.row_lower,
-        row_upper=form.row_upper, col_lower=form.col_lower, col_upper=form.col_upper, cost=form.cost,
-        offset=form.offset, integer=np.asarray(form.integer), sense=form.sense,
-        column_names=tuple(f"x{j}" for j in range(columns)), row_names=tuple(f"r{i}" for i in range(rows)),
-    )  # fmt: skip
+        indptr=A.indptr.astype(np.int64),
+        indices=A.indices.astype(np.int64),
+        data=A.data,
+        row_lower=form.row_lower,
+        row_upper=form.row_upper,
+        col_lower=form.col_lower,
+        col_upper=form.col_upper,
+        cost=form.cost,
+        offset=form.offset,
+        integer=np.asarray(form.integer),
+        sense=form.sense,
+        column_names=tuple(f"x{j}" for j in range(columns)),
+        row_names=tuple(f"r{i}" for i in range(rows)),
+    )
 
 
 def solved(form, method):
@@ -116,19 +125,24 @@ EXAMPLES = {
     "epigraph": (
         program(
             [[1, -1, -1, 1, 0], [1, 1, 1, -1, 0], [1, 0, 0, 0, -1], [1, 0, 0, 0, 1], [0, 1, 1, 1, 1]],
-            ([-1, 1, 0, 0, 3], [INF, INF, INF, INF, 3]), ([-INF] * 5, [INF] * 5), [1, 0, 0, 0, 0],
+            ([-1, 1, 0, 0, 3], [INF, INF, INF, INF, 3]),
+            ([-INF] * 5, [INF] * 5),
+            [1, 0, 0, 0, 0],
         ),
         0.0,
     ),
     "cancelling": (
         program(
-            [[0.1, 0.2, -0.3], [1, 1, 1], [1, 0, 0]], ([-INF, 7, 1], [0, 7, INF]), ([-INF] * 3, [INF] * 3),
-            [0.1, 0.2, -0.3], "max",
+            [[0.1, 0.2, -0.3], [1, 1, 1], [1, 0, 0]],
+            ([-INF, 7, 1], [0, 7, INF]),
+            ([-INF] * 3, [INF] * 3),
+            [0.1, 0.2, -0.3],
+            "max",
         ),
         0.0,
     ),
     "nothing to gain": (program([[1, -1, 2]], ([-INF], [4]), ([-INF] * 3, [INF] * 3), [0, 0, 0]), 0.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("method", SOLVERS)
@@ -356,10 +370,13 @@ End
 """
 
 
-@pytest.mark.parametrize(("text", "options", "word"), [
-    (CROSSED, [], "infeasible by a bound: column x: its lower bound 2 is above its upper bound 1"),
-    (PARITY, ["--exact"], "every leaf was proven infeasible"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "options", "word"),
+    [
+        (CROSSED, [], "infeasible by a bound: column x: its lower bound 2 is above its upper bound 1"),
+        (PARITY, ["--exact"], "every leaf was proven infeasible"),
+    ],
+)
 def test_the_command_line_names_what_proves_that_there_is_no_solution(text, options, word, tmp_path, capfd):
     file = tmp_path / "none.lp"
     file.write_text(text)

@@ -36,9 +36,15 @@ from opticoll.solvers.task import Outcome, PrimalStatus, Proof, Run, SolveReques
 from opticoll.solvers.worker import idle
 
 FORM = StandardForm(
-    sp.csc_array([[1.0, 1.0]]), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), np.array([1.0, 2.0]), "max",
+    sp.csc_array([[1.0, 1.0]]),
+    np.zeros(1),
+    np.ones(1),
+    np.zeros(2),
+    np.ones(2),
+    np.array([1.0, 2.0]),
+    "max",
     integer=np.zeros(2, dtype=bool),
-)  # fmt: skip
+)
 TRUE = Outcome(Termination.OPTIMAL, PrimalStatus.FEASIBLE, 2.0, 2.0, np.array([0.0, 1.0]), np.array([2.0]))
 LIES: dict[str, tuple[dict[str, Any], str]] = {
     "short": ({"x": np.ones(1)}, "x of type float64 and shape (1,), expected real numbers of shape (2,)"),
@@ -124,10 +130,12 @@ WRITING = {
     "mosek": ["MSK_SPAR_DATA_FILE_NAME", "MSK_SPAR_SOL_FILTER_READ_FILE"],
 }
 OURS = {
-    "highs": ["threads", "time_limit"], "scip": ["limits/time", "parallel/maxnthreads"],
-    "gurobi": ["Threads", "TimeLimit"], "cp-sat": ["num_workers", "max_time_in_seconds"],
+    "highs": ["threads", "time_limit"],
+    "scip": ["limits/time", "parallel/maxnthreads"],
+    "gurobi": ["Threads", "TimeLimit"],
+    "cp-sat": ["num_workers", "max_time_in_seconds"],
     "mosek": ["MSK_IPAR_NUM_THREADS", "MSK_DPAR_OPTIMIZER_MAX_TIME"],
-}  # fmt: skip
+}
 FINE = {
     "highs": ["presolve", "simplex_strategy", "mip_rel_gap", "log_to_console", "ipm_iteration_limit", "random_seed"],
     "scip": ["presolving/maxrounds", "limits/nodes", "limits/gap", "display/verblevel", "heuristics/emphasis"],
@@ -457,9 +465,15 @@ def test_placement_enumeration_keeps_its_incumbents() -> None:
     assert result is not None
     assert result.run is not None
     context = Context(
-        task, plan.formulation, plan.data, plan.instance, plan.method_parameters, None, solve.solve,
+        task,
+        plan.formulation,
+        plan.data,
+        plan.instance,
+        plan.method_parameters,
+        None,
+        solve.solve,
         lambda answer, value: saved.append(value),
-    )  # fmt: skip
+    )
     last = result.run(context)
     assert last.values is not None
     assert saved == sorted(saved, reverse=True)

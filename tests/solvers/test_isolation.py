@@ -383,9 +383,16 @@ def test_typed_errors_of_adapters_reach_the_caller() -> None:
     with pytest.raises(BadOption, match="time_limit"):
         solve_isolated(knapsack(), "highs", SolveRequest(options={"time_limt": 3}))
     free = StandardForm(
-        sp.csc_array(np.ones((1, 1))), np.zeros(1), np.ones(1), np.zeros(1), np.full(1, np.inf), np.ones(1), "min",
-        0.0, np.ones(1, dtype=bool),
-    )  # fmt: skip
+        sp.csc_array(np.ones((1, 1))),
+        np.zeros(1),
+        np.ones(1),
+        np.zeros(1),
+        np.full(1, np.inf),
+        np.ones(1),
+        "min",
+        0.0,
+        np.ones(1, dtype=bool),
+    )
     with pytest.raises(MethodMismatch, match="finite bounds"):
         solve_isolated(free, "cp-sat", SolveRequest())
 
@@ -422,9 +429,14 @@ def test_reports_leave_no_old_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mapped", [False, True])
 def test_arrays_come_back_as_they_were(tmp_path: Path, mapped: bool) -> None:
     sent = {
-        "scalar": np.array(2.5), "empty": np.zeros((0, 3)), "bits": np.array([True, False]), "text": np.array(["ä"]),
-        "columns": np.asfortranarray(np.arange(6).reshape(2, 3)), "large": np.arange(300_000.0), "last": np.int8([7]),
-    }  # fmt: skip
+        "scalar": np.array(2.5),
+        "empty": np.zeros((0, 3)),
+        "bits": np.array([True, False]),
+        "text": np.array(["ä"]),
+        "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
+        "large": np.arange(300_000.0),
+        "last": np.int8([7]),
+    }
     places = json.loads(json.dumps(shared_files.write_arrays(tmp_path, sent, "sent")))
     read = shared_files.read_arrays(tmp_path, places, mapped=mapped)
     assert list(read) == list(sent)
@@ -463,18 +475,29 @@ os.killpg(0, signal.SIGKILL)
 @pytest.mark.skipif(not (worker_module.FORKS and hasattr(os, "pidfd_open")), reason="needs the ends of processes")
 def test_an_answer_is_taken_before_the_end_of_its_process_if_that_leaves_no_other() -> None:
     result = subprocess.run(
-        [sys.executable, "-c", ANSWERS], stdout=subprocess.PIPE, text=True, timeout=240, check=False,
-        start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(worker_module.importable_places())},
-    )  # fmt: skip
+        [sys.executable, "-c", ANSWERS],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=240,
+        check=False,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(worker_module.importable_places())},
+    )
     assert result.stdout.split() == ["True", "False", "False"]
 
 
 # Started ahead ---------------------------------------------------------------------------------------------------
 
 SMALL = StandardForm(
-    sp.csc_array([[1.0, 1.0]]), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), np.array([1.0, 2.0]), "max",
+    sp.csc_array([[1.0, 1.0]]),
+    np.zeros(1),
+    np.ones(1),
+    np.zeros(2),
+    np.ones(2),
+    np.array([1.0, 2.0]),
+    "max",
     integer=np.zeros(2, dtype=bool),
-)  # fmt: skip
+)
 
 
 def waiting() -> list[worker_module.Worker]:

@@ -38,9 +38,17 @@ sys.exit(done.returncode)
 
 def test_link_mcf_of_200_ranks_is_refused_at_once_and_the_message_helps(tmp_path: Path) -> None:
     command = [
-        str(Path(sys.executable).with_name("opticoll")), "solve", "alltoall.link-mcf", LARGE, "--method", "highs-ipx",
-        "--memory-limit", "16", "--store", str(tmp_path / "store"),
-    ]  # fmt: skip
+        str(Path(sys.executable).with_name("opticoll")),
+        "solve",
+        "alltoall.link-mcf",
+        LARGE,
+        "--method",
+        "highs-ipx",
+        "--memory-limit",
+        "16",
+        "--store",
+        str(tmp_path / "store"),
+    ]
     peak = tmp_path / "peak"
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(peak), *command], capture_output=True, text=True, check=False

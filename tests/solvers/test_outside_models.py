@@ -69,11 +69,21 @@ def formulation(form, build, **changes):
             x[block.index[block.index >= 0]] = values[name].ravel()[block.index >= 0]
         return matrix.objective(x)
 
-    return type("Outside", (oc.Formulation,), {
-        "name": "own.outside", "title": "Outside", "sense": "min" if matrix is None else matrix.sense,
-        "problem": "MILP", form: lambda self: build(), "residuals": lambda self, values: {"none": 0.0},
-        "objective": objective, "__module__": __name__,
-    } | changes)  # fmt: skip
+    return type(
+        "Outside",
+        (oc.Formulation,),
+        {
+            "name": "own.outside",
+            "title": "Outside",
+            "sense": "min" if matrix is None else matrix.sense,
+            "problem": "MILP",
+            form: lambda self: build(),
+            "residuals": lambda self, values: {"none": 0.0},
+            "objective": objective,
+            "__module__": __name__,
+        }
+        | changes,
+    )
 
 
 def solved(form, build):

@@ -17,10 +17,14 @@ from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.plan import make_plan, plan_key, resume_key
 
 VERSIONED = {
-    "alltoall.master": "ring:4", "alltoall.child": "ring:4", "alltoall.virtual-channels": "ring:4",
-    "alltoall.min-congestion": "ring:4", "lumorph.rounds": "lightpath:2x2", "topology.design": "servers:n=4,degree=2",
+    "alltoall.master": "ring:4",
+    "alltoall.child": "ring:4",
+    "alltoall.virtual-channels": "ring:4",
+    "alltoall.min-congestion": "ring:4",
+    "lumorph.rounds": "lightpath:2x2",
+    "topology.design": "servers:n=4,degree=2",
     "optree.tree": "wdm-line:n=4,wavelengths=2",
-}  # fmt: skip
+}
 
 Upgrade = Callable[[str], None]
 

@@ -21,10 +21,28 @@ from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, plain
 
 KEYS = {
-    "formulation", "paper", "instance", "instance_hash", "n", "arcs", "method", "form", "solver", "termination",
-    "proof", "sense", "objective", "bound", "gap", "verified", "violations", "metrics", "time", "size",
+    "formulation",
+    "paper",
+    "instance",
+    "instance_hash",
+    "n",
+    "arcs",
+    "method",
+    "form",
+    "solver",
+    "termination",
+    "proof",
+    "sense",
+    "objective",
+    "bound",
+    "gap",
+    "verified",
+    "violations",
+    "metrics",
+    "time",
+    "size",
     "peak_memory_mb",
-}  # fmt: skip
+}
 
 
 def test_a_record_has_every_key_of_the_contract():
@@ -92,15 +110,18 @@ def test_a_proof_is_no_stronger_than_that_of_its_data(monkeypatch):
     assert (result["objective"], result["bound"]) == (master.objective, master.bound)
 
 
-@pytest.mark.parametrize(("own", "data", "both"), [
-    (("optimal", 0.0), ("optimal", 1e-7), ("optimal", 0.0)),
-    (("optimal", 0.0), ("certified-gap", 2.0), ("certified-gap", 2.0)),
-    (("certified-gap", 0.1), ("certified-gap", 2.0), ("certified-gap", 2.0)),
-    (("certified-gap", 3.0), ("certified-gap", 2.0), ("certified-gap", 3.0)),
-    (("optimal", 0.0), ("feasible", None), ("feasible", None)),
-    (("feasible", None), ("certified-gap", 0.1), ("feasible", None)),
-    (("bound-only", None), ("feasible", None), ("bound-only", None)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("own", "data", "both"),
+    [
+        (("optimal", 0.0), ("optimal", 1e-7), ("optimal", 0.0)),
+        (("optimal", 0.0), ("certified-gap", 2.0), ("certified-gap", 2.0)),
+        (("certified-gap", 0.1), ("certified-gap", 2.0), ("certified-gap", 2.0)),
+        (("certified-gap", 3.0), ("certified-gap", 2.0), ("certified-gap", 3.0)),
+        (("optimal", 0.0), ("feasible", None), ("feasible", None)),
+        (("feasible", None), ("certified-gap", 0.1), ("feasible", None)),
+        (("bound-only", None), ("feasible", None), ("bound-only", None)),
+    ],
+)
 def test_the_weaker_proof_and_the_wider_gap_count(own, data, both):
     assert verify.capped(Proof(own[0]), own[1], Proof(data[0]), data[1]) == both
 
@@ -132,9 +153,14 @@ def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vecto
     plan = make_plan(task)
     form = compile_model(plan.data.build(plan.form))
     context = SimpleNamespace(
-        parameters={"search_s": 1.0}, remaining=lambda: None, task=task, save=lambda *_: None,
-        formulation=plan.formulation, data=plan.data, start=None,
-    )  # fmt: skip
+        parameters={"search_s": 1.0},
+        remaining=lambda: None,
+        task=task,
+        save=lambda *_: None,
+        formulation=plan.formulation,
+        data=plan.data,
+        start=None,
+    )
     lie = Outcome(Termination.OPTIMAL, x=np.full(form.cost.size, vector), objective=0.0)
     monkeypatch.setattr(isolation, "solve_here", lambda *_: lie)
     proof = certified_branching._Proof(context, form)
@@ -208,31 +234,41 @@ def test_a_topology_made_in_python_needs_no_spec():
         assert run.record["instance"].startswith("custom:")
 
 
-@pytest.mark.parametrize(("task", "error", "word"), [
-    ({"formulation": "alltoall.mster"}, BadInput, "alltoall.master"),
-    ({"instance": "rong:8"}, BadInput, "ring"),
-    ({"instance": "path:4+fail=1"}, NotApplicable, "disconnected"),
-    ({"method": "highss"}, MethodMismatch, "highs"),
-    ({"method": "flow-decomposition"}, MethodMismatch, "does not apply to"),
-    ({"method": "cp-sat"}, MethodMismatch, "continuous"),
-    ({"form": "gams"}, BadInput, "cvxpy"),
-    ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
-    ({"settings": {"simplex_strategy": "fast"}}, BadOption, "simplex_strategy"),
-    ({"formulation": "alltoall.path-mcf", "settings": {"K": "2"}, "method": "highs"}, BadOption,
-     "parameters of alltoall.path-mcf: paths, k, lmax, demand; did you mean 'k'"),
-    ({"formulation": "alltoall.link-mcf", "settings": {"printd": True}}, BadOption, "printed"),
-    ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "must be true or false"),
-    ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
-    ({"formulation": "alltoall.child", "settings": {"source": "x"}}, BadInput, "must be a whole number"),
-    ({"formulation": "alltoall.child", "settings": {"source": 1.5}}, BadInput, "must be a whole number, not 1.5"),
-    ({"formulation": "alltoall.child", "settings": {"source": True}}, BadInput, "must be a whole number"),
-    ({"formulation": "alltoall.timestep-mcf", "settings": {"alpha": "nan"}}, BadInput, "must be a number"),
-    ({"formulation": "alltoall.timestep-mcf", "settings": {"alpha": False}}, BadInput, "must be a number"),
-    ({"seed": 1.5}, BadOption, "seed: must be a whole number"),
-    ({"threads": True}, BadOption, "threads: must be a whole number"),
-    ({"time_limit_s": "5"}, BadOption, "time limit: must be a number"),
-    ({"formulation": "alltoall.link-mcf", "method": "master-child", "settings": {"mastr": "x"}}, BadOption, "master"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("task", "error", "word"),
+    [
+        ({"formulation": "alltoall.mster"}, BadInput, "alltoall.master"),
+        ({"instance": "rong:8"}, BadInput, "ring"),
+        ({"instance": "path:4+fail=1"}, NotApplicable, "disconnected"),
+        ({"method": "highss"}, MethodMismatch, "highs"),
+        ({"method": "flow-decomposition"}, MethodMismatch, "does not apply to"),
+        ({"method": "cp-sat"}, MethodMismatch, "continuous"),
+        ({"form": "gams"}, BadInput, "cvxpy"),
+        ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
+        ({"settings": {"simplex_strategy": "fast"}}, BadOption, "simplex_strategy"),
+        (
+            {"formulation": "alltoall.path-mcf", "settings": {"K": "2"}, "method": "highs"},
+            BadOption,
+            "parameters of alltoall.path-mcf: paths, k, lmax, demand; did you mean 'k'",
+        ),
+        ({"formulation": "alltoall.link-mcf", "settings": {"printd": True}}, BadOption, "printed"),
+        ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "must be true or false"),
+        ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
+        ({"formulation": "alltoall.child", "settings": {"source": "x"}}, BadInput, "must be a whole number"),
+        ({"formulation": "alltoall.child", "settings": {"source": 1.5}}, BadInput, "must be a whole number, not 1.5"),
+        ({"formulation": "alltoall.child", "settings": {"source": True}}, BadInput, "must be a whole number"),
+        ({"formulation": "alltoall.timestep-mcf", "settings": {"alpha": "nan"}}, BadInput, "must be a number"),
+        ({"formulation": "alltoall.timestep-mcf", "settings": {"alpha": False}}, BadInput, "must be a number"),
+        ({"seed": 1.5}, BadOption, "seed: must be a whole number"),
+        ({"threads": True}, BadOption, "threads: must be a whole number"),
+        ({"time_limit_s": "5"}, BadOption, "time limit: must be a number"),
+        (
+            {"formulation": "alltoall.link-mcf", "method": "master-child", "settings": {"mastr": "x"}},
+            BadOption,
+            "master",
+        ),
+    ],
+)
 def test_what_can_be_refused_is_refused_in_one_line(task, error, word):
     with pytest.raises(error, match=word) as caught:
         solve.solve(Task(**{"formulation": "alltoall.master", "instance": "ring:8", **task}))
@@ -240,10 +276,20 @@ def test_what_can_be_refused_is_refused_in_one_line(task, error, word):
     assert caught.value.exit_status == 2
 
 
-@pytest.mark.parametrize("limits", [
-    {"time_limit_s": -1.0}, {"time_limit_s": 0.0}, {"time_limit_s": math.nan}, {"time_limit_s": math.inf},
-    {"memory_limit_gib": -2.0}, {"tol": 0.0}, {"tol": -1e-3}, {"tol": math.nan}, {"threads": 0},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"time_limit_s": -1.0},
+        {"time_limit_s": 0.0},
+        {"time_limit_s": math.nan},
+        {"time_limit_s": math.inf},
+        {"memory_limit_gib": -2.0},
+        {"tol": 0.0},
+        {"tol": -1e-3},
+        {"tol": math.nan},
+        {"threads": 0},
+    ],
+)
 def test_impossible_limits_are_refused(limits):
     with pytest.raises(BadOption):
         Task("alltoall.master", "ring:8", **limits)
@@ -289,10 +335,19 @@ def test_auto_goes_by_size_and_says_what_it_chose():
 def test_resume_keys_differ_by_everything_that_matters():
     base = {"formulation": "alltoall.master", "instance": "ring:8"}
     changes = [
-        {}, {"instance": "ring:9"}, {"formulation": "alltoall.link-mcf"}, {"method": "glop"}, {"form": "cvxpy"},
-        {"tol": 1e-4}, {"time_limit_s": 5.0}, {"memory_limit_gib": 1.0}, {"seed": 1}, {"threads": 1},
-        {"repetition": 1}, {"settings": {"simplex_strategy": "4"}},
-    ]  # fmt: skip
+        {},
+        {"instance": "ring:9"},
+        {"formulation": "alltoall.link-mcf"},
+        {"method": "glop"},
+        {"form": "cvxpy"},
+        {"tol": 1e-4},
+        {"time_limit_s": 5.0},
+        {"memory_limit_gib": 1.0},
+        {"seed": 1},
+        {"threads": 1},
+        {"repetition": 1},
+        {"settings": {"simplex_strategy": "4"}},
+    ]
     keys = [resume_key(Task(**{**base, **change})) for change in changes]
     assert len(set(keys)) == len(keys)
     assert resume_key(Task(**base)) == keys[0]
@@ -333,20 +388,32 @@ def test_a_corrupted_solution_is_rejected_with_its_reason(document, tmp_path):
         assert word in result["reason"]
 
 
-@pytest.mark.parametrize("change", [
-    lambda d: d.pop("format"), lambda d: d.pop("values"), lambda d: d["values"].pop("F"),
-    lambda d: d["values"]["g"].pop("shape"), lambda d: d["values"]["g"].__setitem__("shape", [10**9, 10**9]),
-    lambda d: d["values"]["g"].__setitem__("shape", [-1, 3]), lambda d: d["values"]["g"].__setitem__("shape", [2, 2]),
-    lambda d: d["values"]["g"]["value"].__setitem__(0, float("nan")), lambda d: d["values"]["g"]["value"].pop(),
-    lambda d: d["values"]["g"]["value"].__setitem__(0, "1"), lambda d: d["values"]["g"]["index"].__setitem__(0, [0]),
-    lambda d: d["values"]["g"]["index"].__setitem__(0, d["values"]["g"]["index"][1]),
-    lambda d: d.__setitem__("instance_hash", "0"), lambda d: d.__setitem__("formulation", "alltoall.link-mcf"),
-    lambda d: d.__setitem__("settings", {"unknown": 1}), lambda d: d.__setitem__("objective", "0.25"),
-    lambda d: d.__setitem__("objective", 10**400), lambda d: d.__setitem__("objective", True),
-    lambda d: d["values"]["g"]["value"].__setitem__(0, 10**400),
-    lambda d: d["values"]["g"].__setitem__("shape", [1] * 100),
-    lambda d: d["values"]["g"]["index"].__setitem__(0, [0.5, 0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.pop("format"),
+        lambda d: d.pop("values"),
+        lambda d: d["values"].pop("F"),
+        lambda d: d["values"]["g"].pop("shape"),
+        lambda d: d["values"]["g"].__setitem__("shape", [10**9, 10**9]),
+        lambda d: d["values"]["g"].__setitem__("shape", [-1, 3]),
+        lambda d: d["values"]["g"].__setitem__("shape", [2, 2]),
+        lambda d: d["values"]["g"]["value"].__setitem__(0, float("nan")),
+        lambda d: d["values"]["g"]["value"].pop(),
+        lambda d: d["values"]["g"]["value"].__setitem__(0, "1"),
+        lambda d: d["values"]["g"]["index"].__setitem__(0, [0]),
+        lambda d: d["values"]["g"]["index"].__setitem__(0, d["values"]["g"]["index"][1]),
+        lambda d: d.__setitem__("instance_hash", "0"),
+        lambda d: d.__setitem__("formulation", "alltoall.link-mcf"),
+        lambda d: d.__setitem__("settings", {"unknown": 1}),
+        lambda d: d.__setitem__("objective", "0.25"),
+        lambda d: d.__setitem__("objective", 10**400),
+        lambda d: d.__setitem__("objective", True),
+        lambda d: d["values"]["g"]["value"].__setitem__(0, 10**400),
+        lambda d: d["values"]["g"].__setitem__("shape", [1] * 100),
+        lambda d: d["values"]["g"]["index"].__setitem__(0, [0.5, 0]),
+    ],
+)
 def test_malformed_documents_are_refused(document, tmp_path, change):
     broken = json.loads(json.dumps(document))
     change(broken)
@@ -383,9 +450,11 @@ def test_documents_of_other_tools_are_accepted(document, tmp_path):
 def test_ambiguous_numbers_and_keys_are_refused(document, tmp_path):
     text, path = json.dumps(document), tmp_path / "solution.json"
     for broken in (
-        text[:-1] + ', "objective": 1}', text.replace('"objective": ', '"objective": NaN, "more": '),
-        text.replace('"objective": ', '"objective": ' + "1" * 5000 + ', "more": '), "1" * 5000,
-    ):  # fmt: skip
+        text[:-1] + ', "objective": 1}',
+        text.replace('"objective": ', '"objective": NaN, "more": '),
+        text.replace('"objective": ', '"objective": ' + "1" * 5000 + ', "more": '),
+        "1" * 5000,
+    ):
         path.write_text(broken)
         with pytest.raises(BadFile, match="not valid JSON"):
             check("alltoall.master", "genkautz:n=7,d=3", path)
@@ -561,9 +630,11 @@ def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
     from opticoll.formulations.model import Bound
 
     planted(
-        monkeypatch, "alltoall.master", closed_forms=lambda data: [],
+        monkeypatch,
+        "alltoall.master",
+        closed_forms=lambda data: [],
         certify=lambda data, duals: Bound("sweep-cut", 0.0, "wrong"),
-    )  # fmt: skip
+    )
     run = solve.solve(Task("alltoall.master", "ring:8", method="highs"))
     assert (run.proof, run.verified) == (Proof.NONE, False)
     assert run.exit_status != 0
@@ -596,8 +667,12 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
     def lie(form, adapter, request, **_):
         A, cost = form.A.toarray(), np.asarray(form.cost)
         rows = LinearConstraint(np.vstack([A, cost]), np.append(form.row_lower, 16.0), np.append(form.row_upper, 16.0))
-        values = milp(np.zeros(cost.size), constraints=rows, bounds=Bounds(form.col_lower, form.col_upper),
-                     integrality=np.ones(cost.size))  # fmt: skip
+        values = milp(
+            np.zeros(cost.size),
+            constraints=rows,
+            bounds=Bounds(form.col_lower, form.col_upper),
+            integrality=np.ones(cost.size),
+        )
         right = np.where(np.isfinite(form.row_lower), form.row_lower, form.row_upper)
         y = 16.0 * right / (right @ right)
         null = scipy.linalg.null_space(A.T)

@@ -82,9 +82,15 @@ def badly_scaled(seed):
     A = random.uniform(0.5, 2.0, (rows, columns)) * (random.random((rows, columns)) < 0.7) * unit
     upper = np.where(random.random(columns) < 0.3, 3.0, 50.0) / unit
     return StandardForm(
-        sp.csc_array(A), np.full(rows, -np.inf), random.uniform(1, 5, rows), np.zeros(columns), upper,
-        random.uniform(0.5, 2.0, columns) * unit, "max", 7.0,
-    )  # fmt: skip
+        sp.csc_array(A),
+        np.full(rows, -np.inf),
+        random.uniform(1, 5, rows),
+        np.zeros(columns),
+        upper,
+        random.uniform(0.5, 2.0, columns) * unit,
+        "max",
+        7.0,
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -109,9 +115,16 @@ def test_rows_of_large_integer_columns_are_divided_where_no_other_row_suffers():
         A = [[1e8, -1.0, 0.0], [1.0, 0.0, 0.0], [-1e8, 0.0, 1.0], [0.0, 0.0, 1.0]][: 4 if switch else 2]
         high = [0.0, 1.0, 0.0, np.inf][: len(A)]
         return StandardForm(
-            sp.csc_array(np.array(A)), np.array([-np.inf, 1.0, -np.inf, 2.0][: len(A)]), np.array(high), np.zeros(3),
-            np.array([1.0, np.inf, np.inf]), np.array([0.0, 1.0, 0.0]), "min", 0.0, np.array([True, False, False]),
-        )  # fmt: skip
+            sp.csc_array(np.array(A)),
+            np.array([-np.inf, 1.0, -np.inf, 2.0][: len(A)]),
+            np.array(high),
+            np.zeros(3),
+            np.array([1.0, np.inf, np.inf]),
+            np.array([0.0, 1.0, 0.0]),
+            "min",
+            0.0,
+            np.array([True, False, False]),
+        )
 
     for switch in (False, True):
         form = program(switch)
@@ -130,9 +143,16 @@ def test_incumbents_on_the_way_are_in_the_units_of_the_problem():
     """A knapsack whose costs are 1e9: what is reported while it runs, and what is recorded, agree with the end."""
     random = np.random.default_rng(1)
     form = StandardForm(
-        sp.csc_array(random.integers(10, 99, (3, 30)).astype(float)), np.full(3, -np.inf), np.full(3, 500.0),
-        np.zeros(30), np.ones(30), 1e9 * random.integers(10, 99, 30), "max", 5e9, np.ones(30, dtype=bool),
-    )  # fmt: skip
+        sp.csc_array(random.integers(10, 99, (3, 30)).astype(float)),
+        np.full(3, -np.inf),
+        np.full(3, 500.0),
+        np.zeros(30),
+        np.ones(30),
+        1e9 * random.integers(10, 99, 30),
+        "max",
+        5e9,
+        np.ones(30, dtype=bool),
+    )
     seen = []
     outcome = relaxation.solve_scaled(
         form, "highs", SolveRequest(rel_tol=1e-9), on_progress=lambda value, _: seen.append(value)

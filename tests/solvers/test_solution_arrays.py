@@ -30,8 +30,12 @@ def checked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mutated")
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "mutated_solutions.py"), str(folder)],
-        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"ended with {done.returncode} at {rows[-1:]}: {done.stderr[-2000:]}"
     result: dict[str, dict[str, tuple[int, list[str]]]] = {}
@@ -60,9 +64,11 @@ def test_wrong_arrays_are_refused_in_one_line(checked, name):
 
 #: Kinds of a model that have other variables than its default.
 KINDS = {
-    "lumorph.min-overlap": {"model": "path"}, "sipml.ocs-circuits": {"model": "switches"},
-    "sipml.ring-wavelengths": {"model": "arcs"}, "topoopt.topology": {"objective": "bandwidth-tax"},
-}  # fmt: skip
+    "lumorph.min-overlap": {"model": "path"},
+    "sipml.ocs-circuits": {"model": "switches"},
+    "sipml.ring-wavelengths": {"model": "arcs"},
+    "topoopt.topology": {"objective": "bandwidth-tax"},
+}
 
 
 @pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
@@ -110,9 +116,14 @@ def test_sizes_agree_and_are_limited():
         "weight": Array((SolutionSize("paths", most=9),), required=False),
     }
     assert check_shapes(declared, {"first": (3,), "arcs": (7,), "weight": (2,)}, "file") == {"paths": 2, "arcs": 7}
-    for shapes in ({"first": (3,)}, {"first": (0,), "arcs": (7,)}, {"first": (3,), "arcs": (7, 1)},
-                   {"first": (3,), "arcs": (7,), "weight": (3,)}, {"first": (11,), "arcs": (7,), "weight": (10,)},
-                   {"first": (3,), "arcs": (7,), "more": (1,)}):  # fmt: skip
+    for shapes in (
+        {"first": (3,)},
+        {"first": (0,), "arcs": (7,)},
+        {"first": (3,), "arcs": (7, 1)},
+        {"first": (3,), "arcs": (7,), "weight": (3,)},
+        {"first": (11,), "arcs": (7,), "weight": (10,)},
+        {"first": (3,), "arcs": (7,), "more": (1,)},
+    ):
         with pytest.raises(BadFile):
             check_shapes(declared, shapes, "file")
     with pytest.raises(BadFile):
@@ -124,8 +135,11 @@ def test_sizes_agree_and_are_limited():
 def test_a_solver_that_returns_wrong_arrays_is_refused(monkeypatch):
     from opticoll.solvers.standard_form import StandardForm
 
-    for wrong in ({"g": np.zeros((3, 3)), "F": np.asarray(1.0)}, {"g": np.full((8, 4), np.nan), "F": np.asarray(1.0)},
-                  {"F": np.asarray(1.0)}):  # fmt: skip
+    for wrong in (
+        {"g": np.zeros((3, 3)), "F": np.asarray(1.0)},
+        {"g": np.full((8, 4), np.nan), "F": np.asarray(1.0)},
+        {"F": np.asarray(1.0)},
+    ):
         monkeypatch.setattr(StandardForm, "values", lambda _form, _x, wrong=wrong: wrong)
         run = solve.solve(Task("alltoall.master", "ring:4", method="highs"))
         assert not run.verified
@@ -211,8 +225,13 @@ def test_wrong_arrays_of_weighted_paths_are_refused(paths_file, tmp_path, capsys
     with np.load(paths_file) as archive:
         named = dict(archive)
     topology, file = parse("ring:4"), tmp_path / "wrong.npz"
-    most = {"sources": topology.n, "targets": topology.n, "first_path": named["rate"].size + 1,
-            "first_arc": named["arcs"].size + 1, "arcs": topology.arcs}  # fmt: skip
+    most = {
+        "sources": topology.n,
+        "targets": topology.n,
+        "first_path": named["rate"].size + 1,
+        "first_arc": named["arcs"].size + 1,
+        "arcs": topology.arcs,
+    }
     cases = {
         (name, "all"): np.zeros(4_000_000 if name != "F" else 2, dtype=named[name].dtype)
         for name in (*most, "rate", "F")
@@ -277,15 +296,22 @@ def test_wrong_numbers_in_schedules_are_refused(tmp_path, capsys):
     assert ends("algo.xml", xml.format(**{**right, "offset": "3"})) == 3
 
 
-@pytest.mark.parametrize(("name", "spec", "message"), [
-    ("alltoall.master", "ring:3", "is a solution of alltoall.link-mcf, not of alltoall.master"),
-    ("alltoall.link-mcf", "path:3", "is a solution for ring:3, not for path:3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "spec", "message"),
+    [
+        ("alltoall.master", "ring:3", "is a solution of alltoall.link-mcf, not of alltoall.master"),
+        ("alltoall.link-mcf", "path:3", "is a solution for ring:3, not for path:3"),
+    ],
+)
 def test_a_file_for_another_problem_is_refused_by_the_names_of_both(name, spec, message, tmp_path):
     document = {
-        "format": "opticoll-solution/1", "formulation": "alltoall.link-mcf", "instance": "ring:3",
-        "instance_hash": parse("ring:3").hash, "settings": {"printed": False}, "values": {},
-    }  # fmt: skip
+        "format": "opticoll-solution/1",
+        "formulation": "alltoall.link-mcf",
+        "instance": "ring:3",
+        "instance_hash": parse("ring:3").hash,
+        "settings": {"printed": False},
+        "values": {},
+    }
     (tmp_path / "flows.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(BadFile, match=message):
         check(name, spec, tmp_path / "flows.json")

@@ -98,19 +98,30 @@ def form_of(rows, sides, bounds, cost, sense="max", integer=None, offset=0) -> E
         for pairs in (sides, bounds)
     ]
     return ExactForm(
-        np.cumsum([0, *map(len, entries)]), np.array([j for row in entries for j, _ in row]),
-        tuple(a for row in entries for _, a in row), *ends[0], *ends[1], tuple(map(Fraction, cost)), sense,
-        np.array(integer or [False] * len(cost)), Fraction(offset),
-    )  # fmt: skip
+        np.cumsum([0, *map(len, entries)]),
+        np.array([j for row in entries for j, _ in row]),
+        tuple(a for row in entries for _, a in row),
+        *ends[0],
+        *ends[1],
+        tuple(map(Fraction, cost)),
+        sense,
+        np.array(integer or [False] * len(cost)),
+        Fraction(offset),
+    )
 
 
 def branched(k: Fraction, offset: int = 0) -> tuple[ExactForm, ExactAnswer]:
     """Maximize 3k x + 2k y within 2 x + 2 y <= 3 over whole x <= 5 and y, by branching."""
     form = form_of([[2, 2]], [(None, 3)], [(0, 5), (0, None)], [3 * k, 2 * k], integer=[True, True], offset=offset)
     nodes = (
-        Split(0, 0, 1, 2), Leaf({0: -k}), Split(0, 1, 3, 4), Split(1, 0, 5, 6), Leaf({0: Fraction(-1)}, farkas=True),
-        Leaf({}), Leaf({0: -k * Fraction(3, 2)}),
-    )  # fmt: skip
+        Split(0, 0, 1, 2),
+        Leaf({0: -k}),
+        Split(0, 1, 3, 4),
+        Split(1, 0, 5, 6),
+        Leaf({0: Fraction(-1)}, farkas=True),
+        Leaf({}),
+        Leaf({0: -k * Fraction(3, 2)}),
+    )
     return form, ExactAnswer("optimal", 3 * k + offset, (Fraction(1), Fraction(0)), nodes)
 
 
@@ -124,8 +135,12 @@ def empty() -> tuple[ExactForm, ExactAnswer]:
     """2 x = 1 over whole x; one part of the tree has crossed bounds and needs no multipliers."""
     form = form_of([[2]], [(1, 1)], [(0, 3)], [1], "min", [True])
     nodes = (
-        Split(0, 0, 1, 2), Leaf({0: Fraction(1)}, True), Split(0, 5, 3, 4), Leaf({0: Fraction(-1)}, True), Leaf({}),
-    )  # fmt: skip
+        Split(0, 0, 1, 2),
+        Leaf({0: Fraction(1)}, True),
+        Split(0, 5, 3, 4),
+        Leaf({0: Fraction(-1)}, True),
+        Leaf({}),
+    )
     return form, ExactAnswer("infeasible", None, None, nodes)
 
 
@@ -213,9 +228,12 @@ def test_multipliers_that_are_left_out_are_found(tmp_path):
     assert (result.low, result.high) == (1, 1)
     assert alone(INCOMPLETE) is None  # complete files alone
     for right, wrong in (
-        ("half G 1/2", "half G 2/3"), ("incomplete 2", "incomplete"), ("incomplete 3", "incomplete 2"),
-        ("other L", "other E"), ("other L -1 1 1 -2", "other L -1 1 0 1"),
-    ):  # fmt: skip
+        ("half G 1/2", "half G 2/3"),
+        ("incomplete 2", "incomplete"),
+        ("incomplete 3", "incomplete 2"),
+        ("other L", "other E"),
+        ("other L -1 1 1 -2", "other L -1 1 0 1"),
+    ):
         assert ours(tmp_path / "a.vipr", INCOMPLETE.replace(right, wrong)) is None, wrong
     absurd = INCOMPLETE.replace("q L 2", "q L -9").replace("0 3 1 -2", "0 3 1 2").replace("SOL 1 best 1 1 1", "SOL 0")
     absurd = absurd[: absurd.index("DER")].replace("range 1 1", "infeas") + "DER 1 d G 1 0 { lin incomplete } -1"
@@ -437,14 +455,23 @@ def test_the_problem_may_be_renamed_reordered_and_scaled(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("RTP range 1 1", "RTP range 1 1e999999999"), ("RTP range 1 1", "RTP range 1 1/0"),
-        ("RTP range 1 1", "RTP range 1 nan"), ("RTP range 1 1", "RTP range 2 1"),
-        ("RTP range 1 1", "RTP range 1 " + "9" * 200_000), ("DER 1", "DER 999999999999"),
-        ("VAR 3", "VAR 999999999999999999999"), ("CON 6 3", "CON 6 7"), ("SOL 2", "SOL -2"),
-        ("3 1/2 4 1/2", "3 1/2 3 1/2"), ("-1 end", "-1 more end"), ("INT 3 0 1 2", "INT 3 0 1 3"),
-        ("1/2 5 1/2", "1/2 6 1/2"), ("VER 1.0", "VER 2.0"), ("bound L", "bound\x00 L \xff"),
+        ("RTP range 1 1", "RTP range 1 1e999999999"),
+        ("RTP range 1 1", "RTP range 1 1/0"),
+        ("RTP range 1 1", "RTP range 1 nan"),
+        ("RTP range 1 1", "RTP range 2 1"),
+        ("RTP range 1 1", "RTP range 1 " + "9" * 200_000),
+        ("DER 1", "DER 999999999999"),
+        ("VAR 3", "VAR 999999999999999999999"),
+        ("CON 6 3", "CON 6 7"),
+        ("SOL 2", "SOL -2"),
+        ("3 1/2 4 1/2", "3 1/2 3 1/2"),
+        ("-1 end", "-1 more end"),
+        ("INT 3 0 1 2", "INT 3 0 1 3"),
+        ("1/2 5 1/2", "1/2 6 1/2"),
+        ("VER 1.0", "VER 2.0"),
+        ("bound L", "bound\x00 L \xff"),
     ],
-)  # fmt: skip
+)
 def test_damaged_files_are_refused_in_one_line(old, new, tmp_path):
     text = EXAMPLES["round a cycle"][0] + (" end" if "end" in old else "")
     changed = text.replace(old, new).replace(" end", "")
@@ -461,10 +488,13 @@ def test_files_of_other_kinds_are_refused(tmp_path):
     text = EXAMPLES["round a cycle"][0].encode()
     packed = gzip.compress(text)
     kinds = {
-        "empty.vipr": b"", "text.vipr.gz": text, "cut.vipr.gz": packed[:-20],
+        "empty.vipr": b"",
+        "text.vipr.gz": text,
+        "cut.vipr.gz": packed[:-20],
         "broken.vipr.gz": packed[:30] + packed[32:],
-        "binary.vipr": bytes(range(256)) * 9, "packed.vipr": packed,
-    }  # fmt: skip
+        "binary.vipr": bytes(range(256)) * 9,
+        "packed.vipr": packed,
+    }
     for name, content in kinds.items():
         (tmp_path / name).write_bytes(content)
     for path in [*tmp_path.iterdir(), tmp_path, tmp_path / "none.vipr"]:

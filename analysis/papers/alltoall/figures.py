@@ -55,15 +55,19 @@ def _flows(rows: pd.DataFrame) -> pd.DataFrame:
 
 #: Topologies of the testbeds, links of 25 Gb/s. Hosts at TACC have 100 Gb/s, equal to four links.
 TESTBEDS = {
-    "hypercube:3": "hypercube, fig. 4", "twisted-hypercube:3": "twisted hypercube, fig. 4",
-    "bipartite:4x4": "bipartite, fig. 4", "torus:3x3x3": "torus, no host limit",
+    "hypercube:3": "hypercube, fig. 4",
+    "twisted-hypercube:3": "twisted hypercube, fig. 4",
+    "bipartite:4x4": "bipartite, fig. 4",
+    "torus:3x3x3": "torus, no host limit",
     "torus:3x3x3+host=4.0": "torus, hosts forward, fig. 10",
     "torus:3x3x3+host=4.0,relay=nic": "torus, NICs forward, fig. 5",
-}  # fmt: skip
+}
 _KINDS = {
-    "alltoall.master": "MCF, any division", "alltoall.timestep-mcf": "tsMCF, steps = diameter",
-    "alltoall.sccl": "SCCL's program, chunks", "alltoall.min-congestion": "one shortest path, ILP",
-}  # fmt: skip
+    "alltoall.master": "MCF, any division",
+    "alltoall.timestep-mcf": "tsMCF, steps = diameter",
+    "alltoall.sccl": "SCCL's program, chunks",
+    "alltoall.min-congestion": "one shortest path, ILP",
+}
 #: Statements of the text: tsMCF as fast as SCCL (section 6.2), one path as fast as the MCF on the torus.
 _STATED = {("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("alltoall.min-congestion", 3)}
 
@@ -92,11 +96,24 @@ def _testbed(table: pd.DataFrame) -> Figure:
             reference = table[table["formulation"] == "alltoall.master"].set_index("instance")["time"]
             result = [i for name, i in _STATED if name == formulation and names[i] in reference.index]
             axes.plot(
-                [reference[names[i]] for i in result], [i + 0.16 * (number - 1.5) for i in result], linestyle="none",
-                marker="o", markersize=12, markerfacecolor="none", color=INK,
-            )  # fmt: skip
-        handles += axes.plot([], [], linestyle="none", marker="o", markersize=12, markerfacecolor="none", color=INK,
-                             label="stated by the paper")  # fmt: skip
+                [reference[names[i]] for i in result],
+                [i + 0.16 * (number - 1.5) for i in result],
+                linestyle="none",
+                marker="o",
+                markersize=12,
+                markerfacecolor="none",
+                color=INK,
+            )
+        handles += axes.plot(
+            [],
+            [],
+            linestyle="none",
+            marker="o",
+            markersize=12,
+            markerfacecolor="none",
+            color=INK,
+            label="stated by the paper",
+        )
         axes.set_yticks(range(len(names)), list(TESTBEDS.values()))
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(left=0)
@@ -126,8 +143,16 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
     figure = solve_time(rows)
     axes = figure.axes[0]
     axes.plot(1000, 2400, marker="*", markersize=13, color=INK, linestyle="none")
-    axes.annotate("paper: 40 min, MOSEK,\nchildren on 1000 cores", (1000, 2400), (-8, -6), ha="right", va="top",
-                  textcoords="offset points", color=MUTED, fontsize=8)  # fmt: skip
+    axes.annotate(
+        "paper: 40 min, MOSEK,\nchildren on 1000 cores",
+        (1000, 2400),
+        (-8, -6),
+        ha="right",
+        va="top",
+        textcoords="offset points",
+        color=MUTED,
+        fontsize=8,
+    )
     axes.set_xlim(right=1600)
     return figure
 
@@ -198,14 +223,26 @@ def _load(table: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             if len(selected):
                 handles += axes.plot(
-                    selected["ratio"], [instances.index(i) for i in selected["instance"]], linestyle="none",
-                    marker=marker, color=colour, markersize=6, label=scheme,
-                )  # fmt: skip
+                    selected["ratio"],
+                    [instances.index(i) for i in selected["instance"]],
+                    linestyle="none",
+                    marker=marker,
+                    color=colour,
+                    markersize=6,
+                    label=scheme,
+                )
         axes.set_yticks(range(len(instances)), [label(i) for i in instances])
         axes.set_ylim(max(len(instances), 1) - 0.5, -0.5)
         axes.grid(visible=True, axis="x")
-        axes.annotate("paper:\nSSSP", (1.7, 0.99), xycoords=("data", "axes fraction"), ha="center", va="top",
-                      fontsize=8, color=MUTED)  # fmt: skip
+        axes.annotate(
+            "paper:\nSSSP",
+            (1.7, 0.99),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="top",
+            fontsize=8,
+            color=MUTED,
+        )
     return figure
 
 
@@ -236,8 +273,15 @@ def _kautz(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="vertices N", y="T ÷ lower bound of Corollary 3 [–]") as (figure, axes, handles):
         for number, (degree, group) in enumerate(_groups(rows, "d")):
             colour, marker = series(number)
-            handles += axes.plot(group["n"], group["over_bound"], color=colour, marker=marker, markersize=5,
-                                 linewidth=1, label=f"degree {degree}")  # fmt: skip
+            handles += axes.plot(
+                group["n"],
+                group["over_bound"],
+                color=colour,
+                marker=marker,
+                markersize=5,
+                linewidth=1,
+                label=f"degree {degree}",
+            )
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "x")
         axes.set_ylim(bottom=min(0.98, float(rows["over_bound"].min()) - 0.01))
@@ -273,12 +317,22 @@ def _against_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _against(table: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.4, x="vertices N",
-                   y="throughput of GenKautz ÷ other topology [–]") as (figure, axes, handles):  # fmt: skip
+    with one_panel(6.6, 4.4, x="vertices N", y="throughput of GenKautz ÷ other topology [–]") as (
+        figure,
+        axes,
+        handles,
+    ):
         for number, ((family, degree), group) in enumerate(_groups(table, ["family", "d"])):
             colour, marker = series(number)
-            handles += axes.plot(group["n"], group["ratio"], color=colour, marker=marker, markersize=5, linewidth=1,
-                                 label=f"{family}, degree {int(degree)}")  # fmt: skip
+            handles += axes.plot(
+                group["n"],
+                group["ratio"],
+                color=colour,
+                marker=marker,
+                markersize=5,
+                linewidth=1,
+                label=f"{family}, degree {int(degree)}",
+            )
         stated = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
         for height, dashes, note in stated:
             handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
@@ -313,19 +367,38 @@ def _host_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _host(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.4, x="host-to-NIC bandwidth [link bandwidths], decreasing to the right",
-                   y="time T [shard size ÷ bandwidth]", columns=2) as (figure, axes, handles):  # fmt: skip
+    with one_panel(
+        6.6,
+        4.4,
+        x="host-to-NIC bandwidth [link bandwidths], decreasing to the right",
+        y="time T [shard size ÷ bandwidth]",
+        columns=2,
+    ) as (figure, axes, handles):
         numbers = {name: number for number, name in enumerate(dict.fromkeys(rows["topology"]))}
         for (topology, relay), group in _groups(rows, ["topology", "relay"]):
             colour, marker = series(numbers[topology])
             handles += axes.plot(
-                group["host"], group["T"], color=colour, marker=marker, markersize=5, linewidth=1,
-                markerfacecolor=colour if relay == "host" else "none", linestyle="-" if relay == "host" else "--",
+                group["host"],
+                group["T"],
+                color=colour,
+                marker=marker,
+                markersize=5,
+                linewidth=1,
+                markerfacecolor=colour if relay == "host" else "none",
+                linestyle="-" if relay == "host" else "--",
                 label=f"{family_of(topology)}, {relay} forwards",
-            )  # fmt: skip
+            )
         axes.axvline(1.3, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
-        axes.annotate("paper: tori catch up below about 1.3", (1.3, 0.97), (5, 0), textcoords="offset points",
-                      xycoords=("data", "axes fraction"), fontsize=8, color=MUTED, va="top")  # fmt: skip
+        axes.annotate(
+            "paper: tori catch up below about 1.3",
+            (1.3, 0.97),
+            (5, 0),
+            textcoords="offset points",
+            xycoords=("data", "axes fraction"),
+            fontsize=8,
+            color=MUTED,
+            va="top",
+        )
         axes.invert_xaxis()
         log_axes(axes)
     return figure
@@ -345,8 +418,10 @@ def _host_finding(rows: pd.DataFrame) -> str:
 #: Degree and numbers of vertices of figure 14, and the families that its text names.
 EXPANDER_DEGREE, EXPANDER_SIZES = 4, (64, 128, 256)
 EXPANDERS = {
-    "sp-expander": "shortest-path expanders", "xpander": "Xpander", "random-regular": "random regular graphs",
-}  # fmt: skip
+    "sp-expander": "shortest-path expanders",
+    "xpander": "Xpander",
+    "random-regular": "random regular graphs",
+}
 
 
 def _expander_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -375,8 +450,14 @@ def _expanders(table: pd.DataFrame) -> Figure:
         axes.set_ylim(low - 0.03, high + 0.05)
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.axhspan(1.0, high + 0.05, color=MUTED, alpha=0.12, linewidth=0)
-        axes.annotate("paper: shortest-path expanders similar or slightly better", (0.01, 0.985), va="top",
-                      xycoords="axes fraction", fontsize=8, color=MUTED)  # fmt: skip
+        axes.annotate(
+            "paper: shortest-path expanders similar or slightly better",
+            (0.01, 0.985),
+            va="top",
+            xycoords="axes fraction",
+            fontsize=8,
+            color=MUTED,
+        )
         axes.set_xticks(range(len(EXPANDER_SIZES)), list(map(str, EXPANDER_SIZES)))
         axes.set_xlim(-0.5, len(EXPANDER_SIZES) - 0.5)
         axes.grid(visible=True, axis="y")
@@ -397,46 +478,88 @@ def _expanders_finding(table: pd.DataFrame) -> str:
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "alltoall-4", "alltoall", "figures 4, 5, 10", "Schedules on the topologies of the testbeds",
+        "alltoall-4",
+        "alltoall",
+        "figures 4, 5, 10",
+        "Schedules on the topologies of the testbeds",
         "tsMCF matches SCCL on 8 nodes and beats a balanced single path; on the 3x3x3 torus single paths attain the "
         "optimum where NICs forward. The drawn bandwidths need the testbeds.",
-        "alltoall-fig4", _testbed_rows, _testbed, _testbed_finding,
+        "alltoall-fig4",
+        _testbed_rows,
+        _testbed,
+        _testbed_finding,
     ),
     PaperFigure(
-        "alltoall-6", "alltoall", "figure 6", "Time to per-commodity flows on GenKautz, degree 4",
+        "alltoall-6",
+        "alltoall",
+        "figure 6",
+        "Time to per-commodity flows on GenKautz, degree 4",
         "The original link MCF is two orders of magnitude slower than the decomposition and fails at N = 1000, where "
         "the decomposition takes 40 minutes with MOSEK and the child LPs on 1000 cores.",
-        "alltoall-fig6", _decomposition_rows, _decomposition, _decomposition_finding,
+        "alltoall-fig6",
+        _decomposition_rows,
+        _decomposition,
+        _decomposition_finding,
     ),
     PaperFigure(
-        "alltoall-7", "alltoall", "figure 7", "Maximum link load of path schemes over the optimum",
+        "alltoall-7",
+        "alltoall",
+        "figure 7",
+        "Maximum link load of path schemes over the optimum",
         "SSSP has 1.6-1.8 times the load of the MCF; the ILP is near the MCF at 81 nodes; pMCF on disjoint paths "
         "equals it, also with disabled links.",
-        "alltoall-fig7", _load_rows, _load, _load_finding,
+        "alltoall-fig7",
+        _load_rows,
+        _load,
+        _load_finding,
     ),
     PaperFigure(
-        "alltoall-8", "alltoall", "figures 8, 11", "GenKautz against the lower bound of Corollary 3",
+        "alltoall-8",
+        "alltoall",
+        "figures 8, 11",
+        "GenKautz against the lower bound of Corollary 3",
         "The ratio approaches 1 for large N.",
-        "alltoall-fig8", _kautz_rows, _kautz, _kautz_finding,
+        "alltoall-fig8",
+        _kautz_rows,
+        _kautz,
+        _kautz_finding,
     ),
     PaperFigure(
-        "alltoall-9", "alltoall", "figures 9, 12", "GenKautz against other topologies of its degree",
+        "alltoall-9",
+        "alltoall",
+        "figures 9, 12",
+        "GenKautz against other topologies of its degree",
         "At degree 4 GenKautz has about 2.4 times the throughput of 2-D tori at large N, and about 10% more than "
         "Xpander and random regular graphs.",
-        "alltoall-fig9", _against_rows, _against, _against_finding,
+        "alltoall-fig9",
+        _against_rows,
+        _against,
+        _against_finding,
     ),
     PaperFigure(
-        "alltoall-13", "alltoall", "figure 13", "Host bottleneck at degree 4, N = 100",
+        "alltoall-13",
+        "alltoall",
+        "figure 13",
+        "Host bottleneck at degree 4, N = 100",
         "Expanders win until the host-to-NIC bandwidth is about 1.3; below, the 10x10 torus does equally well.",
-        "alltoall-fig13", _host_rows, _host, _host_finding,
+        "alltoall-fig13",
+        _host_rows,
+        _host,
+        _host_finding,
     ),
     PaperFigure(
-        "alltoall-14", "alltoall", "figure 14", "Shortest-path expanders against GenKautz at degree 4",
+        "alltoall-14",
+        "alltoall",
+        "figure 14",
+        "Shortest-path expanders against GenKautz at degree 4",
         "At 64, 128 and 256 nodes, shortest-path expanders perform similarly to GenKautz and other expanders or "
         "slightly better. The drawn graphs are lost.",
-        "alltoall-fig14", _expander_rows, _expanders, _expanders_finding,
+        "alltoall-fig14",
+        _expander_rows,
+        _expanders,
+        _expanders_finding,
     ),
-)  # fmt: skip
+)
 
 
 def curve(

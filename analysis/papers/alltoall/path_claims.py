@@ -37,13 +37,23 @@ PATHS = "alltoall.path-mcf"
 
 #: Graphs of the families in figure 7, small enough to be solved quickly.
 SPREAD_OUT = [
-    "hypercube:3", "hypercube:4", "bipartite:4x4", "torus:3x3", "torus:3x4", "torus:4x4", "torus:5x5", "torus:3x3x3",
-    "twisted-hypercube:3", "mesh:3x3", "petersen", "kautz:d=3,D=2",
+    "hypercube:3",
+    "hypercube:4",
+    "bipartite:4x4",
+    "torus:3x3",
+    "torus:3x4",
+    "torus:4x4",
+    "torus:5x5",
+    "torus:3x3x3",
+    "twisted-hypercube:3",
+    "mesh:3x3",
+    "petersen",
+    "kautz:d=3,D=2",
     *(f"genkautz:n={n},d=4" for n in (8, 12, 16, 20, 25, 27)),
     *(f"genkautz:n={n},d=3" for n in (8, 12, 16, 20)),
     *(f"random-regular:n={n},d=4,seed=1" for n in (12, 16, 20)),
     *(f"xpander:n={n},d=4,seed=1" for n in (15, 20)),
-]  # fmt: skip
+]
 DISABLED = [
     *(f"torus:3x3+fail={k},seed={s}" for k in (1, 2) for s in (0, 1)),
     *(f"torus:4x4+fail={k},seed=1" for k in (1, 2, 3)),
@@ -70,14 +80,20 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
         paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "disjoint"}).paths
         most = max(most, np.bincount(paths.pair).max() / int(topology.out_degree.max()))
         ratios[spec] = certified_flow(topology) / path_optimum(topology, paths="disjoint")
-        sweep.add(ratios[spec], holds=ratios[spec] <= 1 + SAME, size=topology.n,
-                  case=f"{spec}: {100 * (ratios[spec] - 1):.2g} % more time than the MCF")  # fmt: skip
+        sweep.add(
+            ratios[spec],
+            holds=ratios[spec] <= 1 + SAME,
+            size=topology.n,
+            case=f"{spec}: {100 * (ratios[spec] - 1):.2g} % more time than the MCF",
+        )
     if most > largest:
         msg = f"a pair has {most} times as many disjoint paths as its degree"
         raise ArithmeticError(msg)
-    rules = [(f"within {100 * slack:g} %, {what}", slack, floor)
-             for slack in slacks
-             for what, floor in (("all networks", 0), ("networks of 20 nodes and more", 20))]  # fmt: skip
+    rules = [
+        (f"within {100 * slack:g} %, {what}", slack, floor)
+        for slack in slacks
+        for what, floor in (("all networks", 0), ("networks of 20 nodes and more", 20))
+    ]
     choices = []
     for name, slack, floor in rules:
         tested = {spec: ratio for spec, ratio in ratios.items() if parse(spec).n >= floor}
@@ -86,12 +102,15 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
             choices.append(reading("equal; networks", name, not over, f"{len(over)} of {len(tested)} take longer"))
     return Measurement(
         f"{sweep.met} of {len(ratios)} equal the MCF; the worst takes {100 * (max(sweep.ratios) - 1):.2g} % more time",
-        decide(choices), tuple(ratios),
+        decide(choices),
+        tuple(ratios),
         "One maximum set of arc-disjoint paths per pair, of least total length; no pair has more than d. It is exact "
         "on tori, hypercubes, random regular graphs and Xpanders, and on most of them with disabled links. GenKautz "
         "graphs of 8 and 16 nodes need other paths; the larger ones come close. The paper reads the equality off a "
-        "plot whose sizes are lost. Ratio: T over the path set to the optimal T.", choices=tuple(choices), **sweep.row,
-    )  # fmt: skip
+        "plot whose sizes are lost. Ratio: T over the path set to the optimal T.",
+        choices=tuple(choices),
+        **sweep.row,
+    )
 
 
 def _extracted(laboratory: Laboratory) -> Measurement:
@@ -103,10 +122,13 @@ def _extracted(laboratory: Laboratory) -> Measurement:
         ratio = certified_flow(topology) / flow
         sweep.add(ratio, holds=ratio <= 1 + SAME, size=topology.n, case=f"{spec}: T / optimum = {ratio:.6g}")
     return Measurement(
-        f"{sweep.met} of {len(specs)} equal the MCF", verdict_if(not sweep.wrong), tuple(specs),
+        f"{sweep.met} of {len(specs)} equal the MCF",
+        verdict_if(not sweep.wrong),
+        tuple(specs),
         "The paths of a flow without cycles carry all of it, so only cycles can be lost. Ratio: T of the paths to "
-        "the optimal T.", **sweep.row,
-    )  # fmt: skip
+        "the optimal T.",
+        **sweep.row,
+    )
 
 
 def _even_weights(laboratory: Laboratory) -> Measurement:
@@ -121,11 +143,15 @@ def _even_weights(laboratory: Laboratory) -> Measurement:
         if min(single, even) > 1 + SAME:
             wrong.append(spec)
     return Measurement(
-        measured, verdict_if(not wrong), tuple(measured),
+        measured,
+        verdict_if(not wrong),
+        tuple(measured),
         "Load over T. One path per pair suffices on the hypercube and the torus but not on the bipartite graph (3 "
-        "instead of 2.5), where equal weights on all shortest paths suffice.", count=len(measured),
-        violations=len(wrong), witness=wrong[0] if wrong else None,
-    )  # fmt: skip
+        "instead of 2.5), where equal weights on all shortest paths suffice.",
+        count=len(measured),
+        violations=len(wrong),
+        witness=wrong[0] if wrong else None,
+    )
 
 
 def _equal_split(laboratory: Laboratory) -> Measurement:
@@ -139,10 +165,14 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
         for name, repeated in (("may coincide", True), ("are distinct", False))
     }
     choices = tuple(
-        reading("the paths of a pair", name, min(by_count.values()) <= fluid * (1 + SAME),
-                {f"{k} paths": round(load, 4) for k, load in by_count.items()})
+        reading(
+            "the paths of a pair",
+            name,
+            min(by_count.values()) <= fluid * (1 + SAME),
+            {f"{k} paths": round(load, 4) for k, load in by_count.items()},
+        )
         for name, by_count in loads.items()
-    )  # fmt: skip
+    )
     return Measurement(
         {"T": round(fluid, 4), **{choice.tried: choice.measured for choice in choices}},
         decide(choices),
@@ -200,12 +230,16 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     times = {relay: optimal_time(laboratory, f"{spec}+host={width:g},relay={relay}") for relay in ("nic", "host")}
     gain = times["host"] / times["nic"]
     return Measurement(
-        {"T, NICs forward": round(times["nic"], 4), "T, hosts forward": round(times["host"], 4),
-         "ratio": round(gain, 4)},
-        verdict_if(gain > 1 + SAME), (f"{spec}+host={width:g}",),
+        {
+            "T, NICs forward": round(times["nic"], 4),
+            "T, hosts forward": round(times["host"], 4),
+            "ratio": round(gain, 4),
+        },
+        verdict_if(gain > 1 + SAME),
+        (f"{spec}+host={width:g}",),
         f"T in shards over link bandwidth; hosts inject {width:g} link bandwidths. Where hosts forward, every shard "
         f"passes a host at each hop, so the injection bandwidth limits all of the traffic.",
-    )  # fmt: skip
+    )
 
 
 def shortest_path_counts(topology: Topology) -> np.ndarray:
@@ -246,14 +280,17 @@ def _diversity(laboratory: Laboratory) -> Measurement:
     steep = [float(np.log(tori[n]) / graphs[n][1].diameter) for n in tori]
     good = max(low) <= degree and all(np.diff(high) > 0) and similar(steep[-1] / steep[-2])
     return Measurement(
-        {"GenKautz, at most": {f"N={n}": count for n, count in kautz.items()},
-         "2-D torus, at least": {f"N={n}": float(f"{count:.3g}") for n, count in tori.items()}},
-        verdict_if(good), (f"genkautz, torus, N = {sides[0]**2} .. {sides[-1]**2}",),
+        {
+            "GenKautz, at most": {f"N={n}": count for n, count in kautz.items()},
+            "2-D torus, at least": {f"N={n}": float(f"{count:.3g}") for n, count in tori.items()},
+        },
+        verdict_if(good),
+        (f"genkautz, torus, N = {sides[0] ** 2} .. {sides[-1] ** 2}",),
         "For the pair with the most paths: walks no longer than the diameter bound the number of paths from above on "
         f"GenKautz, at most N^{max(low):.2g}; shortest paths bound it from below on tori, a power of N that grows from "
         f"{high[0]:.2g} to {high[-1]:.2g}. There the logarithm divided by the diameter approaches {steep[-1]:.2g}. The "
         f"paper's exponents are lost.",
-    )  # fmt: skip
+    )
 
 
 def _spread_alike(laboratory: Laboratory) -> Measurement:
@@ -272,8 +309,11 @@ def _spread_alike(laboratory: Laboratory) -> Measurement:
             true = optimal_time(laboratory, spec)
             for name, rule in rules.items():
                 for weights in ("equal weights", "best weights"):
-                    time = (even_load(path_mcf.PathConcurrentFlow.prepare(topology, rule)) if weights == "equal weights"
-                            else 1 / path_optimum(topology, **rule))  # fmt: skip
+                    time = (
+                        even_load(path_mcf.PathConcurrentFlow.prepare(topology, rule))
+                        if weights == "equal weights"
+                        else 1 / path_optimum(topology, **rule)
+                    )
                     ratios = measured.setdefault(f"{name}, {weights}", {"expanders": [], "tori": []})
                     ratios[family].append(round(time / true, 3))
     choices = tuple(
@@ -283,67 +323,145 @@ def _spread_alike(laboratory: Laboratory) -> Measurement:
     every = [value for ratios in measured.values() for values in ratios.values() for value in values]
     return Measurement(
         {name: {family: max(values) for family, values in ratios.items()} for name, ratios in measured.items()},
-        decide(choices), tuple(spec for specs in families.values() for spec in specs),
+        decide(choices),
+        tuple(spec for specs in families.values() for spec in specs),
         "T over that of the MCF; the largest of each family. 'Well' is read as within 10 %. Congestion control that "
         "finds the best weights does well on expanders with few paths, and poorly on larger tori; with equal weights "
         "the order is reversed or both do poorly. The paper cites the result for expanders.",
-        tightness=spread(every), choices=choices,
-    )  # fmt: skip
+        tightness=spread(every),
+        choices=choices,
+    )
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("alltoall.disjoint-paths", PAPER, "sections 3.1.4 and 6.3, figure 7",
-          "The path LP over a maximal set of link-disjoint paths, at most d per pair, is observed to achieve the "
-          "optimal rates of the link MCF on tori and expanders, also after links are disabled", "equal", "1e-6 to 5 %",
-          _disjoint,
-          scope={"networks": SPREAD_OUT, "networks with disabled links": DISABLED, "equal within": [0.0, 0.01, 0.05],
-                 "paths of a pair over degree, at most": 1.0}, weight=2,
-          procedure="We solve the path LP over one maximum set of arc-disjoint paths per pair, and compare with "
-                    "certified optima over all paths.", lost="Figure 7 with its networks and sizes."),
-    Claim("alltoall.mcf-extp", PAPER, "sections 1, 3.2.1 and 6.3",
-          "Extracting the widest paths first from the MCF flow keeps its throughput on the paper's networks", "equal",
-          "1e-6", _extracted,
-          scope={"networks": ["hypercube:3", "bipartite:4x4", "torus:3x3", "genkautz:n=16,d=4",
-                              "torus:3x3+fail=2,seed=1"]}, weight=2,
-          procedure="We extract widest paths from an optimal flow until none is left, check them, and compare their "
-                    "rate with the optimum."),
-    Claim("alltoall.equal-weights", PAPER, "section 5",
-          "The MCF solutions of hypercube, 3-D torus and complete bipartite graph need one path per pair or paths of "
-          "equal weight", "no more than T", "1e-6", _even_weights,
-          scope={"networks": ["hypercube:3", "torus:3x3x3", "bipartite:4x4"]},
-          procedure="We compare the best single paths and the even split over all shortest paths with certified "
-                    "optima."),
-    Claim("alltoall.equal-split", PAPER, "appendix D and section 5",
-          "Spreading every pair evenly over the same number of paths, where one path is the simplest case, needs no "
-          "more time than the MCF on the complete bipartite graph of 8 nodes", "T of the MCF", "1e-6", _equal_split,
-          scope={"network": "bipartite:4x4", "paths per pair": [1, 2, 4], "longest path": 3},
-          procedure="For one, two and four paths per pair we choose the paths by a MILP over all short simple paths, "
-                    "and compare the smallest maximum load with the optimum.", lost=FORMULAS_LOST),
-    Claim("alltoall.path-throughput", PAPER, "section 6.2, figure 4",
-          "On the complete bipartite graph of 8 nodes path-based schedules perform comparably with link-based ones",
-          "comparable", "equal in the model", _path_throughput, scope={"network": "bipartite:4x4"}, weight=2,
-          procedure="We compare the optimal times of the path LP, the link LP and the time-stepped LP, not the "
-                    "testbed's throughput."),
-    Claim("alltoall.forwarding", PAPER, "sections 1, 6.1 and 6.2",
-          "Path-based schedules are necessary to use the forwarding bandwidth of the NICs on the torus of 27 nodes, "
-          "where hosts inject less than the links carry", "T with NICs < T with hosts", "1e-6", _forwarding,
-          scope={"network": "torus:3x3x3", "injection [Gb/s]": 100, "link [Gb/s]": 25}, weight=2,
-          procedure="We solve the all-to-all on the network augmented with hosts of limited bandwidth, with "
-                    "forwarding by NICs and by hosts."),
-    Claim("alltoall.path-diversity", PAPER, "section 3.1.4",
-          "The number of paths no longer than the diameter seems to be polynomial in N on expanders such as GenKautz, "
-          "but grows faster on tori", "polynomial; more than polynomial", "power at most 2; growing power", _diversity,
-          scope={"GenKautz": "genkautz:n={n},d=4", "torus": "torus:{k}x{k}", "torus sides": [4, 6, 8, 10, 12, 16],
-                 "power of N, at most": 2}, lost=FORMULAS_LOST,
-          procedure="We bound the number of paths from above on GenKautz graphs and from below on tori, by powers of "
-                    "the adjacency matrix."),
-    Claim("alltoall.shortest-paths", PAPER, "section 1",
-          "Multi-path TCP over shortest paths is reported to work well on expanders; it performs poorly on tori",
-          "T near that of the MCF on expanders, above on tori", "well: within 10 %", _spread_alike,
-          scope={"expanders": ["genkautz:n=16,d=4", "genkautz:n=27,d=4",
-                               *(f"random-regular:n=20,d=4,seed={s}" for s in range(1, 9)), "xpander:n=20,d=4,seed=1"],
-                 "tori": ["torus:4x4", "torus:5x5", "torus:4x6", "torus:6x6", "torus:3x3x3"], "k": [4, 8],
-                 "well: within": ABOUT},
-          procedure="We split every pair over all shortest or over the k shortest paths, with equal and with optimal "
-                    "weights, and compare with the MCF.", lost=NUMBERS_LOST),
-)  # fmt: skip
+    Claim(
+        "alltoall.disjoint-paths",
+        PAPER,
+        "sections 3.1.4 and 6.3, figure 7",
+        "The path LP over a maximal set of link-disjoint paths, at most d per pair, is observed to achieve the "
+        "optimal rates of the link MCF on tori and expanders, also after links are disabled",
+        "equal",
+        "1e-6 to 5 %",
+        _disjoint,
+        scope={
+            "networks": SPREAD_OUT,
+            "networks with disabled links": DISABLED,
+            "equal within": [0.0, 0.01, 0.05],
+            "paths of a pair over degree, at most": 1.0,
+        },
+        weight=2,
+        procedure="We solve the path LP over one maximum set of arc-disjoint paths per pair, and compare with "
+        "certified optima over all paths.",
+        lost="Figure 7 with its networks and sizes.",
+    ),
+    Claim(
+        "alltoall.mcf-extp",
+        PAPER,
+        "sections 1, 3.2.1 and 6.3",
+        "Extracting the widest paths first from the MCF flow keeps its throughput on the paper's networks",
+        "equal",
+        "1e-6",
+        _extracted,
+        scope={
+            "networks": ["hypercube:3", "bipartite:4x4", "torus:3x3", "genkautz:n=16,d=4", "torus:3x3+fail=2,seed=1"]
+        },
+        weight=2,
+        procedure="We extract widest paths from an optimal flow until none is left, check them, and compare their "
+        "rate with the optimum.",
+    ),
+    Claim(
+        "alltoall.equal-weights",
+        PAPER,
+        "section 5",
+        "The MCF solutions of hypercube, 3-D torus and complete bipartite graph need one path per pair or paths of "
+        "equal weight",
+        "no more than T",
+        "1e-6",
+        _even_weights,
+        scope={"networks": ["hypercube:3", "torus:3x3x3", "bipartite:4x4"]},
+        procedure="We compare the best single paths and the even split over all shortest paths with certified optima.",
+    ),
+    Claim(
+        "alltoall.equal-split",
+        PAPER,
+        "appendix D and section 5",
+        "Spreading every pair evenly over the same number of paths, where one path is the simplest case, needs no "
+        "more time than the MCF on the complete bipartite graph of 8 nodes",
+        "T of the MCF",
+        "1e-6",
+        _equal_split,
+        scope={"network": "bipartite:4x4", "paths per pair": [1, 2, 4], "longest path": 3},
+        procedure="For one, two and four paths per pair we choose the paths by a MILP over all short simple paths, "
+        "and compare the smallest maximum load with the optimum.",
+        lost=FORMULAS_LOST,
+    ),
+    Claim(
+        "alltoall.path-throughput",
+        PAPER,
+        "section 6.2, figure 4",
+        "On the complete bipartite graph of 8 nodes path-based schedules perform comparably with link-based ones",
+        "comparable",
+        "equal in the model",
+        _path_throughput,
+        scope={"network": "bipartite:4x4"},
+        weight=2,
+        procedure="We compare the optimal times of the path LP, the link LP and the time-stepped LP, not the "
+        "testbed's throughput.",
+    ),
+    Claim(
+        "alltoall.forwarding",
+        PAPER,
+        "sections 1, 6.1 and 6.2",
+        "Path-based schedules are necessary to use the forwarding bandwidth of the NICs on the torus of 27 nodes, "
+        "where hosts inject less than the links carry",
+        "T with NICs < T with hosts",
+        "1e-6",
+        _forwarding,
+        scope={"network": "torus:3x3x3", "injection [Gb/s]": 100, "link [Gb/s]": 25},
+        weight=2,
+        procedure="We solve the all-to-all on the network augmented with hosts of limited bandwidth, with "
+        "forwarding by NICs and by hosts.",
+    ),
+    Claim(
+        "alltoall.path-diversity",
+        PAPER,
+        "section 3.1.4",
+        "The number of paths no longer than the diameter seems to be polynomial in N on expanders such as GenKautz, "
+        "but grows faster on tori",
+        "polynomial; more than polynomial",
+        "power at most 2; growing power",
+        _diversity,
+        scope={
+            "GenKautz": "genkautz:n={n},d=4",
+            "torus": "torus:{k}x{k}",
+            "torus sides": [4, 6, 8, 10, 12, 16],
+            "power of N, at most": 2,
+        },
+        lost=FORMULAS_LOST,
+        procedure="We bound the number of paths from above on GenKautz graphs and from below on tori, by powers of "
+        "the adjacency matrix.",
+    ),
+    Claim(
+        "alltoall.shortest-paths",
+        PAPER,
+        "section 1",
+        "Multi-path TCP over shortest paths is reported to work well on expanders; it performs poorly on tori",
+        "T near that of the MCF on expanders, above on tori",
+        "well: within 10 %",
+        _spread_alike,
+        scope={
+            "expanders": [
+                "genkautz:n=16,d=4",
+                "genkautz:n=27,d=4",
+                *(f"random-regular:n=20,d=4,seed={s}" for s in range(1, 9)),
+                "xpander:n=20,d=4,seed=1",
+            ],
+            "tori": ["torus:4x4", "torus:5x5", "torus:4x6", "torus:6x6", "torus:3x3x3"],
+            "k": [4, 8],
+            "well: within": ABOUT,
+        },
+        procedure="We split every pair over all shortest or over the k shortest paths, with equal and with optimal "
+        "weights, and compare with the MCF.",
+        lost=NUMBERS_LOST,
+    ),
+)

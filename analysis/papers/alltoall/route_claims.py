@@ -89,24 +89,32 @@ def _sssp(laboratory: Laboratory) -> Measurement:
             means[name][spec] = float(np.mean(ratios))
             ends[name] += ratios
     choices = [
-        reading("SSSP; networks", f"{name}; {which}", all(low <= means[name][spec] <= high for spec in specs),
-                rounded({spec: means[name][spec] for spec in specs}))
+        reading(
+            "SSSP; networks",
+            f"{name}; {which}",
+            all(low <= means[name][spec] <= high for spec in specs),
+            rounded({spec: means[name][spec] for spec in specs}),
+        )
         for name in rules
-        for which, specs in (("tori of three and more dimensions", higher),
-                             ("all", scope["networks"]))
-    ]  # fmt: skip
+        for which, specs in (("tori of three and more dimensions", higher), ("all", scope["networks"]))
+    ]
     choices += [
         reading("appendix D: more than 2 times", name, max(values) > more, max(values)) for name, values in ends.items()
     ]
     return Measurement(
-        {name: f"{min(values):.2f} to {max(values):.2f}, means {min(means[name].values()):.2f} to "
-               f"{max(means[name].values()):.2f}" for name, values in ends.items()},
-        decide(choices), tuple(scope["networks"]),
+        {
+            name: f"{min(values):.2f} to {max(values):.2f}, means {min(means[name].values()):.2f} to "
+            f"{max(means[name].values()):.2f}"
+            for name, values in ends.items()
+        },
+        decide(choices),
+        tuple(scope["networks"]),
         "Load over T, mean over random orders. The trees of the cited work have 1.6 to 1.7 times the load of the MCF "
         "on 3-D and 4-D tori, the pair-wise variant of Appendix D less. We do not find more than 2 times, which "
         "Appendix D states for cases where the MCF is tractable; its cases and the networks of figure 7 are not given.",
-        tightness=spread([value for values in ends.values() for value in values]), choices=tuple(choices),
-    )  # fmt: skip
+        tightness=spread([value for values in ends.values() for value in values]),
+        choices=tuple(choices),
+    )
 
 
 def _order(laboratory: Laboratory) -> Measurement:
@@ -129,11 +137,16 @@ def _order(laboratory: Laboratory) -> Measurement:
         ),
     )
     return Measurement(
-        {f"largest loads, {spec}": loads for spec, loads in measured.items()}, decide(choices), tuple(measured),
+        {f"largest loads, {spec}": loads for spec, loads in measured.items()},
+        decide(choices),
+        tuple(measured),
         "A start weight above the number of pairs keeps every route as short as possible, whatever the order. Which of "
-        "several shortest routes a pair takes does depend on the order.", count=len(measured), violations=len(changed),
-        witness=f"{changed[0]}: largest loads {measured[changed[0]]}" if changed else None, choices=choices,
-    )  # fmt: skip
+        "several shortest routes a pair takes does depend on the order.",
+        count=len(measured),
+        violations=len(changed),
+        witness=f"{changed[0]}: largest loads {measured[changed[0]]}" if changed else None,
+        choices=choices,
+    )
 
 
 def proven_load(laboratory: Laboratory, spec: str, **settings: Any) -> float:
@@ -152,11 +165,15 @@ def _single_path(laboratory: Laboratory) -> Measurement:
     measured = {spec: proven_load(laboratory, spec) / certified_time(spec) for spec in specs}
     wrong = [spec for spec, ratio in measured.items() if abs(ratio - 1) > SAME]
     return Measurement(
-        rounded(measured), verdict_if(not wrong), tuple(specs),
+        rounded(measured),
+        verdict_if(not wrong),
+        tuple(specs),
         "Proven least load of single paths over T. The sizes in the paper are lost.",
-        count=len(specs), violations=len(wrong), tightness=spread(list(measured.values())),
+        count=len(specs),
+        violations=len(wrong),
+        tightness=spread(list(measured.values())),
         witness=wrong[0] if wrong else None,
-    )  # fmt: skip
+    )
 
 
 def _eighty_one(laboratory: Laboratory) -> Measurement:
@@ -165,10 +182,13 @@ def _eighty_one(laboratory: Laboratory) -> Measurement:
     measured = {spec: load / optimal_time(laboratory, spec) for spec, load in loads.items()}
     choices = tuple(reading("network", spec, ratio <= 1 + near, round(ratio, 3)) for spec, ratio in measured.items())
     return Measurement(
-        rounded(measured), decide(choices), tuple(specs),
+        rounded(measured),
+        decide(choices),
+        tuple(specs),
         "Load with one path per pair over T, by rerouting and then branch and bound to a gap of 5 %. Loads are "
-        "whole numbers; T need not be. The paper's tolerance is lost.", choices=choices,
-    )  # fmt: skip
+        "whole numbers; T need not be. The paper's tolerance is lost.",
+        choices=choices,
+    )
 
 
 def dimension_loads(shape: tuple[int, ...]) -> tuple[float, list[float]]:
@@ -198,15 +218,21 @@ def _dimension_order(laboratory: Laboratory) -> Measurement:
         tail, head = (np.array(np.unravel_index(end, shape)) for end in (topology.tail, topology.head))
         load, _ = dimension_loads(shape)
         proven = max(1 / length_bound(data, (tail[axis] != head[axis]).astype(float)) for axis in range(len(shape)))
-        sweep.add(load / proven, holds=load <= proven * (1 + SAME), size=topology.n,
-                  case=f"{topology.spec}: {load} > {proven}")  # fmt: skip
+        sweep.add(
+            load / proven,
+            holds=load <= proven * (1 + SAME),
+            size=topology.n,
+            case=f"{topology.spec}: {load} > {proven}",
+        )
     return Measurement(
-        f"optimal on {sweep.met} of {len(shapes)} tori", verdict_if(not sweep.wrong),
+        f"optimal on {sweep.met} of {len(shapes)} tori",
+        verdict_if(not sweep.wrong),
         (f"tori of {len(shapes)} shapes, 2x2 to {side}x{side} and 3-D",),
         "Ratio: load over a lower bound on T. Traffic to the opposite node of an even ring is split evenly over both "
         "directions, not always possible with whole shards. So path-based schedules can only tie with it in this "
-        "model; the paper measures slightly more on its testbed, which we cannot test.", **sweep.row,
-    )  # fmt: skip
+        "model; the paper measures slightly more on its testbed, which we cannot test.",
+        **sweep.row,
+    )
 
 
 def _balanced(laboratory: Laboratory) -> Measurement:
@@ -218,11 +244,14 @@ def _balanced(laboratory: Laboratory) -> Measurement:
         reading("networks of figure 4", "on all", all(better.values()), [s for s, more in better.items() if not more]),
     )
     return Measurement(
-        rounded(measured), decide(choices), tuple(specs),
+        rounded(measured),
+        decide(choices),
+        tuple(specs),
         "Least load of single shortest paths over T. Only the bipartite graph needs weighted paths; on both cubes "
         "single shortest paths are optimal. The difference measured there on the testbed would have other causes, "
-        "which no model here covers.", choices=choices,
-    )  # fmt: skip
+        "which no model here covers.",
+        choices=choices,
+    )
 
 
 def _layers(laboratory: Laboratory) -> Measurement:
@@ -234,11 +263,15 @@ def _layers(laboratory: Laboratory) -> Measurement:
             wrong.append(f"{spec}: {record['message']}")
         measured[spec] = int(record["objective"])
     return Measurement(
-        measured, verdict_if(not wrong), tuple(measured),
+        measured,
+        verdict_if(not wrong),
+        tuple(measured),
         "Number of layers of the best heuristic for least-congestion routes; no layer has a dependency cycle. The "
-        "paper does not state a number of layers.", count=len(measured), violations=len(wrong),
+        "paper does not state a number of layers.",
+        count=len(measured),
+        violations=len(wrong),
         witness=wrong[0] if wrong else None,
-    )  # fmt: skip
+    )
 
 
 _TESTBED = (
@@ -248,59 +281,131 @@ _TESTBED = (
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("alltoall.sssp", PAPER, "section 6.3, figure 7; appendix D",
-          "Iterated single shortest paths (SSSP of the cited work) are 1.6 to 1.8 times worse than the link MCF; the "
-          "load-aware variant is more than 2 times worse where the MCF is tractable", [1.6, 1.8],
-          "rounds to the printed digits: 1.55 to 1.85", _sssp,
-          scope={"networks": ["torus:3x3x3", "torus:3x3x3x3", "torus:5x5", "hypercube:4", "genkautz:n=27,d=4",
-                              "genkautz:n=64,d=4"],
-                 "tori of three and more dimensions": ["torus:3x3x3", "torus:3x3x3x3"], "random orders": 8,
-                 "times that of the MCF": ["1.6", "1.8"], "appendix D: more than": 2.0}, weight=2,
-          procedure="We route with trees per destination, as the cited work does, and pair by pair, as Appendix D "
-                    "says, in eight random orders, and divide the largest load by the optimal T.",
-          lost="Figure 7 with its networks and sizes."),
-    Claim("alltoall.sssp-order", PAPER, "appendix D, step (a) of the heuristic",
-          "With a start weight above the number of commodities, the order in which they are routed does not affect the "
-          "routes", "same routes in every order", measure=_order,
-          scope={"networks": ["torus:3x3x3", "torus:5x5", "genkautz:n=27,d=4"], "random orders": 8},
-          procedure="We route all pairs in eight random orders and compare lengths and loads."),
-    Claim("alltoall.single-path", PAPER, "appendix D",
-          "The ILP with a single path per pair matches the MCF on a small hypercube and small tori", "load = T", "1e-6",
-          _single_path, scope={"networks": ["hypercube:2", "hypercube:3", "hypercube:4", "torus:3x3", "torus:3x3x3"]},
-          procedure="We prove the least load of single paths and compare with certified optima.", lost=NUMBERS_LOST,
-          weight=2),
-    Claim("alltoall.eighty-one", PAPER, "section 6.3, figure 7",
-          "At 81 nodes the ILP for single paths is near the MCF if it may stop at a tolerance", 1.0, "near: 10 %",
-          _eighty_one, scope={"networks": ["genkautz:n=81,d=4", "torus:9x9", "torus:3x3x3x3"], "near: within": ABOUT},
-          weight=2, procedure="We compute routes to a proven gap of 5 % and divide their load by the optimal T.",
-          lost=NUMBERS_LOST),
-    Claim("alltoall.dimension-order", PAPER, "section 6.2",
-          "Dimension-ordered routing is throughput-optimal on tori", "load = T", "1e-6", _dimension_order,
-          scope={"largest side in two dimensions": 12,
-                 "tori of three dimensions": [*([a, a, a] for a in range(2, 7)), [2, 3, 4], [2, 2, 6], [3, 4, 5],
-                                              [2, 4, 8]]},
-          procedure="We compare the loads of dimension-ordered routes with a lower bound on T from arc lengths."),
-    Claim("alltoall.balanced-paths", PAPER, "section 6.2, figure 4",
-          "The time-stepped schedule outperforms load-balanced single shortest paths on the GPU testbed (hypercube, "
-          "twisted hypercube, complete bipartite graph)", "load over T > 1", "1e-6", _balanced,
-          scope={"networks": ["hypercube:3", "twisted-hypercube:3", "bipartite:4x4"]},
-          procedure="We prove the least load of single shortest paths and compare with the optimal T. The paper "
-                    "measures on a testbed.", lost="Figure 4."),
-    Claim("alltoall.virtual-channels", PAPER, "appendix D.1",
-          "The heuristics for virtual channels leave no cyclic dependency among the channels, so no deadlock is "
-          "possible", "no cycle", measure=_layers,
-          scope={"networks": ["ring:8", "torus:3x3", "hypercube:3", "genkautz:n=12,d=3"]},
-          procedure="We assign least-congestion routes to layers by the heuristics, and check every layer's dependency "
-                    "graph."),
-    Claim("alltoall.gpu-throughput", PAPER, "section 6.2, figure 4",
-          "Time-stepped schedules match SCCL and have several times the throughput of NCCL on 8 GPUs with large "
-          "buffers, on hypercube, twisted hypercube and complete bipartite graph", "equal; higher",
-          reason=_TESTBED + "Claim alltoall.steps-optimal tests that the schedules are bandwidth-optimal in the model.",
-          lost="Figure 4 and its factors.", weight=2),
-    Claim("alltoall.cluster-throughput", PAPER, "section 6.2, figure 5; appendix B, figure 10",
-          "On the torus of 27 nodes, path-based schedules have more bandwidth than Open MPI and oneCCL and slightly "
-          "more than dimension-ordered routing, and time-stepped schedules more than the baselines", "higher",
-          reason=_TESTBED + "In the model both tie with dimension order (alltoall.dimension-order), and forwarding by "
-                            "NICs gains 1.5 times (alltoall.forwarding).",
-          lost="Figures 5 and 10 and their factors.", weight=2),
-)  # fmt: skip
+    Claim(
+        "alltoall.sssp",
+        PAPER,
+        "section 6.3, figure 7; appendix D",
+        "Iterated single shortest paths (SSSP of the cited work) are 1.6 to 1.8 times worse than the link MCF; the "
+        "load-aware variant is more than 2 times worse where the MCF is tractable",
+        [1.6, 1.8],
+        "rounds to the printed digits: 1.55 to 1.85",
+        _sssp,
+        scope={
+            "networks": [
+                "torus:3x3x3",
+                "torus:3x3x3x3",
+                "torus:5x5",
+                "hypercube:4",
+                "genkautz:n=27,d=4",
+                "genkautz:n=64,d=4",
+            ],
+            "tori of three and more dimensions": ["torus:3x3x3", "torus:3x3x3x3"],
+            "random orders": 8,
+            "times that of the MCF": ["1.6", "1.8"],
+            "appendix D: more than": 2.0,
+        },
+        weight=2,
+        procedure="We route with trees per destination, as the cited work does, and pair by pair, as Appendix D "
+        "says, in eight random orders, and divide the largest load by the optimal T.",
+        lost="Figure 7 with its networks and sizes.",
+    ),
+    Claim(
+        "alltoall.sssp-order",
+        PAPER,
+        "appendix D, step (a) of the heuristic",
+        "With a start weight above the number of commodities, the order in which they are routed does not affect the "
+        "routes",
+        "same routes in every order",
+        measure=_order,
+        scope={"networks": ["torus:3x3x3", "torus:5x5", "genkautz:n=27,d=4"], "random orders": 8},
+        procedure="We route all pairs in eight random orders and compare lengths and loads.",
+    ),
+    Claim(
+        "alltoall.single-path",
+        PAPER,
+        "appendix D",
+        "The ILP with a single path per pair matches the MCF on a small hypercube and small tori",
+        "load = T",
+        "1e-6",
+        _single_path,
+        scope={"networks": ["hypercube:2", "hypercube:3", "hypercube:4", "torus:3x3", "torus:3x3x3"]},
+        procedure="We prove the least load of single paths and compare with certified optima.",
+        lost=NUMBERS_LOST,
+        weight=2,
+    ),
+    Claim(
+        "alltoall.eighty-one",
+        PAPER,
+        "section 6.3, figure 7",
+        "At 81 nodes the ILP for single paths is near the MCF if it may stop at a tolerance",
+        1.0,
+        "near: 10 %",
+        _eighty_one,
+        scope={"networks": ["genkautz:n=81,d=4", "torus:9x9", "torus:3x3x3x3"], "near: within": ABOUT},
+        weight=2,
+        procedure="We compute routes to a proven gap of 5 % and divide their load by the optimal T.",
+        lost=NUMBERS_LOST,
+    ),
+    Claim(
+        "alltoall.dimension-order",
+        PAPER,
+        "section 6.2",
+        "Dimension-ordered routing is throughput-optimal on tori",
+        "load = T",
+        "1e-6",
+        _dimension_order,
+        scope={
+            "largest side in two dimensions": 12,
+            "tori of three dimensions": [*([a, a, a] for a in range(2, 7)), [2, 3, 4], [2, 2, 6], [3, 4, 5], [2, 4, 8]],
+        },
+        procedure="We compare the loads of dimension-ordered routes with a lower bound on T from arc lengths.",
+    ),
+    Claim(
+        "alltoall.balanced-paths",
+        PAPER,
+        "section 6.2, figure 4",
+        "The time-stepped schedule outperforms load-balanced single shortest paths on the GPU testbed (hypercube, "
+        "twisted hypercube, complete bipartite graph)",
+        "load over T > 1",
+        "1e-6",
+        _balanced,
+        scope={"networks": ["hypercube:3", "twisted-hypercube:3", "bipartite:4x4"]},
+        procedure="We prove the least load of single shortest paths and compare with the optimal T. The paper "
+        "measures on a testbed.",
+        lost="Figure 4.",
+    ),
+    Claim(
+        "alltoall.virtual-channels",
+        PAPER,
+        "appendix D.1",
+        "The heuristics for virtual channels leave no cyclic dependency among the channels, so no deadlock is possible",
+        "no cycle",
+        measure=_layers,
+        scope={"networks": ["ring:8", "torus:3x3", "hypercube:3", "genkautz:n=12,d=3"]},
+        procedure="We assign least-congestion routes to layers by the heuristics, and check every layer's dependency "
+        "graph.",
+    ),
+    Claim(
+        "alltoall.gpu-throughput",
+        PAPER,
+        "section 6.2, figure 4",
+        "Time-stepped schedules match SCCL and have several times the throughput of NCCL on 8 GPUs with large "
+        "buffers, on hypercube, twisted hypercube and complete bipartite graph",
+        "equal; higher",
+        reason=_TESTBED + "Claim alltoall.steps-optimal tests that the schedules are bandwidth-optimal in the model.",
+        lost="Figure 4 and its factors.",
+        weight=2,
+    ),
+    Claim(
+        "alltoall.cluster-throughput",
+        PAPER,
+        "section 6.2, figure 5; appendix B, figure 10",
+        "On the torus of 27 nodes, path-based schedules have more bandwidth than Open MPI and oneCCL and slightly "
+        "more than dimension-ordered routing, and time-stepped schedules more than the baselines",
+        "higher",
+        reason=_TESTBED + "In the model both tie with dimension order (alltoall.dimension-order), and forwarding by "
+        "NICs gains 1.5 times (alltoall.forwarding).",
+        lost="Figures 5 and 10 and their factors.",
+        weight=2,
+    ),
+)

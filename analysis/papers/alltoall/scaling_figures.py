@@ -122,24 +122,42 @@ def draw(table: pd.DataFrame) -> Figure:
                 known, late = points[points["state"] == "measured"], points[points["state"] == "late"]
                 if len(known):
                     (lines[route],) = axes.plot(
-                        known["n"], known["seconds"], color=colour, marker=marker, linewidth=1.4, markersize=5,
+                        known["n"],
+                        known["seconds"],
+                        color=colour,
+                        marker=marker,
+                        linewidth=1.4,
+                        markersize=5,
                         label=route,
-                    )  # fmt: skip
+                    )
                     fitted = slope(points)
                     if fitted is not None:
                         last = known.iloc[-1]
                         ends.append((float(last["n"]), float(last["seconds"]), f"N^{fitted[0]:.1f}", colour))
                 if len(late):
                     axes.plot(
-                        late["n"], late["seconds"], color=colour, marker=marker, linestyle="none", markersize=6,
+                        late["n"],
+                        late["seconds"],
+                        color=colour,
+                        marker=marker,
+                        linestyle="none",
+                        markersize=6,
                         markerfacecolor="none",
-                    )  # fmt: skip
+                    )
                     axes.plot(
                         late["n"], late["seconds"] * 1.35, color=colour, marker="^", markersize=4, linestyle="none"
                     )
                 for n in points[points["state"] == "refused"]["n"]:
-                    axes.plot(n, 0.97, color=colour, marker="x", markersize=7, linestyle="none",
-                              transform=axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
+                    axes.plot(
+                        n,
+                        0.97,
+                        color=colour,
+                        marker="x",
+                        markersize=7,
+                        linestyle="none",
+                        transform=axes.get_xaxis_transform(),
+                        clip_on=False,
+                    )
             log_axes(axes)
             _widen(axes)
             for x, y, text, colour in _moved_apart(ends):
@@ -206,13 +224,18 @@ def finding(table: pd.DataFrame) -> str:
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "alltoall-scaling", "alltoall", "figure 6", "Growth of solve time with N, GenKautz of degree 4, to a gap of "
-                                                    "1e-4",
+        "alltoall-scaling",
+        "alltoall",
+        "figure 6",
+        "Growth of solve time with N, GenKautz of degree 4, to a gap of 1e-4",
         "The time of the link MCF grows much faster than that of the decomposition, whose bottleneck at large N is "
         "the master.",
-        "scaling", rows_of, draw, finding,
+        "scaling",
+        rows_of,
+        draw,
+        finding,
     ),
-)  # fmt: skip
+)
 
 
 def proven() -> list[Row]:
@@ -327,9 +350,14 @@ def matched() -> list[Row]:
                 if (title, tol) in late:
                     continue  # was too slow on a smaller instance
                 task = Task(
-                    "alltoall.master", row["instance"], method, "matrix", settings=settings, tol=tol,
+                    "alltoall.master",
+                    row["instance"],
+                    method,
+                    "matrix",
+                    settings=settings,
+                    tol=tol,
                     time_limit_s=LIMIT_S,
-                )  # fmt: skip
+                )
                 run = solve(task)
                 gap = run.record["gap"]
                 if gap is not None and gap <= tol and run.verified:
@@ -499,9 +527,16 @@ def _measured(formulation: str, instance: str, *more: str) -> tuple[dict[str, An
 
 #: Instances of the table of schedules, and those that are written as routes only.
 SCHEDULED = (
-    "torus:4x4", "torus:4x4x4", "genkautz:n=64,d=4", "genkautz:n=128,d=4", "torus:4x8x8", "torus:8x8x8",
-    "genkautz:n=512,d=4", "torus:8x8x16", "genkautz:n=1024,d=4",
-)  # fmt: skip
+    "torus:4x4",
+    "torus:4x4x4",
+    "genkautz:n=64,d=4",
+    "genkautz:n=128,d=4",
+    "torus:4x8x8",
+    "torus:8x8x8",
+    "genkautz:n=512,d=4",
+    "torus:8x8x16",
+    "genkautz:n=1024,d=4",
+)
 ROUTES_ONLY = ("torus:8x8x16", "genkautz:n=1024,d=4")
 
 

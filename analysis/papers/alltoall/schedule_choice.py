@@ -74,8 +74,13 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
             else ", and no host is a bottleneck"
         )
         command = f"opticoll solve alltoall.timestep-mcf '{augmented}' --set aggregate=source --schedule a2a.xml"
-        return ScheduleChoice(fabric=fabric, schedule="tsMCF", command=command, reason=why,
-                      where="section 3.2.3" if limited else "sections 3.1.3, 3.2.2")  # fmt: skip
+        return ScheduleChoice(
+            fabric=fabric,
+            schedule="tsMCF",
+            command=command,
+            reason=why,
+            where="section 3.2.3" if limited else "sections 3.1.3, 3.2.2",
+        )
     why = "NICs forward along source routes" + (
         f"; the host's {host:g}, less than the {out:g} of its links, limits only its own traffic" if limited else ""
     )
@@ -85,10 +90,13 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
         method = "" if small else " --method sssp"
         why += f"; shares are equal, and {network.ranks} ranks are " + ("few" if small else "too many for an ILP")
         return ScheduleChoice(
-            fabric=fabric, schedule="ILP" if small else "SSSP", reason=why, where="section 3, appendix D",
+            fabric=fabric,
+            schedule="ILP" if small else "SSSP",
+            reason=why,
+            where="section 3, appendix D",
             command=f"opticoll solve alltoall.min-congestion '{spec}' --set paths=disjoint{method}"
             " --schedule a2a.routes.json",
-        )  # fmt: skip
+        )
     ways, degree = shortest_paths(network), int(network.out_degree.max())
     few = ways <= degree
     why += f"; a pair has {ways:.3g} shortest paths on average, " + (
@@ -98,10 +106,12 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
     if limited and few:
         method = f" --set paths=all --set lmax={int(network.diameter) + 2}"
     return ScheduleChoice(
-        fabric=fabric, schedule="pMCF" if few else "MCF-extP", reason=why,
+        fabric=fabric,
+        schedule="pMCF" if few else "MCF-extP",
+        reason=why,
         where="sections 3.1.4, 3.2.1" if few else "section 3.2.1",
         command=f"opticoll solve alltoall.path-mcf '{augmented}'{method} --schedule a2a.routes.json",
-    )  # fmt: skip
+    )
 
 
 def schedules(topology: Topology | str, host: float | None = None) -> list[ScheduleChoice]:

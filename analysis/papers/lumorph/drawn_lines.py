@@ -57,9 +57,15 @@ class Line:
 
 @cache
 def optical(
-    name: str, grid: str, *, lasers: int = 16, waveguides: int = 64, routing: str = "min-overlap",
-    per_wavelength: bool = True, check: bool = False,
-) -> Line:  # fmt: skip
+    name: str,
+    grid: str,
+    *,
+    lasers: int = 16,
+    waveguides: int = 64,
+    routing: str = "min-overlap",
+    per_wavelength: bool = True,
+    check: bool = False,
+) -> Line:
     """The all-reduce of one of :data:`OPTICAL` on a LIGHTPATH grid.
 
     Raises

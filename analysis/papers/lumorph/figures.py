@@ -50,11 +50,20 @@ def _split_rows(_: pd.DataFrame) -> pd.DataFrame:
 
     # LUMORPH-2 has one bundle of all wavelengths per GPU, so both ways of counting agree.
     ways = (("LUMORPH-2", True), ("LUMORPH-4", True), ("LUMORPH-4", False))
-    return frame([
-        {"grid": grid, "algorithm": name, "per_wavelength": each, "waveguides": w,
-         "reconfigurations": reconfigurations(name, grid, w, per_wavelength=each)}
-        for grid in WIDE for name, each in ways for w in WAVEGUIDES
-    ])  # fmt: skip
+    return frame(
+        [
+            {
+                "grid": grid,
+                "algorithm": name,
+                "per_wavelength": each,
+                "waveguides": w,
+                "reconfigurations": reconfigurations(name, grid, w, per_wavelength=each),
+            }
+            for grid in WIDE
+            for name, each in ways
+            for w in WAVEGUIDES
+        ]
+    )
 
 
 def _split(rows: pd.DataFrame) -> Figure:
@@ -71,10 +80,16 @@ def _split(rows: pd.DataFrame) -> Figure:
                         continue
                     text = f"{grid}" if each else f"{grid}, wavelengths ignored"
                     handle = axes.plot(
-                        selected["waveguides"], selected["reconfigurations"], color=colour, marker=marker, markersize=5,
-                        linewidth=1, linestyle="-" if each else "--", markerfacecolor=colour if each else "none",
+                        selected["waveguides"],
+                        selected["reconfigurations"],
+                        color=colour,
+                        marker=marker,
+                        markersize=5,
+                        linewidth=1,
+                        linestyle="-" if each else "--",
+                        markerfacecolor=colour if each else "none",
                         label=text,
-                    )  # fmt: skip
+                    )
                     handles += handle if name == "LUMORPH-4" else []
             for w in (20, 40):
                 axes.axvline(w, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
@@ -125,9 +140,13 @@ def _time(rows: pd.DataFrame) -> Figure:
                 bound = name == "lower bound, LIGHTPATH"
                 colour = INK if bound else series(numbers[str(name)])[0]
                 handle = axes.plot(
-                    group["size"] / MB, group["time_us"], color=colour, linewidth=1.6 if not bound else 1,
-                    linestyle=(0, (2, 2)) if bound else "--" if name in _SWITCH.values() else "-", label=str(name),
-                )  # fmt: skip
+                    group["size"] / MB,
+                    group["time_us"],
+                    color=colour,
+                    linewidth=1.6 if not bound else 1,
+                    linestyle=(0, (2, 2)) if bound else "--" if name in _SWITCH.values() else "-",
+                    label=str(name),
+                )
                 handles += handle if n == counts[0] else []
             log_axes(axes)
             axes.set_xlabel("buffer [MB]")
@@ -179,15 +198,27 @@ def _sweep(rows: pd.DataFrame) -> Figure:
             for number, (name, mine) in enumerate(rows[rows["sweep"] == what].groupby("algorithm", sort=False)):
                 for size, group in mine.groupby("size"):
                     handle = axes.plot(
-                        group["value"], group["time_us"], color=series(number)[0], linewidth=1.5,
-                        linestyle=lines[float(str(size))], label=f"{name}, {_bytes(float(str(size)))}",
-                    )  # fmt: skip
+                        group["value"],
+                        group["time_us"],
+                        color=series(number)[0],
+                        linewidth=1.5,
+                        linestyle=lines[float(str(size))],
+                        label=f"{name}, {_bytes(float(str(size)))}",
+                    )
                     handles += handle if what == "delay" else []
             log_axes(axes)
         for value in (3.7, 25.0):
             panels[0].axvline(value, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
-            panels[0].annotate(f"{value:g}", (value, 0.98), (3, 0), xycoords=("data", "axes fraction"),
-                               textcoords="offset points", color=MUTED, fontsize=8, va="top")  # fmt: skip
+            panels[0].annotate(
+                f"{value:g}",
+                (value, 0.98),
+                (3, 0),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                color=MUTED,
+                fontsize=8,
+                va="top",
+            )
         panels[1].axvline(150, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
         panels[0].set_xlabel("reconfiguration delay r [µs]")
         panels[1].set_xlabel("laser rate [Gb/s]; the ring has 300 GB/s")
@@ -260,9 +291,14 @@ def _over(rows: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             shift = (number - (len(names) - 1) / 2) * 0.09
             handles += axes.plot(
-                selected["over"], [order.index(p) + shift for p in selected["place"]], color=colour, marker=marker,
-                markersize=5, linestyle="", label=name,
-            )  # fmt: skip
+                selected["over"],
+                [order.index(p) + shift for p in selected["place"]],
+                color=colour,
+                marker=marker,
+                markersize=5,
+                linestyle="",
+                label=name,
+            )
         axes.axvline(1.0, color=INK, linewidth=1)
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)
@@ -292,8 +328,21 @@ def _program_rows(rows: pd.DataFrame) -> pd.DataFrame:
     runs["lasers"] = [int(argument(instance, "lasers") or 16) for instance in runs["instance"]]
     # A solver's claim, since the proof is its own where analytic bounds are off.
     runs["ended"] = runs["termination"].isin(("optimal", "infeasible"))
-    columns = ["instance", "n", "lasers", "rmax", "program", "method", "time_solver_s", "ended", "termination",
-               "objective", "size_variables", "id", "ok"]  # fmt: skip
+    columns = [
+        "instance",
+        "n",
+        "lasers",
+        "rmax",
+        "program",
+        "method",
+        "time_solver_s",
+        "ended",
+        "termination",
+        "objective",
+        "size_variables",
+        "id",
+        "ok",
+    ]
     runs["order"] = runs["program"].map({"printed": 0, "coded": 1, "corrected": 2}) + (runs["rmax"] == 0)
     return runs.sort_values(["n", "lasers", "order", "rmax", "method"])[columns]
 
@@ -310,10 +359,15 @@ def _programs(rows: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             for ended, runs in group.groupby("ended"):
                 handles += axes.plot(
-                    runs["time_solver_s"], [order.index(name) for name in runs["case"]], color=colour, marker=marker,
-                    markersize=6, linestyle="", markerfacecolor=colour if ended else "none",
+                    runs["time_solver_s"],
+                    [order.index(name) for name in runs["case"]],
+                    color=colour,
+                    marker=marker,
+                    markersize=6,
+                    linestyle="",
+                    markerfacecolor=colour if ended else "none",
                     label=str(method) if ended else f"{method}, not finished",
-                )  # fmt: skip
+                )
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)
         axes.invert_yaxis()
@@ -331,34 +385,64 @@ def _program_finding(rows: pd.DataFrame) -> str:
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "lumorph-6", "lumorph", "figure 6", "Reconfigurations of an all-reduce by the number of waveguides",
+        "lumorph-6",
+        "lumorph",
+        "figure 6",
+        "Reconfigurations of an all-reduce by the number of waveguides",
         "With 20 waveguides between GPUs there are more reconfigurations, with 40 far fewer; 30 are enough to remove "
         "all congestion.",
-        None, _split_rows, _split, _split_finding,
+        None,
+        _split_rows,
+        _split,
+        _split_finding,
     ),
     PaperFigure(
-        "lumorph-7", "lumorph", "figure 7", "Time of an all-reduce by buffer size",
+        "lumorph-7",
+        "lumorph",
+        "figure 7",
+        "Time of an all-reduce by buffer size",
         "LUMORPH-2 and LUMORPH-4 are fastest, also compared with ring and tree on an ideal switch: nearly 80% less "
         "time at 64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
-        None, _time_rows, _time, _time_finding,
+        None,
+        _time_rows,
+        _time,
+        _time_finding,
     ),
     PaperFigure(
-        "lumorph-8", "lumorph", "figure 8", "Time of an all-reduce by reconfiguration delay and by laser rate",
+        "lumorph-8",
+        "lumorph",
+        "figure 8",
+        "Time of an all-reduce by reconfiguration delay and by laser rate",
         "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs. Faster lasers help large "
         "buffers most.",
-        None, _sweep_rows, _sweep, _sweep_finding,
+        None,
+        _sweep_rows,
+        _sweep,
+        _sweep_finding,
     ),
     PaperFigure(
-        "lumorph-optimality", "lumorph", "ours", "Rounds of every algorithm over the best bound",
+        "lumorph-optimality",
+        "lumorph",
+        "ours",
+        "Rounds of every algorithm over the best bound",
         "The paper has no optimum to compare with, since its solver fails at 8 GPUs.",
-        "lumorph-optimality", _over_rows, _over, _over_finding,
+        "lumorph-optimality",
+        _over_rows,
+        _over,
+        _over_finding,
     ),
     PaperFigure(
-        "lumorph-programs", "lumorph", "section 3.2", "Algorithm 1 as printed, as coded and corrected: time of solvers",
+        "lumorph-programs",
+        "lumorph",
+        "section 3.2",
+        "Algorithm 1 as printed, as coded and corrected: time of solvers",
         "Algorithm 1 fails to converge to a solution even for an interconnect with only 8 GPUs on a grid.",
-        "lumorph-programs", _program_rows, _programs, _program_finding,
+        "lumorph-programs",
+        _program_rows,
+        _programs,
+        _program_finding,
     ),
-)  # fmt: skip
+)
 
 
 MESHES = ("4x8", "8x8", "8x16", "16x16")
@@ -412,11 +496,15 @@ def grid() -> list[Row]:
                         most_gap = max(most_gap, record["objective"] - record["bound"])
             rows.append(
                 {
-                    "mesh": size, "collective": collective, "cases": len(LASERS) * len(GUIDES), "proven": proven,
-                    "not proven": ", ".join(open_cases) or "none", "largest gap [rounds]": most_gap,
+                    "mesh": size,
+                    "collective": collective,
+                    "cases": len(LASERS) * len(GUIDES),
+                    "proven": proven,
+                    "not proven": ", ".join(open_cases) or "none",
+                    "largest gap [rounds]": most_gap,
                     "slowest proof, whole command [s]": worst,
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -435,10 +523,15 @@ def program() -> list[Row]:
                     proofs += record["proof"] in PROVEN
             rows.append(
                 {
-                    "mesh": size, "method": " ".join((method, *settings)), "collective": collective, "cases": 8,
-                    "proven": proofs, "slowest solve [s]": max(solving), "slowest whole command [s]": max(seconds),
+                    "mesh": size,
+                    "method": " ".join((method, *settings)),
+                    "collective": collective,
+                    "cases": 8,
+                    "proven": proofs,
+                    "slowest solve [s]": max(solving),
+                    "slowest whole command [s]": max(seconds),
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -449,23 +542,32 @@ def irregular() -> list[Row]:
         seconds, record = _solved(instance, collective, settings)
         rows.append(
             {
-                "instance": instance, "collective": " ".join((collective, *settings)), "rounds": record["objective"],
-                "bound": record["bound"], "proof": record["proof"], "found by": record["metrics"]["found_by"],
+                "instance": instance,
+                "collective": " ".join((collective, *settings)),
+                "rounds": record["objective"],
+                "bound": record["bound"],
+                "proof": record["proof"],
+                "found by": record["metrics"]["found_by"],
                 "whole command [s]": seconds,
             }
-        )  # fmt: skip
+        )
     return rows
 
 
 #: Instance, circuits and method; HiGHS gets the printed arc form with a limit [s].
 _CASES = (
-    ("lightpath:8x16", "recursive-doubling:6", "auto"), ("lightpath:16x16", "recursive-quadrupling:3", "auto"),
-    ("lightpath:8x16", "permutation", "auto"), ("lightpath:16x16", "permutation", "auto"),
-    ("lightpath:8x32", "permutation", "auto"), ("lightpath:4x64", "permutation", "auto"),
-    ("lightpath:8x16+fail=23,seed=1", "permutation", "auto"), ("lightpath:16x16+fail=48,seed=2", "permutation", "auto"),
-    ("lightpath:4x8", "permutation", "highs"), ("lightpath:8x8", "permutation", "highs"),
+    ("lightpath:8x16", "recursive-doubling:6", "auto"),
+    ("lightpath:16x16", "recursive-quadrupling:3", "auto"),
+    ("lightpath:8x16", "permutation", "auto"),
+    ("lightpath:16x16", "permutation", "auto"),
+    ("lightpath:8x32", "permutation", "auto"),
+    ("lightpath:4x64", "permutation", "auto"),
+    ("lightpath:8x16+fail=23,seed=1", "permutation", "auto"),
+    ("lightpath:16x16+fail=48,seed=2", "permutation", "auto"),
+    ("lightpath:4x8", "permutation", "highs"),
+    ("lightpath:8x8", "permutation", "highs"),
     ("lightpath:8x16", "permutation", "highs"),
-)  # fmt: skip
+)
 _LIMIT_S = 60
 
 
@@ -495,8 +597,16 @@ def _command(instance: str, circuits: str, method: str) -> tuple[float, dict[str
     """Wall seconds and record; a limit reached without routes (exit status 3) is a row too."""
     start = time.perf_counter()
     try:
-        return timed_solve("lumorph.min-overlap", instance, "--set", f"circuits={circuits}", "--method", method,
-                           "--time-limit", str(_LIMIT_S))  # fmt: skip
+        return timed_solve(
+            "lumorph.min-overlap",
+            instance,
+            "--set",
+            f"circuits={circuits}",
+            "--method",
+            method,
+            "--time-limit",
+            str(_LIMIT_S),
+        )
     except subprocess.CalledProcessError as error:
         if error.returncode != 3:
             raise

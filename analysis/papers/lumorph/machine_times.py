@@ -136,8 +136,20 @@ def timeline(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> Tim
     """
     rounds = schedule.rounds
     size = _sizes(sizes, schedule.transfer_chunk)
-    n = int(max(a.max(initial=0) for a in (schedule.circuit_source, schedule.circuit_target,
-                                           schedule.transfer_source, schedule.transfer_target))) + 1  # fmt: skip
+    n = (
+        int(
+            max(
+                a.max(initial=0)
+                for a in (
+                    schedule.circuit_source,
+                    schedule.circuit_target,
+                    schedule.transfer_source,
+                    schedule.transfer_target,
+                )
+            )
+        )
+        + 1
+    )
     connected = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
     pairs, circuits = np.unique(connected, return_counts=True)
     sent = (schedule.transfer_round * n + schedule.transfer_source) * n + schedule.transfer_target
@@ -164,8 +176,11 @@ def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
     def circuits_of(when: int) -> list[I64]:
         a, b = int(cut[when]), int(cut[when + 1])
         first, last = int(table.circuit_start[a]), int(table.circuit_start[b])
-        return [*(column[a:b] for column in columns), np.diff(table.circuit_start[a : b + 1]),
-                table.circuit_arcs[first:last]]  # fmt: skip
+        return [
+            *(column[a:b] for column in columns),
+            np.diff(table.circuit_start[a : b + 1]),
+            table.circuit_arcs[first:last],
+        ]
 
     changed = np.ones(schedule.rounds, dtype=bool)
     before: list[I64] | None = None

@@ -160,15 +160,20 @@ def _figure_5(laboratory: Laboratory) -> Measurement:
     choices = []
     for words, (by, grids) in cases.items():
         points = [(name, n) for name in VARIANTS for n in laboratory.scope["GPUs"]]
-        off = [f"{name}, {n} GPUs: {least} instead of {drawn[f'{name}+{MCF}'][n]:g}" for name, n in points
-               if (least := proven_overlap(grids[n], VARIANTS[name], by)) != drawn[f"{name}+{MCF}"][n]]  # fmt: skip
+        off = [
+            f"{name}, {n} GPUs: {least} instead of {drawn[f'{name}+{MCF}'][n]:g}"
+            for name, n in points
+            if (least := proven_overlap(grids[n], VARIANTS[name], by)) != drawn[f"{name}+{MCF}"][n]
+        ]
         choices.append(reading("numbering and shape", words, not off, off or f"all {len(points)} points"))
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices), instances=("figure 5, left",),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
+        instances=("figure 5, left",),
         reason="Circuits on the busiest edge in both directions together, with straight routes; every value is "
-               "proven by a cut. With GPUs numbered by rows, all points agree except LUMORPH-4 on 8 GPUs (4x2 tiles).",
+        "proven by a cut. With GPUs numbered by rows, all points agree except LUMORPH-4 on 8 GPUs (4x2 tiles).",
         choices=tuple(choices),
-    )  # fmt: skip
+    )
 
 
 def _grows(laboratory: Laboratory) -> Measurement:
@@ -179,9 +184,12 @@ def _grows(laboratory: Laboratory) -> Measurement:
     rises = all(row[-1] > row[0] for row in curves.values())
     choices.append(reading("increases", "from the smallest to the largest size", rises, curves, natural=True))
     choices.append(reading("increases", "at every step of figure 5", not falls, f"falls at one step: {falls}"))
-    more = all(curves[f"Lumorph-4+{kind}"][i] >= curves[f"Lumorph-2+{kind}"][i] and
-               curves[f"Lumorph-4+{kind}"][-1] > curves[f"Lumorph-2+{kind}"][-1]
-               for kind in (MCF, RANDOM) for i in range(len(sizes)))  # fmt: skip
+    more = all(
+        curves[f"Lumorph-4+{kind}"][i] >= curves[f"Lumorph-2+{kind}"][i]
+        and curves[f"Lumorph-4+{kind}"][-1] > curves[f"Lumorph-2+{kind}"][-1]
+        for kind in (MCF, RANDOM)
+        for i in range(len(sizes))
+    )
     choices.append(reading("quadrupling against doubling", "figure 5", more, "never less", natural=True))
     for by in ("rows", "squares"):
         least = {name: [_most(GRIDS[n], radix, by, "straight") for n in sizes] for name, radix in VARIANTS.items()}
@@ -190,10 +198,13 @@ def _grows(laboratory: Laboratory) -> Measurement:
         )
         choices.append(reading("least overlap computed, GPUs numbered", by, holds, least, natural=True))
     return Measurement(
-        curves, decide(choices), instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
+        curves,
+        decide(choices),
+        instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
         reason="Least overlaps never fall. The drawn overlaps of random routes fall at one step, from 32 to 64 GPUs, "
-               "where the grid becomes square.", choices=tuple(choices),
-    )  # fmt: skip
+        "where the grid becomes square.",
+        choices=tuple(choices),
+    )
 
 
 def _random(laboratory: Laboratory) -> Measurement:
@@ -203,8 +214,14 @@ def _random(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     for name, radix in VARIANTS.items():
         ratios = {n: round(drawn[f"{name}+{RANDOM}"][n] / drawn[f"{name}+{MCF}"][n], 2) for n in sizes}
-        choices.append(reading("random routes", f"as drawn in figure 5, {name}", min(ratios.values()) > 1,
-                               {f"{n} GPUs": ratio for n, ratio in ratios.items()}))  # fmt: skip
+        choices.append(
+            reading(
+                "random routes",
+                f"as drawn in figure 5, {name}",
+                min(ratios.values()) > 1,
+                {f"{n} GPUs": ratio for n, ratio in ratios.items()},
+            )
+        )
         for by in ("rows", "squares"):
             text, least_ratio = [], math.inf
             for n in sizes:
@@ -212,16 +229,25 @@ def _random(laboratory: Laboratory) -> Measurement:
                 mean, low, high = _interval([_most(GRIDS[n], radix, by, "random", s) / least for s in seeds])
                 least_ratio = min(least_ratio, low)
                 text.append(f"{n}: {mean:.2f} ({low:.2f} to {high:.2f})")
-            choices.append(reading("random routes", f"uniform shortest paths, {name}, GPUs numbered by {by}",
-                                   least_ratio > 1, ", ".join(text)))  # fmt: skip
+            choices.append(
+                reading(
+                    "random routes",
+                    f"uniform shortest paths, {name}, GPUs numbered by {by}",
+                    least_ratio > 1,
+                    ", ".join(text),
+                )
+            )
     measured = {choice.tried: choice.measured for choice in choices}
     return Measurement(
-        measured, decide(choices), instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
+        measured,
+        decide(choices),
+        instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
         reason=f"Ratio of overlaps, random over least; mean and 95 % interval over {len(seeds)} seeds. True of the "
-               "drawn curves, whose random routes are not all shortest in the authors' code. In doubling, partners lie "
-               "in one row or column under both numberings, so the shortest path is unique and nothing is lost; "
-               "in quadrupling it depends on the numbering.", choices=tuple(choices),
-    )  # fmt: skip
+        "drawn curves, whose random routes are not all shortest in the authors' code. In doubling, partners lie "
+        "in one row or column under both numberings, so the shortest path is unique and nothing is lost; "
+        "in quadrupling it depends on the numbering.",
+        choices=tuple(choices),
+    )
 
 
 def _thirty(laboratory: Laboratory) -> Measurement:
@@ -233,21 +259,29 @@ def _thirty(laboratory: Laboratory) -> Measurement:
         "LUMORPH-2 and -4, routes of least overlap": [f"{a}+{MCF}" for a in algorithms],
     }
     choices = tuple(
-        reading("all algorithms", words, all(left[name] == 0 for name in names), {name: left[name] for name in names},
-                otherwise=CONTRADICTED) for words, names in sets.items()
-    )  # fmt: skip
+        reading(
+            "all algorithms",
+            words,
+            all(left[name] == 0 for name in names),
+            {name: left[name] for name in names},
+            otherwise=CONTRADICTED,
+        )
+        for words, names in sets.items()
+    )
     side = {name: _most(GRIDS[n], radix, "rows", "straight", both=False) for name, radix in VARIANTS.items()}
     return Measurement(
-        left, decide(choices, CONTRADICTED), instances=(f"figure 5, right, {n} GPUs",),
+        left,
+        decide(choices, CONTRADICTED),
+        instances=(f"figure 5, right, {n} GPUs",),
         reason="Measured: circuits in excess of 30 waveguides on the busiest edge, as drawn. The curve of LUMORPH-4 "
-               "with the best routes reaches 0 at 35, with random routes at 50. The figure counts both directions "
-               f"together; counted per direction, {max(side.values())} waveguides would be enough for "
-               "the best routes. The sentence refers to the figure.",
+        "with the best routes reaches 0 at 35, with random routes at 50. The figure counts both directions "
+        f"together; counted per direction, {max(side.values())} waveguides would be enough for "
+        "the best routes. The sentence refers to the figure.",
         witness=f"Section 5: figure 5 (right) shows that {enough} waveguides eliminate congestion for all algorithms. "
-                f"Figure 5 (right): LUMORPH-4 + MCF has {left['Lumorph-4+MCF']:g} circuits too many at {enough}, "
-                f"LUMORPH-4 + Random {left['Lumorph-4+Random']:g}",
+        f"Figure 5 (right): LUMORPH-4 + MCF has {left['Lumorph-4+MCF']:g} circuits too many at {enough}, "
+        f"LUMORPH-4 + Random {left['Lumorph-4+Random']:g}",
         choices=choices,
-    )  # fmt: skip
+    )
 
 
 # figures 6 and 3 ----------------------------------------------------------------------------------------------
@@ -274,39 +308,57 @@ def _fewer(laboratory: Laboratory) -> Measurement:
             choices.append(reading("computed from overlaps per direction", words, pair[0] > pair[1], pair))
     agree = all(
         _split(k, radix, "rows", w) == drawn[w][f"{name}+{MCF}"][k]
-        for w in (few, many) for name, radix in VARIANTS.items() for k in GRIDS if (name, k) != ("Lumorph-4", 8)
-    )  # fmt: skip
+        for w in (few, many)
+        for name, radix in VARIANTS.items()
+        for k in GRIDS
+        if (name, k) != ("Lumorph-4", 8)
+    )
     return Measurement(
-        {choice.tried: choice.measured for choice in choices if "figure" in choice.name}, decide(choices),
+        {choice.tried: choice.measured for choice in choices if "figure" in choice.name},
+        decide(choices),
         instances=(f"figure 6, {n} GPUs",),
         reason=f"Reconfigurations of an all-reduce with {few} and {many} waveguides. True of three of the four curves; "
-               "LUMORPH-2 with the best routes needs 16 in both cases. "
-               + ("Splitting every step into as many rounds as its overlap needs gives the drawn points of the best "
-                  "routes (8 GPUs and LUMORPH-4 apart, see lumorph.figure-5)." if agree else ""),
+        "LUMORPH-2 with the best routes needs 16 in both cases. "
+        + (
+            "Splitting every step into as many rounds as its overlap needs gives the drawn points of the best "
+            "routes (8 GPUs and LUMORPH-4 apart, see lumorph.figure-5)."
+            if agree
+            else ""
+        ),
         choices=tuple(choices),
-    )  # fmt: skip
+    )
 
 
 def _route_times(laboratory: Laboratory) -> Measurement:
     most, limit = laboratory.scope["GPUs, at most"], laboratory.scope["tens of seconds, below [s]"]
     drawn = {name: curve[most] for name, curve in figure("3").items()}
-    choices = [reading("Algorithm 2 by Gurobi, as drawn in figure 3", name, value < limit, f"{value:.1f} s")
-               for name, value in drawn.items()]  # fmt: skip
+    choices = [
+        reading("Algorithm 2 by Gurobi, as drawn in figure 3", name, value < limit, f"{value:.1f} s")
+        for name, value in drawn.items()
+    ]
     spec = f"lightpath:{GRIDS[most]},waveguides=16"
-    for words, method, seconds in (("the integer program by HiGHS", "highs", 30.0),
-                                   ("heuristic routes and a cut as proof", "negotiated-rerouting", 120.0)):  # fmt: skip
+    for words, method, seconds in (
+        ("the integer program by HiGHS", "highs", 30.0),
+        ("heuristic routes and a cut as proof", "negotiated-rerouting", 120.0),
+    ):
         record = laboratory.solve(
             "lumorph.min-overlap", spec, method=method, time_limit_s=seconds, circuits="recursive-quadrupling:2"
         )
         took = sum(record["time"][part] or 0.0 for part in ("build_s", "compile_s", "solve_s", "verify_s"))
         proven = record["proof"] in PROVEN
-        choices.append(reading("solved here", words, proven and took < limit,
-                               f"{'proven' if proven else 'not proven'} in {took:.0f} s"))  # fmt: skip
+        choices.append(
+            reading(
+                "solved here", words, proven and took < limit, f"{'proven' if proven else 'not proven'} in {took:.0f} s"
+            )
+        )
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices), instances=(spec,),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
+        instances=(spec,),
         reason="The text agrees with figure 3. Other programs and machines take other times: our heuristic is a "
-               "different algorithm, and HiGHS was stopped after 30 s.", choices=tuple(choices),
-    )  # fmt: skip
+        "different algorithm, and HiGHS was stopped after 30 s.",
+        choices=tuple(choices),
+    )
 
 
 _ALL = [4, 8, 16, 32, 64, 128, 256]
@@ -315,42 +367,93 @@ _COMPUTED = (
     "compare with the curves read from the vector graphics of the figure"
 )
 CLAIMS: tuple[Claim, ...] = (
-    Claim("lumorph.figure-5", PAPER, "figure 5, left",
-          "Figure 5 (left) plots the least overlap of circuits over all routes, for LUMORPH-2 and LUMORPH-4 on 4 to "
-          "256 GPUs", "all 14 points equal",
-          "exact", _figure_5, scope={"GPUs": _ALL}, weight=2, procedure=f"{_COMPUTED}."),
-    Claim("lumorph.random-worse", PAPER, "section 5, figure 5",
-          "Randomly chosen shortest paths overlap significantly more than the routes of least overlap", "more",
-          "95 % interval",
-          _random, scope={"GPUs": [64, 128, 256], "seeds": 8}, weight=2, procedure=f"{_COMPUTED}; eight seeds."),
-    Claim("lumorph.overlap-grows", PAPER, "section 5, figure 5",
-          "The overlap of circuits grows up to 256 GPUs for both kinds of routes, and is larger for recursive "
-          "quadrupling than for doubling",
-          "rises", "exact", _grows, scope={"GPUs": _ALL}, procedure=f"{_COMPUTED}."),
-    Claim("lumorph.thirty-waveguides", PAPER, "section 5 against figure 5, right",
-          "According to figure 5 (right), 30 waveguides are enough to eliminate congestion for all algorithms on 256 "
-          "GPUs",
-          "no congestion at 30 waveguides", "exact", _thirty, weight=2,
-          scope={"waveguides": 30, "GPUs": 256, "all algorithms": ["Lumorph-2", "Lumorph-4"]},
-          procedure="We read the curves from the vector graphics of the figure."),
-    Claim("lumorph.fewer-waveguides", PAPER, "section 5, figure 6",
-          "Schedules reconfigure more often with 20 waveguides per edge than with 40", "more", "exact", _fewer,
-          scope={"few waveguides": 20, "many waveguides": 40, "GPUs": 256},
-          procedure="We read the curves of figure 6, and compute the rounds into which the overlap splits each step."),
-    Claim("lumorph.route-times", PAPER, "section 3.2, figure 3",
-          "Algorithm 2 finds routes of least overlap within tens of seconds for up to 128 nodes", "tens of seconds",
-          "below 100 s", _route_times, scope={"GPUs, at most": 128, "tens of seconds, below [s]": 100},
-          procedure="We read figure 3, and solve the hardest step of LUMORPH-4 on 128 GPUs by two methods."),
-)  # fmt: skip
+    Claim(
+        "lumorph.figure-5",
+        PAPER,
+        "figure 5, left",
+        "Figure 5 (left) plots the least overlap of circuits over all routes, for LUMORPH-2 and LUMORPH-4 on 4 to "
+        "256 GPUs",
+        "all 14 points equal",
+        "exact",
+        _figure_5,
+        scope={"GPUs": _ALL},
+        weight=2,
+        procedure=f"{_COMPUTED}.",
+    ),
+    Claim(
+        "lumorph.random-worse",
+        PAPER,
+        "section 5, figure 5",
+        "Randomly chosen shortest paths overlap significantly more than the routes of least overlap",
+        "more",
+        "95 % interval",
+        _random,
+        scope={"GPUs": [64, 128, 256], "seeds": 8},
+        weight=2,
+        procedure=f"{_COMPUTED}; eight seeds.",
+    ),
+    Claim(
+        "lumorph.overlap-grows",
+        PAPER,
+        "section 5, figure 5",
+        "The overlap of circuits grows up to 256 GPUs for both kinds of routes, and is larger for recursive "
+        "quadrupling than for doubling",
+        "rises",
+        "exact",
+        _grows,
+        scope={"GPUs": _ALL},
+        procedure=f"{_COMPUTED}.",
+    ),
+    Claim(
+        "lumorph.thirty-waveguides",
+        PAPER,
+        "section 5 against figure 5, right",
+        "According to figure 5 (right), 30 waveguides are enough to eliminate congestion for all algorithms on 256 "
+        "GPUs",
+        "no congestion at 30 waveguides",
+        "exact",
+        _thirty,
+        weight=2,
+        scope={"waveguides": 30, "GPUs": 256, "all algorithms": ["Lumorph-2", "Lumorph-4"]},
+        procedure="We read the curves from the vector graphics of the figure.",
+    ),
+    Claim(
+        "lumorph.fewer-waveguides",
+        PAPER,
+        "section 5, figure 6",
+        "Schedules reconfigure more often with 20 waveguides per edge than with 40",
+        "more",
+        "exact",
+        _fewer,
+        scope={"few waveguides": 20, "many waveguides": 40, "GPUs": 256},
+        procedure="We read the curves of figure 6, and compute the rounds into which the overlap splits each step.",
+    ),
+    Claim(
+        "lumorph.route-times",
+        PAPER,
+        "section 3.2, figure 3",
+        "Algorithm 2 finds routes of least overlap within tens of seconds for up to 128 nodes",
+        "tens of seconds",
+        "below 100 s",
+        _route_times,
+        scope={"GPUs, at most": 128, "tens of seconds, below [s]": 100},
+        procedure="We read figure 3, and solve the hardest step of LUMORPH-4 on 128 GPUs by two methods.",
+    ),
+)
 
 
 MIB = 2.0**20
 FREE = "Zero-cost"
 #: Panels of every figure.
 PANELS = {
-    "5": ("left", "right_256_gpus"), "6": ("waveguides_20", "waveguides_40"),
-    "7": ("64_gpus", "128_gpus", "256_gpus"), "8a": ("256_gpus",), "8b": ("",), "10": ("",), "11": MODELS,
-}  # fmt: skip
+    "5": ("left", "right_256_gpus"),
+    "6": ("waveguides_20", "waveguides_40"),
+    "7": ("64_gpus", "128_gpus", "256_gpus"),
+    "8a": ("256_gpus",),
+    "8b": ("",),
+    "10": ("",),
+    "11": MODELS,
+}
 #: Largest deviation of a computed point from the drawn one: whole circuits, 0.001 us, the digits of a share, and for
 #: figure 11 the rounding of the drawn throughputs, relative.
 TOLERANCE = {"5": 0.0, "6": 0.0, "7": 1.001e-3, "8a": 1.001e-3, "8b": 1.001e-3, "10": 5.001e-5, "11": 1e-5}
@@ -584,7 +687,21 @@ def points(number: str) -> tuple[Point, ...]:
 
 
 __all__ = [
-    "PANELS", "SQUARES", "TOLERANCE", "TREE", "Gain", "Point", "call_sizes", "communication", "drawn_time",
-    "fitted_buffer", "gains", "iteration_bounds", "layers", "least_reconfigurations", "points", "queue_bounds",
+    "PANELS",
+    "SQUARES",
+    "TOLERANCE",
+    "TREE",
+    "Gain",
+    "Point",
+    "call_sizes",
+    "communication",
+    "drawn_time",
+    "fitted_buffer",
+    "gains",
+    "iteration_bounds",
+    "layers",
+    "least_reconfigurations",
+    "points",
+    "queue_bounds",
     "shares",
-]  # fmt: skip
+]

@@ -76,20 +76,49 @@ def _time(rows: pd.DataFrame) -> Figure:
         for number, (how, group) in enumerate(sorted(rows.groupby("how"), key=lambda one: str(one[0]))):
             colour, marker = series(number)
             proven = group["proof"].isin(PROVEN)
-            handles += axes.plot(group["n"][proven], group["time_solve_s"][proven], color=colour, marker=marker,
-                                 linestyle="none", markersize=6, label=str(how))  # fmt: skip
+            handles += axes.plot(
+                group["n"][proven],
+                group["time_solve_s"][proven],
+                color=colour,
+                marker=marker,
+                linestyle="none",
+                markersize=6,
+                label=str(how),
+            )
             if (~proven).any():
-                handles += axes.plot(group["n"][~proven], group["time_solve_s"][~proven], color=colour, marker=marker,
-                                     linestyle="none", markersize=6, markerfacecolor="none",
-                                     label=f"{how}, limit reached")  # fmt: skip
+                handles += axes.plot(
+                    group["n"][~proven],
+                    group["time_solve_s"][~proven],
+                    color=colour,
+                    marker=marker,
+                    linestyle="none",
+                    markersize=6,
+                    markerfacecolor="none",
+                    label=f"{how}, limit reached",
+                )
         for name, curve in drawn_figure("3").items():
             known = {n: seconds for n, seconds in curve.items() if seconds > 0}
-            handles += axes.plot(list(known), list(known.values()), color=INK, linestyle="none", markersize=6,
-                                 marker="x" if name == "Lumorph-2" else "+", label=f"paper, {name}")  # fmt: skip
+            handles += axes.plot(
+                list(known),
+                list(known.values()),
+                color=INK,
+                linestyle="none",
+                markersize=6,
+                marker="x" if name == "Lumorph-2" else "+",
+                label=f"paper, {name}",
+            )
         low, high = _FIG3_SECONDS
         axes.fill_between([100, 150], low, high, color=MUTED, alpha=0.18, linewidth=0)
-        axes.annotate("paper: tens of seconds\nup to 128 nodes, Gurobi", (100, (low * high) ** 0.5), (-6, 0),
-                      textcoords="offset points", ha="right", va="center", color=MUTED, fontsize=8)  # fmt: skip
+        axes.annotate(
+            "paper: tens of seconds\nup to 128 nodes, Gurobi",
+            (100, (low * high) ** 0.5),
+            (-6, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            color=MUTED,
+            fontsize=8,
+        )
         _over_gpus(axes, rows)
     return figure
 
@@ -154,17 +183,46 @@ def _overlap(table: pd.DataFrame) -> Figure:
             aside = 1.0 + 0.035 * (number - 1.5)
             dashes = (0, (4, 2)) if str(scheme).endswith("Random") else "solid"
             square, long = group[group["square"]].sort_values("n"), group[~group["square"]]
-            handles += axes.plot(square["n"] * aside, square["load"], color=colour, marker=marker, markersize=6,
-                                 linewidth=1, linestyle=dashes, label=str(scheme))  # fmt: skip
-            axes.plot(long["n"] * aside, long["load"], color=colour, marker=marker, markersize=6, linestyle="none",
-                      markerfacecolor="none")  # fmt: skip
+            handles += axes.plot(
+                square["n"] * aside,
+                square["load"],
+                color=colour,
+                marker=marker,
+                markersize=6,
+                linewidth=1,
+                linestyle=dashes,
+                label=str(scheme),
+            )
+            axes.plot(
+                long["n"] * aside,
+                long["load"],
+                color=colour,
+                marker=marker,
+                markersize=6,
+                linestyle="none",
+                markerfacecolor="none",
+            )
         axes.axhline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(f"{_ENOUGH} waveguides: enough according to the paper", (0.01, _ENOUGH), (0, 2),
-                      xycoords=("axes fraction", "data"), textcoords="offset points", va="bottom", fontsize=8,
-                      color=MUTED)  # fmt: skip
+        axes.annotate(
+            f"{_ENOUGH} waveguides: enough according to the paper",
+            (0.01, _ENOUGH),
+            (0, 2),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=8,
+            color=MUTED,
+        )
         if not table["square"].all():
-            axes.annotate("hollow: elongated meshes", (0.99, 0.01), xycoords="axes fraction",
-                          va="bottom", ha="right", fontsize=8, color=MUTED)  # fmt: skip
+            axes.annotate(
+                "hollow: elongated meshes",
+                (0.99, 0.01),
+                xycoords="axes fraction",
+                va="bottom",
+                ha="right",
+                fontsize=8,
+                color=MUTED,
+            )
         _over_gpus(axes, table)
     return figure
 
@@ -176,10 +234,12 @@ def _overlap_finding(table: pd.DataFrame) -> str:
         loads = ", ".join(f"{row['scheme']} {row['load']:g}" for _, row in group.sort_values("scheme").iterrows())
         parts.append(f"{shape}: {loads}")
     held = [
-        (table[table["scheme"] == f"LUMORPH-{r} + Random"].set_index("shape")["load"]
-         - table[table["scheme"] == f"LUMORPH-{r} + MCF"].set_index("shape")["load"]).dropna()
+        (
+            table[table["scheme"] == f"LUMORPH-{r} + Random"].set_index("shape")["load"]
+            - table[table["scheme"] == f"LUMORPH-{r} + MCF"].set_index("shape")["load"]
+        ).dropna()
         for r in (2, 4)
-    ]  # fmt: skip
+    ]
     worse = sum(int((gap > 0).sum()) for gap in held)
     never_better = all((gap >= 0).all() for gap in held)
     order = "never less than" if never_better else "not always more than"
@@ -196,16 +256,25 @@ def _waveguide_rows(rows: pd.DataFrame) -> pd.DataFrame:
     worst = _overlap_rows(rows)
     worst = worst[worst["n"] == _GPUS]
     results = [
-        {"scheme": row["scheme"], "shape": row["shape"], "load": row["load"], "waveguides": w,
-         "rounds": int(np.ceil(row["load"] / w))}
-        for _, row in worst.iterrows() for w in range(1, 81)
-    ]  # fmt: skip
+        {
+            "scheme": row["scheme"],
+            "shape": row["shape"],
+            "load": row["load"],
+            "waveguides": w,
+            "rounds": int(np.ceil(row["load"] / w)),
+        }
+        for _, row in worst.iterrows()
+        for w in range(1, 81)
+    ]
     return frame(results, columns=["scheme", "shape", "load", "waveguides", "rounds"])
 
 
 def _waveguides(table: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.6, x="waveguides per arc", y="rounds of the worst step",
-                   columns=2) as (figure, axes, handles):  # fmt: skip
+    with one_panel(6.6, 4.6, x="waveguides per arc", y="rounds of the worst step", columns=2) as (
+        figure,
+        axes,
+        handles,
+    ):
         least = table[table["scheme"].str.endswith("MCF")].drop_duplicates(["scheme", "shape"])
         for number, load in enumerate(sorted(set(least["load"]))):
             colour, _ = series(number)
@@ -215,11 +284,25 @@ def _waveguides(table: pd.DataFrame) -> Figure:
                 for scheme, shape in zip(same["scheme"], same["shape"], strict=True)
             )
             selected = table[table["load"] == load].drop_duplicates("waveguides")
-            handles += axes.plot(selected["waveguides"], selected["rounds"], color=colour, drawstyle="steps-post",
-                                 linewidth=1.6, label=names)  # fmt: skip
+            handles += axes.plot(
+                selected["waveguides"],
+                selected["rounds"],
+                color=colour,
+                drawstyle="steps-post",
+                linewidth=1.6,
+                label=names,
+            )
         axes.axvline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(f"paper: {_ENOUGH} are enough", (_ENOUGH, 0.97), (4, 0), xycoords=("data", "axes fraction"),
-                      textcoords="offset points", va="top", fontsize=8, color=MUTED)  # fmt: skip
+        axes.annotate(
+            f"paper: {_ENOUGH} are enough",
+            (_ENOUGH, 0.97),
+            (4, 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            fontsize=8,
+            color=MUTED,
+        )
         log_axes(axes, "y")
         ticks = [2**i for i in range(8) if 2**i <= table["rounds"].max()]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
@@ -258,15 +341,19 @@ class Axis:
 
 
 _AXES = {
-    "5": Axis("GPUs | waveguides per edge", "circuits on the busiest edge | circuits above the waveguides", "x",
-              ("all steps", "256 GPUs")),
+    "5": Axis(
+        "GPUs | waveguides per edge",
+        "circuits on the busiest edge | circuits above the waveguides",
+        "x",
+        ("all steps", "256 GPUs"),
+    ),
     "6": Axis("GPUs", "reconfigurations of an all-reduce", "x", ("20 waveguides", "40 waveguides")),
     "7": Axis("buffer [MiB]", "all-reduce [µs]", "xy", ("64 GPUs", "128 GPUs", "256 GPUs")),
     "8a": Axis("reconfiguration delay [ns]", "all-reduce, 256 GPUs [µs]", "xy", ("8a",)),
     "8b": Axis("rate of a laser [GB/s]", "all-reduce, 256 GPUs [µs]", "xy", ("8b",)),
     "10": Axis("size of an all-reduce [bytes]", "share of calls up to this size", "x", ("256 GPUs",), steps=True),
     "11": Axis("GPUs", "throughput [samples/s]", "xy", ("bert", "ncf", "inception")),
-}  # fmt: skip
+}
 
 
 def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -287,8 +374,15 @@ def _curve(axes: Axes, points: pd.DataFrame, colour: str, marker: str, *, steps:
         )
     else:
         axes.fill_between(points["x"], points["low"], points["high"], color=colour, alpha=0.15, linewidth=0)
-    axes.plot(points["x"], points["drawn"], color=colour, marker=marker, markersize=3 if steps else 5, linestyle="none",
-              markerfacecolor="none")  # fmt: skip
+    axes.plot(
+        points["x"],
+        points["drawn"],
+        color=colour,
+        marker=marker,
+        markersize=3 if steps else 5,
+        linestyle="none",
+        markerfacecolor="none",
+    )
 
 
 def _draw(rows: pd.DataFrame) -> Figure:
@@ -338,8 +432,15 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
                 if len(bounded):
                     low, high = zip(*bounded["queue"], strict=True)
                     axes.vlines(bounded["gpus"] * aside, low, high, color=colour, linewidth=5, alpha=0.3)
-                axes.plot(selected["gpus"] * aside, selected["drawn"], color=colour, marker=marker, markersize=5,
-                          linestyle="none", markerfacecolor="none")  # fmt: skip
+                axes.plot(
+                    selected["gpus"] * aside,
+                    selected["drawn"],
+                    color=colour,
+                    marker=marker,
+                    markersize=5,
+                    linestyle="none",
+                    markerfacecolor="none",
+                )
             axes.axhline(1.0, color=INK, linewidth=0.8)
             log_axes(axes, "x")
             axes.set_title(model)
@@ -373,8 +474,10 @@ def _gain_finding(rows: pd.DataFrame) -> str:
         best = group.sort_values("drawn").to_dict("records")[-1]
         queue = best["queue"]
         tight = "" if queue is None else f", by one queue {queue[0]:.3f} to {queue[1]:.3f}"
-        parts.append(f"{model} {best['drawn']:.3f} ({best['algorithm']}, {best['gpus']} GPUs; bounds "
-                     f"{best['low']:.3f} to {best['high']:.3f}{tight})")  # fmt: skip
+        parts.append(
+            f"{model} {best['drawn']:.3f} ({best['algorithm']}, {best['gpus']} GPUs; bounds "
+            f"{best['low']:.3f} to {best['high']:.3f}{tight})"
+        )
     return f"Largest throughput over the ring's: {'; '.join(parts)}."
 
 
@@ -386,34 +489,77 @@ def _one(number: str, numbers: tuple[str, ...], title: str, says: str, finding: 
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        name="lumorph-3", paper=_PAPER, where="figure 3", title="Time to find routes of least overlap",
+        name="lumorph-3",
+        paper=_PAPER,
+        where="figure 3",
+        title="Time to find routes of least overlap",
         says="Algorithm 2 finds routes within tens of seconds for up to 128 nodes (Gurobi).",
-        study="lumorph-fig3", select=_time_rows, draw=_time, finding=_time_finding,
+        study="lumorph-fig3",
+        select=_time_rows,
+        draw=_time,
+        finding=_time_finding,
     ),
     PaperFigure(
-        name="lumorph-5-overlap", paper=_PAPER, where="figure 5, left", title="Overlap of circuits in an all-reduce",
+        name="lumorph-5-overlap",
+        paper=_PAPER,
+        where="figure 5, left",
+        title="Overlap of circuits in an all-reduce",
         says=(
             "The overlap grows with N up to 256 for both; shortest paths are significantly worse than least-overlap "
             "routes; quadrupling overlaps more than doubling."
         ),
-        study="lumorph-fig5", select=_overlap_rows, draw=_overlap, finding=_overlap_finding,
+        study="lumorph-fig5",
+        select=_overlap_rows,
+        draw=_overlap,
+        finding=_overlap_finding,
     ),
     PaperFigure(
-        name="lumorph-5-waveguides", paper=_PAPER, where="figure 5, right", title="Waveguides needed at 256 GPUs",
+        name="lumorph-5-waveguides",
+        paper=_PAPER,
+        where="figure 5, right",
+        title="Waveguides needed at 256 GPUs",
         says="30 waveguides between tiles are enough to eliminate congestion for all algorithms.",
-        study="lumorph-fig5", select=_waveguide_rows, draw=_waveguides, finding=_waveguides_finding,
+        study="lumorph-fig5",
+        select=_waveguide_rows,
+        draw=_waveguides,
+        finding=_waveguides_finding,
     ),
     _one("5", ("5",), "Overlap of circuits, as drawn and as proven", "Least-overlap routes need up to 32 waveguides."),
     _one("6", ("6",), "Reconfigurations, as drawn and as proven", "Fewer waveguides take more reconfigurations."),
-    _one("7", ("7",), "Time of an all-reduce, as drawn and by the closed forms",
-         "LUMORPH-2 and LUMORPH-4 are fastest; D&C beats the ring up to 16 MB."),
-    _one("8", ("8a", "8b"), "Delay and laser rate, as drawn and by the closed forms",
-         "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs.", _buffer_finding),
-    _one("10", ("10",), "Sizes of the all-reduces, as drawn and from the logs",
-         "NCF has fewer and larger calls; BERT has many small ones."),
-    _one("11", ("11",), "Training throughput, as drawn, and our bounds",
-         "Inception and BERT are close to free communication."),
-    PaperFigure("lumorph-11-ratios", "lumorph", "figure 11", "Throughput over the ring's, as drawn, and our bounds",
-                "1.7 times as fast as the ring (BERT), around 8 % (NCF), 1.31 times (Inception).", None, _gain_rows,
-                _draw_gains, _gain_finding),
-)  # fmt: skip
+    _one(
+        "7",
+        ("7",),
+        "Time of an all-reduce, as drawn and by the closed forms",
+        "LUMORPH-2 and LUMORPH-4 are fastest; D&C beats the ring up to 16 MB.",
+    ),
+    _one(
+        "8",
+        ("8a", "8b"),
+        "Delay and laser rate, as drawn and by the closed forms",
+        "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs.",
+        _buffer_finding,
+    ),
+    _one(
+        "10",
+        ("10",),
+        "Sizes of the all-reduces, as drawn and from the logs",
+        "NCF has fewer and larger calls; BERT has many small ones.",
+    ),
+    _one(
+        "11",
+        ("11",),
+        "Training throughput, as drawn, and our bounds",
+        "Inception and BERT are close to free communication.",
+    ),
+    PaperFigure(
+        "lumorph-11-ratios",
+        "lumorph",
+        "figure 11",
+        "Throughput over the ring's, as drawn, and our bounds",
+        "1.7 times as fast as the ring (BERT), around 8 % (NCF), 1.31 times (Inception).",
+        None,
+        _gain_rows,
+        _draw_gains,
+        _gain_finding,
+    ),
+)

@@ -61,19 +61,33 @@ def _training(laboratory: Laboratory) -> Measurement:
     largest = max(best.values())
     mean = {name: fmean(max(at[model][name].values()) for model in models) for name in VARIANTS}
     choices = (
-        reading("average or largest", "largest over models, sizes and variants (section 6.1: up to)",
-                number.holds(largest[0]), largest, natural=True),
-        *(reading("average or largest", f"largest of {name}", number.holds(value[0]), value)
-          for name, value in best.items()),
-        *(reading("average or largest", f"mean of the best of each model, {name}", number.holds(value), round(value, 3))
-          for name, value in mean.items()),
-    )  # fmt: skip
+        reading(
+            "average or largest",
+            "largest over models, sizes and variants (section 6.1: up to)",
+            number.holds(largest[0]),
+            largest,
+            natural=True,
+        ),
+        *(
+            reading("average or largest", f"largest of {name}", number.holds(value[0]), value)
+            for name, value in best.items()
+        ),
+        *(
+            reading(
+                "average or largest", f"mean of the best of each model, {name}", number.holds(value), round(value, 3)
+            )
+            for name, value in mean.items()
+        ),
+    )
     return Measurement(
-        {name: round(value[0], 3) for name, value in best.items()}, decide(choices), instances=("figure 11",),
+        {name: round(value[0], 3) for name, value in best.items()},
+        decide(choices),
+        instances=("figure 11",),
         reason=f"{SIMULATED} {_bounded('bert', *VARIANTS)} "
-               f"The text agrees with the figure: BERT on 256 GPUs. As an average over the models, which "
-               f"the abstract's words allow, the gain is {max(mean.values()):.2f}.", choices=choices,
-    )  # fmt: skip
+        f"The text agrees with the figure: BERT on 256 GPUs. As an average over the models, which "
+        f"the abstract's words allow, the gain is {max(mean.values()):.2f}.",
+        choices=choices,
+    )
 
 
 def _inception(laboratory: Laboratory) -> Measurement:
@@ -87,28 +101,35 @@ def _inception(laboratory: Laboratory) -> Measurement:
         reading("digits", "truncated", cut == float(printed) and near > 1 - ABOUT, cut),
     )
     return Measurement(
-        {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)}, decide(choices),
+        {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)},
+        decide(choices),
         instances=("figure 11",),
         reason=f"{SIMULATED} {_bounded('inception', name)} "
-               f"The text agrees if the digits are truncated; both variants reach at least {near:.1%} of the "
-               "throughput with free communication.", choices=choices,
-    )  # fmt: skip
+        f"The text agrees if the digits are truncated; both variants reach at least {near:.1%} of the "
+        "throughput with free communication.",
+        choices=choices,
+    )
 
 
 def _ncf(laboratory: Laboratory) -> Measurement:
     number, gains = PrintedNumber(laboratory.scope["gain, around [%]"], about=True), _gains("ncf")
     n = laboratory.scope["GPUs"]
     choices = tuple(
-        reading(f"variant, {n} GPUs", name, number.holds(100 * (gains[name][n] - 1)),
-                round(100 * (gains[name][n] - 1), 2)) for name in VARIANTS
-    )  # fmt: skip
+        reading(
+            f"variant, {n} GPUs", name, number.holds(100 * (gains[name][n] - 1)), round(100 * (gains[name][n] - 1), 2)
+        )
+        for name in VARIANTS
+    )
     slower = [f"{name}, {k} GPUs" for name in VARIANTS for k, gain in gains[name].items() if gain < 1]
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices), instances=("figure 11",),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
+        instances=("figure 11",),
         reason=f"{SIMULATED} {_bounded('ncf', *VARIANTS)} "
-               f"LUMORPH-2 is near 8 %, LUMORPH-4 below. On fewer GPUs both are mostly slower than the "
-               f"ring ({len(slower)} of 14 points).", choices=choices,
-    )  # fmt: skip
+        f"LUMORPH-2 is near 8 %, LUMORPH-4 below. On fewer GPUs both are mostly slower than the "
+        f"ring ({len(slower)} of 14 points).",
+        choices=choices,
+    )
 
 
 def _sizes(model: str) -> list[int]:
@@ -133,9 +154,12 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
         )
     counts = {model: len(_sizes(model)) for model in laboratory.scope["models"]}
     return Measurement(
-        counts, decide(choices), instances=("figure 10",),
-        reason="Measured: calls per iteration among more than one GPU. Each call counts once.", choices=tuple(choices),
-    )  # fmt: skip
+        counts,
+        decide(choices),
+        instances=("figure 10",),
+        reason="Measured: calls per iteration among more than one GPU. Each call counts once.",
+        choices=tuple(choices),
+    )
 
 
 def _larger(laboratory: Laboratory) -> Measurement:
@@ -146,13 +170,23 @@ def _larger(laboratory: Laboratory) -> Measurement:
     for name, rule in rules.items():
         values = {model: rule(_sizes(model)) for model in (few, *others)}
         holds = all(values[few] > values[m] and counts[few] < counts[m] for m in others)
-        choices.append(reading("size of the calls", name, holds, {m: f"{v / 1e6:.3g} MB" for m, v in values.items()},
-                               natural=name == "mean"))  # fmt: skip
+        choices.append(
+            reading(
+                "size of the calls",
+                name,
+                holds,
+                {m: f"{v / 1e6:.3g} MB" for m, v in values.items()},
+                natural=name == "mean",
+            )
+        )
     return Measurement(
-        {"calls": counts, "mean size": choices[0].measured}, decide(choices), instances=("published logs, 256 GPUs",),
+        {"calls": counts, "mean size": choices[0].measured},
+        decide(choices),
+        instances=("published logs, 256 GPUs",),
         reason="Few calls are large: half of NCF's are below 16 KB, but the mean, which decides whether bandwidth "
-               "is the bottleneck, is the largest.", choices=tuple(choices),
-    )  # fmt: skip
+        "is the bottleneck, is the largest.",
+        choices=tuple(choices),
+    )
 
 
 def _comparable(laboratory: Laboratory) -> Measurement:
@@ -161,13 +195,22 @@ def _comparable(laboratory: Laboratory) -> Measurement:
     choices = []
     for name, rule in rules.items():
         ratio = rule(_sizes(second)) / rule(_sizes(first))
-        choices.append(reading("size of the calls", f"{name}, within a factor of {factor}", 1 / factor < ratio < factor,
-                               f"{ratio:.3g} times"))  # fmt: skip
+        choices.append(
+            reading(
+                "size of the calls",
+                f"{name}, within a factor of {factor}",
+                1 / factor < ratio < factor,
+                f"{ratio:.3g} times",
+            )
+        )
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices), instances=("published logs, 256 GPUs",),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
+        instances=("published logs, 256 GPUs",),
         reason="BERT's calls over Inception's, from the logs. The paper does not say what comparable means; the "
-               "largest calls are of the same order, typical calls are not.", choices=tuple(choices),
-    )  # fmt: skip
+        "largest calls are of the same order, typical calls are not.",
+        choices=tuple(choices),
+    )
 
 
 def _many_small(laboratory: Laboratory) -> Measurement:
@@ -184,10 +227,12 @@ def _many_small(laboratory: Laboratory) -> Measurement:
     )
     return Measurement(
         {"calls": counts, "mean size": {name: f"{value / 1e6:.3g} MB" for name, value in means.items()}},
-        decide(choices), instances=("published logs, 256 GPUs",),
+        decide(choices),
+        instances=("published logs, 256 GPUs",),
         reason="This holds for BERT against NCF. Inception has more calls (190 against 134) that are smaller on "
-               "average, and gains less.", choices=choices,
-    )  # fmt: skip
+        "average, and gains less.",
+        choices=choices,
+    )
 
 
 # text against text ------------------------------------------------------------------------------------------------
@@ -197,14 +242,20 @@ def _eight_lasers(laboratory: Laboratory) -> Measurement:
     drawn, stated = laboratory.scope["lasers in the example of section 3"], laboratory.scope["lasers per tile"]
     choices = (
         reading("the eight lasers on the tile", "all lasers of a tile", drawn == stated, f"{drawn} and {stated}"),
-        reading("the eight lasers on the tile", "those that the ports of a GPU can drive", drawn <= stated,
-                f"{drawn} of {stated}"),
-    )  # fmt: skip
+        reading(
+            "the eight lasers on the tile",
+            "those that the ports of a GPU can drive",
+            drawn <= stated,
+            f"{drawn} of {stated}",
+        ),
+    )
     return Measurement(
-        [drawn, stated], decide(choices), choices=choices,
+        [drawn, stated],
+        decide(choices),
+        choices=choices,
         reason="Section 3 lets a GPU drive the eight lasers on the tile and stresses that ports limit their number; "
-               "sections 1, 2.1 and 5 give a tile 16 lasers, all in use at 300 GB/s.",
-    )  # fmt: skip
+        "sections 1, 2.1 and 5 give a tile 16 lasers, all in use at 300 GB/s.",
+    )
 
 
 def _lane_rates(laboratory: Laboratory) -> Measurement:
@@ -218,20 +269,24 @@ def _lane_rates(laboratory: Laboratory) -> Measurement:
         reading("range", "ends at the highest rate shown", [low, high] == shown, f"{high} and {shown[-1]}"),
     )
     return Measurement(
-        bits, decide(choices), choices=choices,
+        bits,
+        decide(choices),
+        choices=choices,
         reason="PAM-4 carries two bits per symbol: 56 and 112 GHz give 112 and 224 Gb/s. Section 1 says up to 224; "
-               "228 occurs only in section 5.",
-    )  # fmt: skip
+        "228 occurs only in section 5.",
+    )
 
 
 def _rack(laboratory: Laboratory) -> Measurement:
     lasers, n = laboratory.scope["lasers"], laboratory.scope["GPUs"]
     rounds = {k: -(-(k - 1) // lasers) for k in (8, 16, 32, 64, n)}
     return Measurement(
-        {f"{k} GPUs": count for k, count in rounds.items()}, verdict_if(rounds[n] > 1), instances=(f"{n} GPUs",),
+        {f"{k} GPUs": count for k, count in rounds.items()},
+        verdict_if(rounds[n] > 1),
+        instances=(f"{n} GPUs",),
         reason="A GPU receives from every other GPU with one photodiode, which takes at least ceil((N-1)/16) rounds. "
-               "One round is possible up to 17 GPUs.",
-    )  # fmt: skip
+        "One round is possible up to 17 GPUs.",
+    )
 
 
 def _losses(laboratory: Laboratory) -> Measurement:
@@ -259,70 +314,168 @@ def _losses(laboratory: Laboratory) -> Measurement:
             "waveguides [dB], at most": round(length * per_cm, 2),
         }
     return Measurement(
-        measured, Verdict.NOT_TESTABLE, instances=(f"lightpath:{grid}",),
+        measured,
+        Verdict.NOT_TESTABLE,
+        instances=(f"lightpath:{grid}",),
         reason="A test needs the optical power budget (laser power, sensitivity of the detectors, losses of switches "
-               "and of the fibres between wafers), which the paper does not give. Measured: the losses along the "
-               "longest of Algorithm 2's routes on eight wafers, straight routes of proven least overlap, from the "
-               "numbers of section 7. Propagation, of which section 7 gives only an upper bound, is the larger part.",
-    )  # fmt: skip
+        "and of the fibres between wafers), which the paper does not give. Measured: the losses along the "
+        "longest of Algorithm 2's routes on eight wafers, straight routes of proven least overlap, from the "
+        "numbers of section 7. Propagation, of which section 7 gives only an upper bound, is the larger part.",
+    )
 
 
 _untestable = partial(Claim, paper=PAPER, tolerance="none")
 _HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
 _LOGS = "We count the calls in the logs of the authors' repository"
 CLAIMS: tuple[Claim, ...] = (
-    Claim("lumorph.training", PAPER, "abstract, sections 1 and 6.1, figure 11",
-          "LUMORPH trains popular models up to 1.7 times as fast as the ring", 1.7, PrintedNumber("1.7").tolerance,
-          _training, scope={"up to": "1.7", "models": list(MODELS)}, weight=1,
-          procedure="We divide the throughputs drawn in figure 11 by those of the ring."),
-    Claim("lumorph.inception", PAPER, "section 6.1, figure 11",
-          "Inception trains 1.31 times as fast with LUMORPH-4 as with the ring, and with both variants very close to "
-          "free communication", 1.31, PrintedNumber("1.31").tolerance, _inception, weight=2,
-          scope={"gain": "1.31", "variant": "Lumorph-4"},
-          procedure="We divide the throughputs drawn in figure 11 by those of the ring and of free communication."),
-    Claim("lumorph.ncf", PAPER, "section 6.1, figure 11", "NCF trains around 8 % faster than with the ring", 8,
-          PrintedNumber("8", about=True).tolerance + " %", _ncf, scope={"gain, around [%]": "8", "GPUs": 256}, weight=2,
-          procedure="We divide the throughputs drawn in figure 11 by those of the ring."),
-    Claim("lumorph.figure-10", PAPER, "figure 10",
-          "Figure 10 shows the size distribution of the all-reduce calls of BERT, NCF and Inception",
-          "the three curves", "0.001, sizes within 1 % or 70 bytes", _figure_10, scope={"models": list(MODELS)},
-          procedure=f"{_LOGS} and compare their distribution with the curves of figure 10."),
-    Claim("lumorph.ncf-calls", PAPER, "section 6.1, figure 10",
-          "NCF has fewer all-reduce calls than the other models, but larger ones",
-          "fewer and larger", "exact", _larger, scope={"model": "ncf", "against": ["bert", "inception"]},
-          procedure=f"{_LOGS} and compare their sizes."),
-    Claim("lumorph.bert-calls", PAPER, "section 6.1, figure 10",
-          "BERT gains most because it has many all-reduce calls of small sizes", "many and small", "exact", _many_small,
-          scope={"model": "bert", "against": ["inception", "ncf"]}, procedure=f"{_LOGS} and compare their sizes."),
-    Claim("lumorph.inception-calls", PAPER, "section 6.1, figure 10",
-          "Inception's all-reduce calls have sizes comparable to BERT's", "comparable", "a factor of three",
-          _comparable, scope={"model": "inception", "compared with": "bert", "factor": 3},
-          procedure=f"{_LOGS} and compare means, medians and largest sizes."),
-    Claim("lumorph.eight-lasers", PAPER, "section 3 against sections 1, 2.1 and 5",
-          "A GPU drives the eight lasers on its tile (section 3), while a tile has 16 lasers (sections 1, 2.1 and 5)",
-          [8, 16], "exact", _eight_lasers,
-          scope={"lasers in the example of section 3": 8, "lasers per tile": 16},
-          procedure="We compare the two numbers under both meanings of the sentence."),
-    Claim("lumorph.lane-rates", PAPER, "section 5 against sections 1 and 7",
-          "A laser reaches data rates in the range of 112 to 228 Gb/s, as section 7 shows", [112, 228], "exact",
-          _lane_rates, scope={"section 5 [Gb/s]": [112, 228], "section 7 [Gb/s]": [112, 224],
-                              "spectral widths of PAM-4 [GHz]": [56, 112]},
-          procedure="We compare the range with the rates of section 7, two bits per symbol times the spectral width."),
-    Claim("lumorph.rack-all-to-all", PAPER, "section 3",
-          "With 16 lasers per GPU, an all-to-all of 256 GPUs does not complete in one round", "more than 1", "exact",
-          _rack,
-          scope={"lasers": 16, "GPUs": 256}, procedure="We count the photodiodes that a GPU needs in one round."),
-    Claim("lumorph.path-loss", PAPER, "sections 3.1, 4 and 7, figure 12c",
-          "Longer paths do not degrade signals enough to reduce the data rate: 0.25 dB per crossing, below 0.4 dB/cm",
-          "same rate", "none", _losses,
-          scope={"loss per crossing [dB]": 0.25, "loss per cm, at most [dB]": 0.4, "wafer [cm]": 20,
-                 "tiles of a wafer": [4, 8], "wafers": [4, 2]},
-          procedure="We add up the losses of section 7 along the longest routes of least overlap of LUMORPH-2 and -4 "
-                    "on eight wafers."),
-    _untestable("lumorph.bit-errors", where="section 7",
-                claim="Bit error rates at 10, 15 and 20 Gb/s are below 7e-13", expected=7e-13, reason=_HARDWARE),
-    _untestable("lumorph.power", where="section 2",
-                claim="Photonic interconnects need an order of magnitude less power than electrical ones",
-                expected="an order of magnitude",
-                reason="Cited from other papers. A test needs a power model of both interconnects."),
-)  # fmt: skip
+    Claim(
+        "lumorph.training",
+        PAPER,
+        "abstract, sections 1 and 6.1, figure 11",
+        "LUMORPH trains popular models up to 1.7 times as fast as the ring",
+        1.7,
+        PrintedNumber("1.7").tolerance,
+        _training,
+        scope={"up to": "1.7", "models": list(MODELS)},
+        weight=1,
+        procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
+    ),
+    Claim(
+        "lumorph.inception",
+        PAPER,
+        "section 6.1, figure 11",
+        "Inception trains 1.31 times as fast with LUMORPH-4 as with the ring, and with both variants very close to "
+        "free communication",
+        1.31,
+        PrintedNumber("1.31").tolerance,
+        _inception,
+        weight=2,
+        scope={"gain": "1.31", "variant": "Lumorph-4"},
+        procedure="We divide the throughputs drawn in figure 11 by those of the ring and of free communication.",
+    ),
+    Claim(
+        "lumorph.ncf",
+        PAPER,
+        "section 6.1, figure 11",
+        "NCF trains around 8 % faster than with the ring",
+        8,
+        PrintedNumber("8", about=True).tolerance + " %",
+        _ncf,
+        scope={"gain, around [%]": "8", "GPUs": 256},
+        weight=2,
+        procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
+    ),
+    Claim(
+        "lumorph.figure-10",
+        PAPER,
+        "figure 10",
+        "Figure 10 shows the size distribution of the all-reduce calls of BERT, NCF and Inception",
+        "the three curves",
+        "0.001, sizes within 1 % or 70 bytes",
+        _figure_10,
+        scope={"models": list(MODELS)},
+        procedure=f"{_LOGS} and compare their distribution with the curves of figure 10.",
+    ),
+    Claim(
+        "lumorph.ncf-calls",
+        PAPER,
+        "section 6.1, figure 10",
+        "NCF has fewer all-reduce calls than the other models, but larger ones",
+        "fewer and larger",
+        "exact",
+        _larger,
+        scope={"model": "ncf", "against": ["bert", "inception"]},
+        procedure=f"{_LOGS} and compare their sizes.",
+    ),
+    Claim(
+        "lumorph.bert-calls",
+        PAPER,
+        "section 6.1, figure 10",
+        "BERT gains most because it has many all-reduce calls of small sizes",
+        "many and small",
+        "exact",
+        _many_small,
+        scope={"model": "bert", "against": ["inception", "ncf"]},
+        procedure=f"{_LOGS} and compare their sizes.",
+    ),
+    Claim(
+        "lumorph.inception-calls",
+        PAPER,
+        "section 6.1, figure 10",
+        "Inception's all-reduce calls have sizes comparable to BERT's",
+        "comparable",
+        "a factor of three",
+        _comparable,
+        scope={"model": "inception", "compared with": "bert", "factor": 3},
+        procedure=f"{_LOGS} and compare means, medians and largest sizes.",
+    ),
+    Claim(
+        "lumorph.eight-lasers",
+        PAPER,
+        "section 3 against sections 1, 2.1 and 5",
+        "A GPU drives the eight lasers on its tile (section 3), while a tile has 16 lasers (sections 1, 2.1 and 5)",
+        [8, 16],
+        "exact",
+        _eight_lasers,
+        scope={"lasers in the example of section 3": 8, "lasers per tile": 16},
+        procedure="We compare the two numbers under both meanings of the sentence.",
+    ),
+    Claim(
+        "lumorph.lane-rates",
+        PAPER,
+        "section 5 against sections 1 and 7",
+        "A laser reaches data rates in the range of 112 to 228 Gb/s, as section 7 shows",
+        [112, 228],
+        "exact",
+        _lane_rates,
+        scope={
+            "section 5 [Gb/s]": [112, 228],
+            "section 7 [Gb/s]": [112, 224],
+            "spectral widths of PAM-4 [GHz]": [56, 112],
+        },
+        procedure="We compare the range with the rates of section 7, two bits per symbol times the spectral width.",
+    ),
+    Claim(
+        "lumorph.rack-all-to-all",
+        PAPER,
+        "section 3",
+        "With 16 lasers per GPU, an all-to-all of 256 GPUs does not complete in one round",
+        "more than 1",
+        "exact",
+        _rack,
+        scope={"lasers": 16, "GPUs": 256},
+        procedure="We count the photodiodes that a GPU needs in one round.",
+    ),
+    Claim(
+        "lumorph.path-loss",
+        PAPER,
+        "sections 3.1, 4 and 7, figure 12c",
+        "Longer paths do not degrade signals enough to reduce the data rate: 0.25 dB per crossing, below 0.4 dB/cm",
+        "same rate",
+        "none",
+        _losses,
+        scope={
+            "loss per crossing [dB]": 0.25,
+            "loss per cm, at most [dB]": 0.4,
+            "wafer [cm]": 20,
+            "tiles of a wafer": [4, 8],
+            "wafers": [4, 2],
+        },
+        procedure="We add up the losses of section 7 along the longest routes of least overlap of LUMORPH-2 and -4 "
+        "on eight wafers.",
+    ),
+    _untestable(
+        "lumorph.bit-errors",
+        where="section 7",
+        claim="Bit error rates at 10, 15 and 20 Gb/s are below 7e-13",
+        expected=7e-13,
+        reason=_HARDWARE,
+    ),
+    _untestable(
+        "lumorph.power",
+        where="section 2",
+        claim="Photonic interconnects need an order of magnitude less power than electrical ones",
+        expected="an order of magnitude",
+        reason="Cited from other papers. A test needs a power model of both interconnects.",
+    ),
+)

@@ -67,12 +67,15 @@ def _shapes(laboratory: Laboratory) -> Measurement:
     }
     rise = steps[512][9] / steps[512][6] - 1
     return Measurement(
-        holds, verdict_if(all(holds.values())), instances=specs([(n, 64) for n in steps]),
+        holds,
+        verdict_if(all(holds.values())),
+        instances=specs([(n, 64) for n in steps]),
         reason=f"Directions only: {100 * rise:.0f} % more steps from depth 6 to 9 at 512 nodes is what the text calls "
-               "a dramatic increase, for which it gives no number.",
-        count=len(holds), violations=sum(not value for value in holds.values()),
+        "a dramatic increase, for which it gives no number.",
+        count=len(holds),
+        violations=sum(not value for value in holds.values()),
         witness=next((curve for curve, value in holds.items() if not value), None),
-    )  # fmt: skip
+    )
 
 
 def _saving(rival: str) -> Callable[[Laboratory], Measurement]:
@@ -90,21 +93,31 @@ def _saving(rival: str) -> Callable[[Laboratory], Measurement]:
             choices.append(_agrees(f"{name}, truncated to two digits", f"{_cut(cut):.2f}" == printed, cut))
         reached = [float(choice.measured) for choice in choices if isinstance(choice.measured, (int, float))]
         within = max(abs(value - number.value) for value in reached) < laboratory.scope["about [points]"]
-        choices.append(reading("tolerance", f"{laboratory.scope['about [points]']} points, as for a simulation", within,
-                               f"{min(reached)} to {max(reached)}"))  # fmt: skip
+        choices.append(
+            reading(
+                "tolerance",
+                f"{laboratory.scope['about [points]']} points, as for a simulation",
+                within,
+                f"{min(reached)} to {max(reached)}",
+            )
+        )
         verdict = decide(choices)
         lost = rival == "WRHT" and not any(choice.verdict is Verdict.REPRODUCED for choice in choices[:-1])
         witness = f"{min(reached)} to {max(reached)} % under all readings, {printed} % printed"
         return Measurement(
-            {"least": min(reached), "most": max(reached)}, Verdict.NOT_TESTABLE if lost else verdict,
+            {"least": min(reached), "most": max(reached)},
+            Verdict.NOT_TESTABLE if lost else verdict,
             instances=specs(cases),
             reason="The printed numbers are averages of a simulator; ours are ratios of steps, since all times share "
-                   "the factor d/B + a, whatever a is. "
-                   + ("WRHT's formula is lost, and the reconstruction from Table I gives another number." if lost else
-                      "The rounding of depth, steps and percentages decides."),
+            "the factor d/B + a, whatever a is. "
+            + (
+                "WRHT's formula is lost, and the reconstruction from Table I gives another number."
+                if lost
+                else "The rounding of depth, steps and percentages decides."
+            ),
             witness=witness if verdict.accuses else None,
             choices=() if lost else tuple(choices),
-        )  # fmt: skip
+        )
 
     return measure
 
@@ -134,29 +147,46 @@ def _abstract(laboratory: Laboratory) -> Measurement:
     }
     pooled = {name: 100 * (1 - np.dot(left[name], totals[name]) / sum(totals[name])) for name in rivals}
     choices = (
-        reading("weight of the two figures", "equal", equal, {name: round(value, 3) for name, value in means.items()},
-                otherwise=Verdict.SELF_CONTRADICTED),
-        reading("weight of the two figures", "any common weight", low <= high,
-                {name: f"{ends[0]:.4f} to {ends[1]:.4f}" for name, ends in weights.items()},
-                otherwise=Verdict.SELF_CONTRADICTED),
-        *(
-            reading("another mean of the two figures", name, all(PrintedNumber(abstract[k]).holds(values[k])
-                    for k in values), {k: round(value, 3) for k, value in values.items()},
-                    otherwise=Verdict.SELF_CONTRADICTED)
-            for name, values in (("geometric, of the times left", geometric),
-                                 ("saving in the total time; Ring and NE, whose steps are known", pooled))
+        reading(
+            "weight of the two figures",
+            "equal",
+            equal,
+            {name: round(value, 3) for name, value in means.items()},
+            otherwise=Verdict.SELF_CONTRADICTED,
         ),
-    )  # fmt: skip
+        reading(
+            "weight of the two figures",
+            "any common weight",
+            low <= high,
+            {name: f"{ends[0]:.4f} to {ends[1]:.4f}" for name, ends in weights.items()},
+            otherwise=Verdict.SELF_CONTRADICTED,
+        ),
+        *(
+            reading(
+                "another mean of the two figures",
+                name,
+                all(PrintedNumber(abstract[k]).holds(values[k]) for k in values),
+                {k: round(value, 3) for k, value in values.items()},
+                otherwise=Verdict.SELF_CONTRADICTED,
+            )
+            for name, values in (
+                ("geometric, of the times left", geometric),
+                ("saving in the total time; Ring and NE, whose steps are known", pooled),
+            )
+        ),
+    )
     return Measurement(
-        {name: round(value, 3) for name, value in means.items()}, decide(choices, Verdict.SELF_CONTRADICTED),
+        {name: round(value, 3) for name, value in means.items()},
+        decide(choices, Verdict.SELF_CONTRADICTED),
         reason="The mean of the paper's two averages gives 72.21 and 94.30 exactly, and 88.615 instead of 88.58. The "
-               "number for WRHT fixes the weight at one half; the number for NE needs another weight. The paper has no "
-               "other comparison with the three algorithms, and section V calls the numbers averages.",
-        count=len(means), violations=1,
+        "number for WRHT fixes the weight at one half; the number for NE needs another weight. The paper has no "
+        "other comparison with the three algorithms, and section V calls the numbers averages.",
+        count=len(means),
+        violations=1,
         witness="Section IV-C saves 85.54 and 91.69 % over NE, the abstract 88.58 %; no weight that gives 72.21 % over "
-                "WRHT from 56.36 and 88.06 % gives 88.58 % over NE",
+        "WRHT from 56.36 and 88.06 % gives 88.58 % over NE",
         choices=choices,
-    )  # fmt: skip
+    )
 
 
 def _lowest(laboratory: Laboratory) -> Measurement:
@@ -169,11 +199,15 @@ def _lowest(laboratory: Laboratory) -> Measurement:
         if not steps["OpTree"] < steps["NE"] < steps["Ring"]:
             wrong.append(f"n={n}, w={w}")
     return Measurement(
-        measured, verdict_if(not wrong), instances=specs(laboratory.scope["(nodes, wavelengths)"]),
+        measured,
+        verdict_if(not wrong),
+        instances=specs(laboratory.scope["(nodes, wavelengths)"]),
         reason="Steps decide, since all algorithms take the same time per step for a given message. WRHT takes 259 "
-               "steps at 1024 nodes and 64 wavelengths by Table I, between OpTree and NE; its formula is lost.",
-        count=len(measured), violations=len(wrong), witness=wrong[0] if wrong else None,
-    )  # fmt: skip
+        "steps at 1024 nodes and 64 wavelengths by Table I, between OpTree and NE; its formula is lost.",
+        count=len(measured),
+        violations=len(wrong),
+        witness=wrong[0] if wrong else None,
+    )
 
 
 def _slowly(laboratory: Laboratory) -> Measurement:
@@ -187,11 +221,14 @@ def _slowly(laboratory: Laboratory) -> Measurement:
         reading("message size", name, value - 1 <= ABOUT * growth, round(value, 2)) for name, value in ratio.items()
     )
     return Measurement(
-        {name: round(value, 2) for name, value in ratio.items()}, decide(choices), instances=specs([(n, 64)]),
+        {name: round(value, 2) for name, value in ratio.items()},
+        decide(choices),
+        instances=specs([(n, 64)]),
         reason="Time at the largest message over time at the smallest, by (3) with 40 Gb/s and 25 us. If the message "
-               "is the data of each node, transmission dominates and the time grows with it; if it is the total size, "
-               "reconfiguration does.", choices=choices,
-    )  # fmt: skip
+        "is the data of each node, transmission dominates and the time grows with it; if it is the total size, "
+        "reconfiguration does.",
+        choices=choices,
+    )
 
 
 _FIGURE_5 = [[1024, 64], [2048, 64]]
@@ -211,47 +248,99 @@ def _savings() -> tuple[Claim, ...]:
     ):
         averages += [
             Claim(
-                f"optree.{figure}-{rival.lower()}", PAPER, f"section IV-C, figure {figure[-1]}",
-                f"OpTree takes {printed} % less time than {rival}, averaged over {over}", float(printed),
-                PrintedNumber(printed).tolerance, _saving(rival), weight=1, procedure=_STEPS_ONLY,
+                f"optree.{figure}-{rival.lower()}",
+                PAPER,
+                f"section IV-C, figure {figure[-1]}",
+                f"OpTree takes {printed} % less time than {rival}, averaged over {over}",
+                float(printed),
+                PrintedNumber(printed).tolerance,
+                _saving(rival),
+                weight=1,
+                procedure=_STEPS_ONLY,
                 scope={"average over (nodes, wavelengths)": cases, "printed": printed, "about [points]": 1.0},
                 lost=WRHT_LOST if rival == "WRHT" else "",
             )
             for rival, printed in numbers.items()
-        ]  # fmt: skip
+        ]
     return tuple(averages)
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("optree.abstract", PAPER, "abstract and section V against section IV-C",
-          "OpTree reduces communication time by 72.21 %, 94.30 % and 88.58 % against WRHT, Ring and NE",
-          {"WRHT": 72.21, "Ring": 94.30, "NE": 88.58}, "rounds to the printed digits: 0.005 points", _abstract,
-          scope={"abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.58"},
-                 "figure 5": {"WRHT": 56.36, "Ring": 92.76, "NE": 85.54},
-                 "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.69}}, weight=1,
-          procedure="We average the paper's own two averages of section IV-C, with equal and with arbitrary weights."),
+    Claim(
+        "optree.abstract",
+        PAPER,
+        "abstract and section V against section IV-C",
+        "OpTree reduces communication time by 72.21 %, 94.30 % and 88.58 % against WRHT, Ring and NE",
+        {"WRHT": 72.21, "Ring": 94.30, "NE": 88.58},
+        "rounds to the printed digits: 0.005 points",
+        _abstract,
+        scope={
+            "abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.58"},
+            "figure 5": {"WRHT": 56.36, "Ring": 92.76, "NE": 85.54},
+            "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.69},
+        },
+        weight=1,
+        procedure="We average the paper's own two averages of section IV-C, with equal and with arbitrary weights.",
+    ),
     *_savings(),
-    Claim("optree.lowest", PAPER, "abstract, section IV-C, figures 5 and 6",
-          "OpTree takes the least time and Ring the most at 1024 and 2048 nodes with 64 wavelengths, and at 1024 nodes "
-          "with 96 and 128", "OpTree < NE < Ring", "exact", _lowest,
-          scope={"(nodes, wavelengths)": [*_FIGURE_5, *_FIGURE_6]}, weight=1, procedure=_STEPS_ONLY),
-    Claim("optree.fig4-saving", PAPER, "section IV-B, figure 4",
-          "OpTree takes 96.85 % less time than one stage, averaged over 512, 1024, 2048 and 4096 nodes", 96.85,
-          PrintedNumber("96.85").tolerance, _figure_4, weight=2, procedure=_STEPS_ONLY,
-          scope={"average over nodes": [512, 1024, 2048, 4096], "wavelengths": 64, "printed": "96.85"}),
-    Claim("optree.wrht-trends", PAPER, "section IV-C, figures 5 and 6",
-          "WRHT gets closer to OpTree from 1024 to 2048 nodes; from 96 to 128 wavelengths it takes more time and ends "
-          "between NE and Ring", "closer; more; NE < WRHT < Ring",
-          reason="WRHT's formula is lost; the reconstruction follows these statements, so it cannot test them. A "
-                 "test needs the number of steps of WRHT's all-gather.", weight=3, lost=WRHT_LOST),
-    Claim("optree.fig4-shapes", PAPER, "section IV-B, figure 4",
-          "Between depths 5 and 9 OpTree's time is first constant and then rises for 512 nodes, falls, is constant and "
-          "rises for 1024, and is lowest at 7 for 2048 and at 8 for 4096 nodes", "four curves", "flat: within 1 %",
-          _shapes,
-          scope={"nodes": [512, 1024, 2048, 4096], "flat within": 0.01}, procedure="We evaluate S(k) of Theorem 1."),
-    Claim("optree.fig5-slowly", PAPER, "section IV-C, figure 5",
-          "The time of all algorithms increases slowly with the message size, from 4M to 128M", "slowly",
-          "at most a tenth of the growth of the size", _slowly,
-          scope={"message sizes [MiB]": [4, 128], "nodes": 1024},
-          procedure="We evaluate equation (3) with 40 Gb/s and 25 us for both meanings of the message size."),
-)  # fmt: skip
+    Claim(
+        "optree.lowest",
+        PAPER,
+        "abstract, section IV-C, figures 5 and 6",
+        "OpTree takes the least time and Ring the most at 1024 and 2048 nodes with 64 wavelengths, and at 1024 nodes "
+        "with 96 and 128",
+        "OpTree < NE < Ring",
+        "exact",
+        _lowest,
+        scope={"(nodes, wavelengths)": [*_FIGURE_5, *_FIGURE_6]},
+        weight=1,
+        procedure=_STEPS_ONLY,
+    ),
+    Claim(
+        "optree.fig4-saving",
+        PAPER,
+        "section IV-B, figure 4",
+        "OpTree takes 96.85 % less time than one stage, averaged over 512, 1024, 2048 and 4096 nodes",
+        96.85,
+        PrintedNumber("96.85").tolerance,
+        _figure_4,
+        weight=2,
+        procedure=_STEPS_ONLY,
+        scope={"average over nodes": [512, 1024, 2048, 4096], "wavelengths": 64, "printed": "96.85"},
+    ),
+    Claim(
+        "optree.wrht-trends",
+        PAPER,
+        "section IV-C, figures 5 and 6",
+        "WRHT gets closer to OpTree from 1024 to 2048 nodes; from 96 to 128 wavelengths it takes more time and ends "
+        "between NE and Ring",
+        "closer; more; NE < WRHT < Ring",
+        reason="WRHT's formula is lost; the reconstruction follows these statements, so it cannot test them. A "
+        "test needs the number of steps of WRHT's all-gather.",
+        weight=3,
+        lost=WRHT_LOST,
+    ),
+    Claim(
+        "optree.fig4-shapes",
+        PAPER,
+        "section IV-B, figure 4",
+        "Between depths 5 and 9 OpTree's time is first constant and then rises for 512 nodes, falls, is constant and "
+        "rises for 1024, and is lowest at 7 for 2048 and at 8 for 4096 nodes",
+        "four curves",
+        "flat: within 1 %",
+        _shapes,
+        scope={"nodes": [512, 1024, 2048, 4096], "flat within": 0.01},
+        procedure="We evaluate S(k) of Theorem 1.",
+    ),
+    Claim(
+        "optree.fig5-slowly",
+        PAPER,
+        "section IV-C, figure 5",
+        "The time of all algorithms increases slowly with the message size, from 4M to 128M",
+        "slowly",
+        "at most a tenth of the growth of the size",
+        _slowly,
+        scope={"message sizes [MiB]": [4, 128], "nodes": 1024},
+        procedure="We evaluate equation (3) with 40 Gb/s and 25 us for both meanings of the message size.",
+    ),
+)

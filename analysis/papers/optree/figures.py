@@ -80,14 +80,28 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
     handles += axes.plot(
         range(1, 11), whole, color=MUTED, linestyle="none", marker="_", markersize=9, label="Theorem 1, rounded up"
     )
-    handles += axes.plot(BEST_DEPTHS[nodes], step_counts.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least, marker="*",
-                         markersize=13, color=INK, linestyle="none", label="best depth in the paper")  # fmt: skip
+    handles += axes.plot(
+        BEST_DEPTHS[nodes],
+        step_counts.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least,
+        marker="*",
+        markersize=13,
+        color=INK,
+        linestyle="none",
+        label="best depth in the paper",
+    )
     for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
         selected, (colour, marker) = rows[rows["count"] == count], series(number)
         if len(selected):
-            handles += axes.plot(selected["depth"], selected["objective"] / least, linestyle="none", marker=marker,
-                                 color=colour, markerfacecolor="none", markersize=6 + 2 * number,
-                                 label=f"best integer radices, {text}")  # fmt: skip
+            handles += axes.plot(
+                selected["depth"],
+                selected["objective"] / least,
+                linestyle="none",
+                marker=marker,
+                color=colour,
+                markerfacecolor="none",
+                markersize=6 + 2 * number,
+                label=f"best integer radices, {text}",
+            )
     axes.axhline(1.0, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
     axes.grid(visible=True)
     axes.set_title(f"N = {nodes}")
@@ -130,19 +144,38 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
     for number, algorithm in enumerate(a for a in step_counts.TABLE_I if a.name != "One-stage"):
         colour, _ = series(number)
         steps = algorithm.steps(nodes, wavelengths)
-        handles += axes.plot(MESSAGES, steps * step / unit, color=colour, linewidth=1.5,
-                             linestyle=(0, (5, 4)) if algorithm.name == "WRHT" else "-",
-                             label=algorithm.name)  # fmt: skip
+        handles += axes.plot(
+            MESSAGES,
+            steps * step / unit,
+            color=colour,
+            linewidth=1.5,
+            linestyle=(0, (5, 4)) if algorithm.name == "WRHT" else "-",
+            label=algorithm.name,
+        )
         if steps != math.ceil(steps):
-            handles += axes.plot(MESSAGES, math.ceil(steps) * step / unit, color=colour, linestyle="none", marker="_",
-                                 markersize=9, label=f"{algorithm.name}, rounded up")  # fmt: skip
+            handles += axes.plot(
+                MESSAGES,
+                math.ceil(steps) * step / unit,
+                color=colour,
+                linestyle="none",
+                marker="_",
+                markersize=9,
+                label=f"{algorithm.name}, rounded up",
+            )
     colour, _ = series(3)
     for count, marker, size in (("lemma", "o", 5), ("exact", "D", 9)):
         selected = rows[(rows["n"] == nodes) & (rows["wavelengths"] == wavelengths) & (rows["count"] == count)]
         if len(selected):
-            handles += axes.plot(MESSAGES, float(selected["objective"].iloc[0]) * step / unit, linestyle="none",
-                                 marker=marker, markerfacecolor="none", color=colour, markersize=size,
-                                 label=f"best integer radices, {count}")  # fmt: skip
+            handles += axes.plot(
+                MESSAGES,
+                float(selected["objective"].iloc[0]) * step / unit,
+                linestyle="none",
+                marker=marker,
+                markerfacecolor="none",
+                color=colour,
+                markersize=size,
+                label=f"best integer radices, {count}",
+            )
     log_axes(axes)
     axes.set_xticks(MESSAGES, [str(size) for size in MESSAGES])
     axes.set_xticks([], minor=True)
@@ -186,9 +219,13 @@ def _time_finding(rows: pd.DataFrame) -> str:
 
 #: Mean savings of section IV-C [%] by figure and rival, and the panels that they average.
 PRINTED = {
-    ("figure 5", "WRHT"): 56.36, ("figure 5", "Ring"): 92.76, ("figure 5", "NE"): 85.54,
-    ("figure 6", "WRHT"): 88.06, ("figure 6", "Ring"): 95.84, ("figure 6", "NE"): 91.69,
-}  # fmt: skip
+    ("figure 5", "WRHT"): 56.36,
+    ("figure 5", "Ring"): 92.76,
+    ("figure 5", "NE"): 85.54,
+    ("figure 6", "WRHT"): 88.06,
+    ("figure 6", "Ring"): 95.84,
+    ("figure 6", "NE"): 91.69,
+}
 #: Readings of OpTree's depth and of a fractional number of steps.
 READINGS = tuple(itertools.product(("nearest", "ceiling"), ("fractional", "rounded up")))
 
@@ -217,12 +254,26 @@ def _savings(rows: pd.DataFrame) -> Figure:
     with one_panel(7.2, 4.2, y="mean saving of time [%]", columns=2) as (figure, axes, handles):
         shown = rows.drop_duplicates(["figure", "rival"])
         places = np.arange(len(shown))
-        handles += axes.plot(places, shown["printed"], linestyle="none", marker="*", markersize=13,
-                                  color=INK, label="printed in the paper")  # fmt: skip
+        handles += axes.plot(
+            places,
+            shown["printed"],
+            linestyle="none",
+            marker="*",
+            markersize=13,
+            color=INK,
+            label="printed in the paper",
+        )
         for number, (reading, group) in enumerate(rows.groupby("reading", sort=False)):
             colour, marker = series(number)
-            handles += axes.plot(places + 0.12 * (number - 1.5), group["saving"], linestyle="none", marker=marker,
-                                 color=colour, markerfacecolor="none", label=str(reading))  # fmt: skip
+            handles += axes.plot(
+                places + 0.12 * (number - 1.5),
+                group["saving"],
+                linestyle="none",
+                marker=marker,
+                color=colour,
+                markerfacecolor="none",
+                label=str(reading),
+            )
         names = [f"{rival}\n{name}" for rival, name in zip(shown["rival"], shown["figure"], strict=True)]
         axes.set_xticks(places, names)
         axes.grid(visible=True, axis="y")
@@ -251,14 +302,24 @@ def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _lemma(rows: pd.DataFrame) -> Figure:
     from opticoll.formulations.rounds.wavelengths import lemma_1
 
-    with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]",
-                   columns=2) as (figure, axes, handles):  # fmt: skip
+    with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]", columns=2) as (
+        figure,
+        axes,
+        handles,
+    ):
         for number, ((ring, by), group) in enumerate(rows.groupby(["ring", "by"])):
             colour, marker = series(number)
             formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in group["n"]])
-            handles += axes.plot(group["n"], formula - group["objective"], linestyle="none", marker=marker,
-                                 color=colour, markersize=9 - 2 * (number % 2), markerfacecolor="none",
-                                 label=f"{'ring' if ring else 'line'}, {by}")  # fmt: skip
+            handles += axes.plot(
+                group["n"],
+                formula - group["objective"],
+                linestyle="none",
+                marker=marker,
+                color=colour,
+                markersize=9 - 2 * (number % 2),
+                markerfacecolor="none",
+                label=f"{'ring' if ring else 'line'}, {by}",
+            )
         log_axes(axes, "x")
         axes.set_yticks([0, 1])
         axes.set_ylim(-0.4, 1.5)
@@ -285,32 +346,62 @@ _SIX = ((1024, 96), (1024, 128))
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "optree-savings", "optree", "figures 5, 6", "Mean saving of time by OpTree, in all readings of rounding",
+        "optree-savings",
+        "optree",
+        "figures 5, 6",
+        "Mean saving of time by OpTree, in all readings of rounding",
         "56.36, 92.76 and 85.54 % over WRHT, Ring and NE in figure 5; 88.06, 95.84 and 91.69 % in figure 6.",
-        None, _savings_rows, _savings, _savings_finding,
+        None,
+        _savings_rows,
+        _savings,
+        _savings_finding,
     ),
     PaperFigure(
-        "optree-lemma1", "optree", "Lemma 1", "Wavelengths of a one-stage all-to-all: Lemma 1 minus the optimum",
+        "optree-lemma1",
+        "optree",
+        "Lemma 1",
+        "Wavelengths of a one-stage all-to-all: Lemma 1 minus the optimum",
         "A line needs floor(N^2/4) wavelengths, a ring ceil(N^2/8).",
-        "optree-lemma1", _lemma_rows, _lemma, _lemma_finding,
+        "optree-lemma1",
+        _lemma_rows,
+        _lemma,
+        _lemma_finding,
     ),
     PaperFigure(
-        "optree-4", "optree", "figure 4", "Steps of all-gather trees by depth, 64 wavelengths",
+        "optree-4",
+        "optree",
+        "figure 4",
+        "Steps of all-gather trees by depth, 64 wavelengths",
         "Time is least at depths 6, 6, 7 and 8 for 512, 1024, 2048 and 4096 nodes.",
-        "optree-fig4", _depth_rows, _depth, _depth_finding,
+        "optree-fig4",
+        _depth_rows,
+        _depth,
+        _depth_finding,
     ),
     PaperFigure(
-        "optree-5", "optree", "figure 5", "Time of all-gather by message size, 64 wavelengths",
+        "optree-5",
+        "optree",
+        "figure 5",
+        "Time of all-gather by message size, 64 wavelengths",
         "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times increase "
         "slowly with the message size.",
-        "optree-fig5", _time_rows(_FIVE), _times(_FIVE), _time_finding,
+        "optree-fig5",
+        _time_rows(_FIVE),
+        _times(_FIVE),
+        _time_finding,
     ),
     PaperFigure(
-        "optree-6", "optree", "figure 6", "Time of all-gather by message size, 1024 nodes",
+        "optree-6",
+        "optree",
+        "figure 6",
+        "Time of all-gather by message size, 1024 nodes",
         "OpTree is fastest and Ring slowest at 96 and 128 wavelengths; at 128 WRHT is slightly above NE.",
-        "optree-fig5", _time_rows(_SIX), _times(_SIX), _time_finding,
+        "optree-fig5",
+        _time_rows(_SIX),
+        _times(_SIX),
+        _time_finding,
     ),
-)  # fmt: skip
+)
 
 
 def trees() -> list[Row]:
@@ -320,11 +411,17 @@ def trees() -> list[Row]:
         for method in ("tree-search", "highs"):
             spec = f"wdm-ring:n={n},wavelengths=64"
             seconds, record = timed_solve("optree.tree", spec, "--method", method)
-            rows.append({
-                "instance": spec, "method": method, "variables": record["size"]["variables"],
-                "steps": record["objective"], "proof": record["proof"], "solve [s]": record["time"]["solve_s"],
-                "whole command [s]": seconds,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "instance": spec,
+                    "method": method,
+                    "variables": record["size"]["variables"],
+                    "steps": record["objective"],
+                    "proof": record["proof"],
+                    "solve [s]": record["time"]["solve_s"],
+                    "whole command [s]": seconds,
+                }
+            )
     return rows
 
 
@@ -344,11 +441,18 @@ def schedules() -> list[Row]:
         schedule = tree_schedule(ring, tree.radices)
         built = time.perf_counter()
         faults = sum(violations(ring, schedule).values())
-        rows.append({
-            "instance": ring.spec, "radices": " ".join(map(str, tree.radices)), "rounds": schedule.rounds,
-            "circuits": schedule.circuits, "path arcs": int(schedule.circuit_arcs.size), "faults": int(faults),
-            "build [s]": built - start, "check [s]": time.perf_counter() - built,
-        })  # fmt: skip
+        rows.append(
+            {
+                "instance": ring.spec,
+                "radices": " ".join(map(str, tree.radices)),
+                "rounds": schedule.rounds,
+                "circuits": schedule.circuits,
+                "path arcs": int(schedule.circuit_arcs.size),
+                "faults": int(faults),
+                "build [s]": built - start,
+                "check [s]": time.perf_counter() - built,
+            }
+        )
     return rows
 
 

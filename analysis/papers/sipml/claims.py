@@ -93,10 +93,12 @@ def _duty(laboratory: Laboratory) -> Measurement:
         reading("duty cycle", name, value >= printed - 1e-9, round(value, 2)) for name, value in measured.items()
     )
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
         reason=f"The paper does not define the duty cycle. If the reconfiguration comes after the hold time, "
-               f"{least_hold(1.0, printed / 100):.3g} r are enough.", choices=choices,
-    )  # fmt: skip
+        f"{least_hold(1.0, printed / 100):.3g} r are enough.",
+        choices=choices,
+    )
 
 
 # Circuits over optical switches -------------------------------------------------------------------------------------
@@ -129,9 +131,13 @@ def _switches(laboratory: Laboratory) -> Measurement:
             ends = (data.transfers.source, data.transfers.target)
             used = max(float(np.bincount(end, needs).max()) for end in ends)
             full += used == degree
-            sweep.add(used / degree, holds=max(data.residuals({"match": match}).values()) <= 0,
-                      size=matrix.shape[0], case=f"seed {seed}, case {case}: {matrix.shape[0]} GPUs, D = {degree}, "
-                                                 f"traffic {matrix.astype(int).tolist()}")  # fmt: skip
+            sweep.add(
+                used / degree,
+                holds=max(data.residuals({"match": match}).values()) <= 0,
+                size=matrix.shape[0],
+                case=f"seed {seed}, case {case}: {matrix.shape[0]} GPUs, D = {degree}, "
+                f"traffic {matrix.astype(int).tolist()}",
+            )
     return Measurement(
         f"{len(sweep.ratios) - len(sweep.wrong):,} of {len(sweep.ratios):,} assignments fit on D switches",
         verdict_if(not sweep.wrong),
@@ -163,13 +169,17 @@ def _ilp(laboratory: Laboratory) -> Measurement:
             differ.append(f"{spec}: ILP {ilp['objective']}, optimum {least}")
         ratios.append(ilp["objective"] / least)
     return Measurement(
-        f"{len(specs) - len(differ)} of {len(specs)} optimal", verdict_if(not differ), instances=specs,
+        f"{len(specs) - len(differ)} of {len(specs)} optimal",
+        verdict_if(not differ),
+        instances=specs,
         reason="The objective max V/n is not linear in the number n of circuits, but linear chords represent it at all "
-               "integers, so an ILP exists. The paper's own is lost. None is necessary: bisection on the time is "
-               "exact and polynomial. Ratio: optimum of the ILP over that of the polynomial method.",
-        count=len(specs), violations=len(differ), witness=differ[0] if differ else None,
+        "integers, so an ILP exists. The paper's own is lost. None is necessary: bisection on the time is "
+        "exact and polynomial. Ratio: optimum of the ILP over that of the polynomial method.",
+        count=len(specs),
+        violations=len(differ),
+        witness=differ[0] if differ else None,
         tightness={"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)},
-    )  # fmt: skip
+    )
 
 
 # The running example ------------------------------------------------------------------------------------------------
@@ -188,45 +198,89 @@ def _example(laboratory: Laboratory) -> Measurement:
     }
     side_by_side = 1.0 + -(-parts // k)
     choices = tuple(
-        reading("limit on communication", rule,
-                measured[f"{rule}, Delta = {delta}"] > side_by_side == measured[f"{rule}, Delta = {k - 1}"],
-                measured[f"{rule}, Delta = {delta}"])
+        reading(
+            "limit on communication",
+            rule,
+            measured[f"{rule}, Delta = {delta}"] > side_by_side == measured[f"{rule}, Delta = {k - 1}"],
+            measured[f"{rule}, Delta = {delta}"],
+        )
         for rule in ("distance", "degree")
-    )  # fmt: skip
+    )
     return Measurement(
-        measured, decide(choices), instances=(spec,),
+        measured,
+        decide(choices),
+        instances=(spec,),
         reason="With at most 2 others, B's GPU and two more can run C, so its four sub-ops take two rounds. With "
-               "3 others they take one. The makespans are proven by exhaustive search.", choices=choices,
-    )  # fmt: skip
+        "3 others they take one. The makespans are proven by exhaustive search.",
+        choices=choices,
+    )
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("sipml.duty-cycle", PAPER, "section 3.1",
-          "A circuit hold time longer than, for instance, 10 r reaches a duty cycle of 90 %, r being the "
-          "reconfiguration latency", "at least 90 %", "exact", _duty,
-          scope={"hold time over r": 10, "printed [%]": 90},
-          procedure="We compute the share of the time in which circuits carry data for both positions of the "
-                    "reconfiguration."),
-    Claim("sipml.switches-degree", PAPER, "section 3.1",
-          "In SiP-OCS, where each GPU is connected to each of Q switches, the degree D equals Q", "D = Q", "exact",
-          _switches, scope={"GPUs": 8, "assignments per seed": 125, "seeds": 8}, weight=2,
-          procedure="For random traffic we assign circuits within D per GPU, split them into D matchings, and check "
-                    "that no switch connects a GPU twice."),
-    Claim("sipml.ilp", PAPER, "section 3.3, appendix A.2",
-          "A simple ILP, run once per job, assigns circuits over SiP-OCS so that the maximum transfer time is least",
-          "the ILP attains the optimum", "1e-6", _ilp, weight=2, lost="The program (appendix A.2).",
-          scope={"(GPUs, degree)": [[5, 7], [7, 12], [9, 24]], "seeds": 3},
-          procedure="We restate the ILP from the text, solve it with a general solver, and compare its optimum with an "
-                    "exact polynomial method."),
-    Claim("sipml.example", PAPER, "section 3.2, figure 4",
-          "In the example with k = 4 and Delta = 2, the four sub-ops of C cannot run on four GPUs, because the GPU of "
-          "their predecessor B would communicate with the three others", "not on four GPUs", "exact",
-          _example, weight=2,
-          scope={"k": 4, "parts of C": 4, "Delta": 2}, lost="The graph and the placement (figure 4).",
-          procedure="We search all placements of one sub-op followed by four for the least makespan with Delta = 2 and "
-                    "with Delta = 3."),
-    Claim("sipml.evaluation", PAPER, "sections 4 and 5", "SiP-ML trains faster than today's clusters", "faster",
-          reason="The available text has no number of the evaluation. A test needs sections 4 and 5 with the traces of "
-                 "the models, and a simulator of the training.", weight=1,
-          lost="The abstract, sections 1, 4 and 5, and the appendix."),
-)  # fmt: skip
+    Claim(
+        "sipml.duty-cycle",
+        PAPER,
+        "section 3.1",
+        "A circuit hold time longer than, for instance, 10 r reaches a duty cycle of 90 %, r being the "
+        "reconfiguration latency",
+        "at least 90 %",
+        "exact",
+        _duty,
+        scope={"hold time over r": 10, "printed [%]": 90},
+        procedure="We compute the share of the time in which circuits carry data for both positions of the "
+        "reconfiguration.",
+    ),
+    Claim(
+        "sipml.switches-degree",
+        PAPER,
+        "section 3.1",
+        "In SiP-OCS, where each GPU is connected to each of Q switches, the degree D equals Q",
+        "D = Q",
+        "exact",
+        _switches,
+        scope={"GPUs": 8, "assignments per seed": 125, "seeds": 8},
+        weight=2,
+        procedure="For random traffic we assign circuits within D per GPU, split them into D matchings, and check "
+        "that no switch connects a GPU twice.",
+    ),
+    Claim(
+        "sipml.ilp",
+        PAPER,
+        "section 3.3, appendix A.2",
+        "A simple ILP, run once per job, assigns circuits over SiP-OCS so that the maximum transfer time is least",
+        "the ILP attains the optimum",
+        "1e-6",
+        _ilp,
+        weight=2,
+        lost="The program (appendix A.2).",
+        scope={"(GPUs, degree)": [[5, 7], [7, 12], [9, 24]], "seeds": 3},
+        procedure="We restate the ILP from the text, solve it with a general solver, and compare its optimum with an "
+        "exact polynomial method.",
+    ),
+    Claim(
+        "sipml.example",
+        PAPER,
+        "section 3.2, figure 4",
+        "In the example with k = 4 and Delta = 2, the four sub-ops of C cannot run on four GPUs, because the GPU of "
+        "their predecessor B would communicate with the three others",
+        "not on four GPUs",
+        "exact",
+        _example,
+        weight=2,
+        scope={"k": 4, "parts of C": 4, "Delta": 2},
+        lost="The graph and the placement (figure 4).",
+        procedure="We search all placements of one sub-op followed by four for the least makespan with Delta = 2 and "
+        "with Delta = 3.",
+    ),
+    Claim(
+        "sipml.evaluation",
+        PAPER,
+        "sections 4 and 5",
+        "SiP-ML trains faster than today's clusters",
+        "faster",
+        reason="The available text has no number of the evaluation. A test needs sections 4 and 5 with the traces of "
+        "the models, and a simulator of the training.",
+        weight=1,
+        lost="The abstract, sections 1, 4 and 5, and the appendix.",
+    ),
+)

@@ -44,8 +44,11 @@ def _volume_bound(spec: str) -> float:
 
 
 def _ocs(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.2, x="degree D (switches, ports of a server)",
-                   y="time ÷ time of divisible circuits [–]") as (figure, axes, handles):  # fmt: skip
+    with one_panel(6.6, 4.2, x="degree D (switches, ports of a server)", y="time ÷ time of divisible circuits [–]") as (
+        figure,
+        axes,
+        handles,
+    ):
         for number, (traffic, group) in enumerate(rows.groupby("traffic")):
             colour, marker = series(number)
             mean = group.groupby("degree")["ratio"].mean()
@@ -106,8 +109,15 @@ def _ring(rows: pd.DataFrame) -> Figure:
         for number, ((n, scheme), group) in enumerate(rows.groupby(["n", "scheme"])):
             colour, marker = series(number)
             above.plot(group["wavelengths"], group["ratio"], color=colour, marker=marker, markersize=5, linewidth=1)
-            handles += below.plot(group["wavelengths"], group["time_solve_s"], color=colour, marker=marker,
-                                  markersize=5, linewidth=1, label=f"n = {n}: {scheme}")  # fmt: skip
+            handles += below.plot(
+                group["wavelengths"],
+                group["time_solve_s"],
+                color=colour,
+                marker=marker,
+                markersize=5,
+                linewidth=1,
+                label=f"n = {n}: {scheme}",
+            )
         above.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(above, "x")
         log_axes(below)
@@ -122,8 +132,10 @@ def _ring_finding(rows: pd.DataFrame) -> str:
     for (n, scheme), group in rows.groupby(["n", "scheme"]):
         proven = int(group["proof"].isin(PROVEN).sum())
         worst = group["ratio"].max()
-        parts.append(f"n = {n}, {scheme}: {proven} of {len(group)} proven, at most {worst:.4g} times the bound, "
-                     f"{group['time_solve_s'].max():.3g} s")  # fmt: skip
+        parts.append(
+            f"n = {n}, {scheme}: {proven} of {len(group)} proven, at most {worst:.4g} times the bound, "
+            f"{group['time_solve_s'].max():.3g} s"
+        )
     return "; ".join(parts) + "." if parts else "No result yet."
 
 
@@ -133,8 +145,15 @@ def _ring_finding(rows: pd.DataFrame) -> str:
 def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Runs of Algorithm 1 over their bound, and over the optimum if an exact method has proven one."""
     runs = rows[rows["ok"] & (rows["formulation"] == "sipml.placement")].copy()
-    for name, default in (("degree", "3"), ("k", "4"), ("rule", "distance"), ("replicas", "2"), ("bandwidth", "0.0"),
-                          ("memory", "0.0"), ("states", "2.0")):  # fmt: skip
+    for name, default in (
+        ("degree", "3"),
+        ("k", "4"),
+        ("rule", "distance"),
+        ("replicas", "2"),
+        ("bandwidth", "0.0"),
+        ("memory", "0.0"),
+        ("states", "2.0"),
+    ):
         runs[name] = settings_of(runs, name, default)
     runs["degree"] = [int(d) for d in runs["degree"]]
     runs["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in runs["instance"]]
@@ -150,13 +169,25 @@ def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _placement(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.4, x="degree D of a GPU (including one circuit to other groups)",
-                   y="makespan of Algorithm 1 ÷ lower bound [–]", columns=2) as (figure, axes, handles):  # fmt: skip
+    with one_panel(
+        6.6,
+        4.4,
+        x="degree D of a GPU (including one circuit to other groups)",
+        y="makespan of Algorithm 1 ÷ lower bound [–]",
+        columns=2,
+    ) as (figure, axes, handles):
         large = rows[rows["over_optimum"].isna()]
         for number, ((model, _), group) in enumerate(large.groupby(["model", "instance"])):
             colour, marker = series(number)
-            handles += axes.plot(group["degree"], group["over_bound"], color=colour, marker=marker, markersize=5,
-                                 linewidth=1, label=f"{model}, {int(group['n'].iloc[0])} sub-operations")  # fmt: skip
+            handles += axes.plot(
+                group["degree"],
+                group["over_bound"],
+                color=colour,
+                marker=marker,
+                markersize=5,
+                linewidth=1,
+                label=f"{model}, {int(group['n'].iloc[0])} sub-operations",
+            )
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "y")
     return figure
@@ -193,18 +224,30 @@ def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
         spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
         for batch in batches:
             tried = hybrids(spec, _GPUS, batch, degree=_DEGREE, bandwidth=_BANDWIDTH)
-            rows += [{"case": f"{model}, batch {batch}", "k": one.k, "time": one.time, "makespan": one.makespan}
-                     for one in tried]  # fmt: skip
+            rows += [
+                {"case": f"{model}, batch {batch}", "k": one.k, "time": one.time, "makespan": one.makespan}
+                for one in tried
+            ]
     return frame(rows)
 
 
 def _hybrid(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.2, x=f"GPUs per group k, of {_GPUS}", y="iteration time ÷ minimum over k [–]",
-                   columns=2) as (figure, axes, handles):  # fmt: skip
+    with one_panel(6.6, 4.2, x=f"GPUs per group k, of {_GPUS}", y="iteration time ÷ minimum over k [–]", columns=2) as (
+        figure,
+        axes,
+        handles,
+    ):
         for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
             colour, marker = series(number)
-            handles += axes.plot(group["k"], group["time"] / group["time"].min(), color=colour, marker=marker,
-                                 markersize=5, linewidth=1, label=str(case))  # fmt: skip
+            handles += axes.plot(
+                group["k"],
+                group["time"] / group["time"].min(),
+                color=colour,
+                marker=marker,
+                markersize=5,
+                linewidth=1,
+                label=str(case),
+            )
         log_axes(axes)
         axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
         axes.set_xticks([], minor=True)
@@ -224,25 +267,50 @@ def _hybrid_finding(rows: pd.DataFrame) -> str:
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "sipml-hybrid", "sipml", "section 3.2", "Model and data parallelism, k l = 16",
-        "It is trivial to optimize over k and l.", None, _hybrid_rows, _hybrid, _hybrid_finding,
+        "sipml-hybrid",
+        "sipml",
+        "section 3.2",
+        "Model and data parallelism, k l = 16",
+        "It is trivial to optimize over k and l.",
+        None,
+        _hybrid_rows,
+        _hybrid,
+        _hybrid_finding,
     ),
     PaperFigure(
-        "sipml-ocs", "sipml", "section 3.3", "Whole circuits compared with divisible ones over optical switches",
+        "sipml-ocs",
+        "sipml",
+        "section 3.3",
+        "Whole circuits compared with divisible ones over optical switches",
         "Circuits are assigned by a simple ILP, run once, so the maximum transfer time is minimised.",
-        "sipml-ocs", _ocs_rows, _ocs, _ocs_finding,
+        "sipml-ocs",
+        _ocs_rows,
+        _ocs,
+        _ocs_finding,
     ),
     PaperFigure(
-        "sipml-ring", "sipml", "section 3.3", "Wavelengths on a ring: first fit, sets of arcs, single wavelengths",
+        "sipml-ring",
+        "sipml",
+        "section 3.3",
+        "Wavelengths on a ring: first fit, sets of arcs, single wavelengths",
         "The ring's controller reschedules circuits; wavelengths are reused on segments that do not overlap.",
-        "sipml-ring", _ring_rows, _ring, _ring_finding,
+        "sipml-ring",
+        _ring_rows,
+        _ring,
+        _ring_finding,
     ),
     PaperFigure(
-        "sipml-placement", "sipml", "section 3.2, Algorithm 1", "Makespan of degree-aware placement by degree, 16 GPUs",
+        "sipml-placement",
+        "sipml",
+        "section 3.2, Algorithm 1",
+        "Makespan of degree-aware placement by degree, 16 GPUs",
         "The placement minimises the run time under the degree constraint; its ILP is prohibitive at this scale.",
-        "sipml-placement", _placement_rows, _placement, _placement_finding,
+        "sipml-placement",
+        _placement_rows,
+        _placement,
+        _placement_finding,
     ),
-)  # fmt: skip
+)
 
 
 def circuits() -> list[Row]:
@@ -264,10 +332,16 @@ def circuits() -> list[Row]:
         match = ocs_circuits.matchings_of(data, data.transfers.needs(least))
         coloured = time.perf_counter()
         worst = max(data.residuals({"match": match.astype(float)}).values())
-        rows.append({
-            "servers": n, "degree": degree, "pairs": data.transfers.pairs, "bisection [s]": bisected - start,
-            "colouring [s]": coloured - bisected, "violation": worst,
-        })  # fmt: skip
+        rows.append(
+            {
+                "servers": n,
+                "degree": degree,
+                "pairs": data.transfers.pairs,
+                "bisection [s]": bisected - start,
+                "colouring [s]": coloured - bisected,
+                "violation": worst,
+            }
+        )
     return rows
 
 
@@ -294,10 +368,16 @@ def placements() -> list[Row]:
         begun = placement.starts(data, device, np.arange(data.n))
         assert begun is not None
         makespan = float((begun + data.graph.duration).max())
-        rows.append({
-            "instance": spec, "GPUs": k, "degree": degree, "sub-ops": data.n, "seconds": seconds,
-            "makespan / bound": makespan / max(bound.value for bound in data.bounds()),
-        })  # fmt: skip
+        rows.append(
+            {
+                "instance": spec,
+                "GPUs": k,
+                "degree": degree,
+                "sub-ops": data.n,
+                "seconds": seconds,
+                "makespan / bound": makespan / max(bound.value for bound in data.bounds()),
+            }
+        )
     return rows
 
 
@@ -308,16 +388,27 @@ def rings() -> list[Row]:
 
     rows = []
     for n, wavelengths, method, model in (
-        (8, 32, "highs", "arcs"), (8, 32, "highs", "sets"), (8, 32, "ring-sets", "sets"),
-        (8, 512, "ring-sets", "sets"), (8, 512, "ring-first-fit", "sets"), (16, 256, "ring-sets", "sets"),
-    ):  # fmt: skip
+        (8, 32, "highs", "arcs"),
+        (8, 32, "highs", "sets"),
+        (8, 32, "ring-sets", "sets"),
+        (8, 512, "ring-sets", "sets"),
+        (8, 512, "ring-first-fit", "sets"),
+        (16, 256, "ring-sets", "sets"),
+    ):
         spec = f"wdm-ring:n={n},wavelengths={wavelengths}"
         named = {"traffic": "random", "seed": "1", "model": model}
         run = solve(Task("sipml.ring-wavelengths", spec, method=method, settings=named, time_limit_s=120.0))
-        rows.append({
-            "instance": spec, "method": method, "model": model, "seconds": run.record["time"]["solve_s"],
-            "objective": run.objective, "gap": run.record["gap"], "proof": str(run.proof),
-        })  # fmt: skip
+        rows.append(
+            {
+                "instance": spec,
+                "method": method,
+                "model": model,
+                "seconds": run.record["time"]["solve_s"],
+                "objective": run.objective,
+                "gap": run.record["gap"],
+                "proof": str(run.proof),
+            }
+        )
     return rows
 
 

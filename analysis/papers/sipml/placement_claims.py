@@ -65,8 +65,10 @@ def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[t
     split = [duration / parts for duration in durations for _ in range(parts)]
     arcs = [
         (first * parts + i, (first + 1) * parts + j)
-        for first in range(len(durations) - 1) for i in range(parts) for j in range(parts)
-    ]  # fmt: skip
+        for first in range(len(durations) - 1)
+        for i in range(parts)
+        for j in range(parts)
+    ]
     return split, arcs
 
 
@@ -90,27 +92,41 @@ def _sequential(laboratory: Laboratory) -> Measurement:
             loads.append(max(load) / min(load))
     beside = (1.0, 2.0, 2.0, 1.0), [(0, 3)]
     apart, together = (
-        min(_makespan(*beside, device, 0.0) for device in itertools.product(range(2), repeat=4)
-            if (device[0] == device[3]) == same)
+        min(
+            _makespan(*beside, device, 0.0)
+            for device in itertools.product(range(2), repeat=4)
+            if (device[0] == device[3]) == same
+        )
         for same in (False, True)
-    )  # fmt: skip
+    )
     stages = "sequential stages"
     choices = (
-        reading("setting", f"{stages}, computing time only", max(spreads["computing time"]) <= 1 + 1e-9,
-                max(spreads["computing time"]), natural=True),
-        reading("setting", f"{stages}, with transfer time", max(spreads["with transfer time"]) <= 1 + 1e-9,
-                max(spreads["with transfer time"])),
+        reading(
+            "setting",
+            f"{stages}, computing time only",
+            max(spreads["computing time"]) <= 1 + 1e-9,
+            max(spreads["computing time"]),
+            natural=True,
+        ),
+        reading(
+            "setting",
+            f"{stages}, with transfer time",
+            max(spreads["with transfer time"]) <= 1 + 1e-9,
+            max(spreads["with transfer time"]),
+        ),
         reading("setting", "other ops run beside them", together <= apart, together / apart),
-    )  # fmt: skip
+    )
     return Measurement(
         {"longest over shortest run time": choices[0].measured, "largest over smallest load": max(loads)},
-        decide(choices), instances=(f"{ops} sequential ops of 1 to {k} parts on {k} GPUs",),
+        decide(choices),
+        instances=(f"{ops} sequential ops of 1 to {k} parts on {k} GPUs",),
         reason="In sequential stages the run time is the same under all placements, although the largest load of a GPU "
-               "is not. This fails where transfers take time, or where other ops run alongside: with u (time 1) "
-               f"before v (1) and independent ops of times 2 and 2, two GPUs take {apart:g} with u and v apart, "
-               f"{together:g} with both on one GPU.",
-        count=len(loads), choices=choices,
-    )  # fmt: skip
+        "is not. This fails where transfers take time, or where other ops run alongside: with u (time 1) "
+        f"before v (1) and independent ops of times 2 and 2, two GPUs take {apart:g} with u and v apart, "
+        f"{together:g} with both on one GPU.",
+        count=len(loads),
+        choices=choices,
+    )
 
 
 def _cap(laboratory: Laboratory) -> Measurement:
@@ -127,19 +143,28 @@ def _cap(laboratory: Laboratory) -> Measurement:
     pair = {parts: _best([1.0] + [3.0 / parts] * parts, 2) for parts in range(1, 2 * most + 1)}
     capped, free = min(pair[1], pair[2]), min(pair.values())
     choices = (
-        reading("ops", "sequential", not wrong, f"never faster with more than k parts in {len(ratios)} cases",
-                natural=True),
-        reading("ops", "two side by side", free >= capped,
-                f"with k = 2, ops of times 3 and 1: {capped:g} with at most 2 parts, {free:g} with 3"),
-    )  # fmt: skip
+        reading(
+            "ops", "sequential", not wrong, f"never faster with more than k parts in {len(ratios)} cases", natural=True
+        ),
+        reading(
+            "ops",
+            "two side by side",
+            free >= capped,
+            f"with k = 2, ops of times 3 and 1: {capped:g} with at most 2 parts, {free:g} with 3",
+        ),
+    )
     return Measurement(
-        {"sequential": min(ratios), "two ops side by side": free / capped}, decide(choices),
+        {"sequential": min(ratios), "two ops side by side": free / capped},
+        decide(choices),
         instances=(f"{ops} sequential ops, up to {most} k parts", "two ops of times 3 and 1, k = 2"),
         reason="Measured: best run time with any number of parts over that with at most k. Sequential ops gain nothing "
-               "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
-               "minimum quantum of computing time is ignored.",
-        count=len(ratios), violations=len(wrong), witness=wrong[0] if wrong else None, choices=choices,
-    )  # fmt: skip
+        "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
+        "minimum quantum of computing time is ignored.",
+        count=len(ratios),
+        violations=len(wrong),
+        witness=wrong[0] if wrong else None,
+        choices=choices,
+    )
 
 
 def _in_rounds(durations: NDArray[np.int64], parts: int, k: int) -> float:
@@ -188,9 +213,12 @@ def _placements(laboratory: Laboratory, k: int | None = None, delta: int | None 
 
 
 def _counted(
-    cases: Iterator[Placed], traffic: Callable[[Placement, NDArray[np.int64]], NDArray[np.bool_]],
-    limit: Callable[[Placement], int], reason: str, instances: tuple[str, ...],
-) -> Measurement:  # fmt: skip
+    cases: Iterator[Placed],
+    traffic: Callable[[Placement, NDArray[np.int64]], NDArray[np.bool_]],
+    limit: Callable[[Placement], int],
+    reason: str,
+    instances: tuple[str, ...],
+) -> Measurement:
     """The verdict on a largest number of communication partners, for both ways of counting them."""
     sweeps = {PER_DIRECTION: Sweep(), BOTH: Sweep()}
     failures: dict[str, Counter[int]] = {name: Counter() for name in sweeps}
@@ -199,19 +227,31 @@ def _counted(
         for name, sweep in sweeps.items():
             holds = most[name] <= limit(data)
             failures[name][seed] += not holds
-            sweep.add(most[name] / limit(data), holds=holds, size=data.n,
-                      case=f"{most[name]} partners, limit {limit(data)}: {described(data)}, GPUs "
-                           f"{' '.join(map(str, device))}")  # fmt: skip
+            sweep.add(
+                most[name] / limit(data),
+                holds=holds,
+                size=data.n,
+                case=f"{most[name]} partners, limit {limit(data)}: {described(data)}, GPUs "
+                f"{' '.join(map(str, device))}",
+            )
     choices = tuple(
-        reading("communicates with", name, not sweep.wrong,
-                f"{len(sweep.wrong)} of {len(sweep.ratios)} placements exceed it"
-                + (f" ({min(counts.values())} to {max(counts.values())} per seed)" if sweep.wrong else ""))
+        reading(
+            "communicates with",
+            name,
+            not sweep.wrong,
+            f"{len(sweep.wrong)} of {len(sweep.ratios)} placements exceed it"
+            + (f" ({min(counts.values())} to {max(counts.values())} per seed)" if sweep.wrong else ""),
+        )
         for (name, sweep), counts in zip(sweeps.items(), failures.values(), strict=True)
-    )  # fmt: skip
+    )
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices), instances=instances, reason=reason,
-        choices=choices, **sweeps[BOTH].row,
-    )  # fmt: skip
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
+        instances=instances,
+        reason=reason,
+        choices=choices,
+        **sweeps[BOTH].row,
+    )
 
 
 def _distance(laboratory: Laboratory) -> Measurement:
@@ -221,12 +261,14 @@ def _distance(laboratory: Laboratory) -> Measurement:
         return pairs
 
     return _counted(
-        _placements(laboratory), traffic, lambda data: data.delta,
+        _placements(laboratory),
+        traffic,
+        lambda data: data.delta,
         "The distance (i - j) mod k is one-sided: a GPU sends to at most the Delta after it and receives from at most "
         "the Delta before it, up to 2 Delta together. The paper counts a neighbour on the all-reduce ring, which sends "
         "to one GPU and receives from another, as one; counted that way, the claim holds. Ratio: partners over Delta.",
         (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops on 3 to 11 GPUs",),
-    )  # fmt: skip
+    )
 
 
 def _hybrid(laboratory: Laboratory) -> Measurement:
@@ -236,13 +278,15 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
         return hybrid_traffic(with_weights(data, groups), device, degree).traffic > 0
 
     return _counted(
-        _placements(laboratory, k, degree - 1), traffic, lambda _: int(degree),
+        _placements(laboratory, k, degree - 1),
+        traffic,
+        lambda _: int(degree),
         "Each GPU has one partner on the all-reduce ring and, in each direction, at most D - 1 in its group. Counted "
         "in both directions it can have all three others of its group and one more. The graph of figure 4 is lost; "
         "the partners that the paper names for GPU 1 (2, 3 and 5) fit a count of those it sends to. Ratio: partners "
         "over D.",
         (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops",),
-    )  # fmt: skip
+    )
 
 
 def with_weights(data: Placement, groups: int) -> Placement:
@@ -288,13 +332,17 @@ def _range(laboratory: Laboratory) -> Measurement:
         for name, number in forbidden.items()
     )
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
         instances=(f"all sets of GPUs with predecessors, k up to {laboratory.scope['k']}",),
         reason="A range never allows a GPU out of reach. It may omit some in reach: the range along the circle in "
-               f"{missed['along the circle']} cases, where the GPUs in reach are not consecutive, the range by number "
-               f"in {missed['by number']}, also where predecessors are on both sides of GPU 0.",
-        count=count, violations=sum(forbidden.values()), witness=witness, choices=choices,
-    )  # fmt: skip
+        f"{missed['along the circle']} cases, where the GPUs in reach are not consecutive, the range by number "
+        f"in {missed['by number']}, also where predecessors are on both sides of GPU 0.",
+        count=count,
+        violations=sum(forbidden.values()),
+        witness=witness,
+        choices=choices,
+    )
 
 
 # The repair ---------------------------------------------------------------------------------------------------------
@@ -360,19 +408,28 @@ def _convergence(laboratory: Laboratory) -> Measurement:
             counts.append(len(endless))
             failing += [(data.n, data.graph.dependencies, f"{described(data)}; {nearest}; {place}") for data in endless]
         number = f"{counts[0]}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
-        choices.append(reading("nearest GPU", nearest, max(counts) == 0,
-                               f"{number} of {len(problems)} do not end, by {len(PLACES)} rules for x"))  # fmt: skip
+        choices.append(
+            reading(
+                "nearest GPU",
+                nearest,
+                max(counts) == 0,
+                f"{number} of {len(problems)} do not end, by {len(PLACES)} rules for x",
+            )
+        )
     unrolled = sum(not Unrolled(data, 0).place() for data in problems.values())
     choices.append(reading("nearest GPU", LINE, unrolled == 0, f"{unrolled} of {len(problems)} do not end"))
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
         instances=(f"{len(problems)} different random graphs of {sizes[0]} to {sizes[-1]} sub-ops, k at most 8",),
         reason="The paper claims no proof, and leaves tie-breaks open. On the circle, with every tie-break tried, the "
-               "repair of some graphs returns to an earlier state and so never ends. If the circle is unrolled to a "
-               "line on which moves only go ahead, it always ends: no move passes the sub-op that caused it.",
-        count=len(problems) * (len(NEAREST) * len(PLACES) + 1), violations=len(failing),
-        witness=min(failing)[2] if failing else None, choices=tuple(choices),
-    )  # fmt: skip
+        "repair of some graphs returns to an earlier state and so never ends. If the circle is unrolled to a "
+        "line on which moves only go ahead, it always ends: no move passes the sub-op that caused it.",
+        count=len(problems) * (len(NEAREST) * len(PLACES) + 1),
+        violations=len(failing),
+        witness=min(failing)[2] if failing else None,
+        choices=tuple(choices),
+    )
 
 
 def _prohibitive(laboratory: Laboratory) -> Measurement:
@@ -400,16 +457,24 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
     placed = data.n if data.n > size and Unrolled(data, 0).place() else 0
     measured["placed by Algorithm 1"] = placed
     choices = tuple(
-        reading("model of the transformer", name, min(sizes) <= share * size and placed > size,
-                f"no proof for {min(sizes)} sub-ops") for name, sizes in unproven.items()
-    )  # fmt: skip
+        reading(
+            "model of the transformer",
+            name,
+            min(sizes) <= share * size and placed > size,
+            f"no proof for {min(sizes)} sub-ops",
+        )
+        for name, sizes in unproven.items()
+    )
     return Measurement(
-        measured, decide(choices), instances=(*specs, whole),
+        measured,
+        decide(choices),
+        instances=(*specs, whole),
         reason=f"A disjunctive program, solved by HiGHS, is out of reach at less than {100 * share:g} % of the size; "
-               f"with {data.n:,} sub-ops it has up to {data.estimate()['integers']:,} binaries. The paper "
-               "states no program, and layers and parts are our choice; another program may go further. Algorithm 1 "
-               "places the whole graph in seconds.", choices=choices,
-    )  # fmt: skip
+        f"with {data.n:,} sub-ops it has up to {data.estimate()['integers']:,} binaries. The paper "
+        "states no program, and layers and parts are our choice; another program may go further. Algorithm 1 "
+        "places the whole graph in seconds.",
+        choices=choices,
+    )
 
 
 # The example and the choice of k and l -------------------------------------------------------------------------------
@@ -441,18 +506,22 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     choices = []
     for rule in ("distance", PER_DIRECTION, BOTH):
         fits = [
-            (a, d) for a in range(1, k + 1) for d in range(1, k + 1)
+            (a, d)
+            for a in range(1, k + 1)
+            for d in range(1, k + 1)
             if any(True for _ in example_placements(k, delta, (a, 1, c, d), rule))
-        ]  # fmt: skip
+        ]
         fitting = ", ".join(f"{a} and {d}" for a, d in fits) or "none"
         choices.append(reading("limit on communication", rule, bool(fits), f"parts of A and D: {fitting}"))
     return Measurement(
-        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        {choice.tried: choice.measured for choice in choices},
+        decide(choices),
         instances=(f"A, B, C, D in sequence; B one part, C {c}; k = {k}",),
         reason="The sizes of A and D are lost with the figure. Every part depends on all parts of the op before. A and "
-               "D cannot have four parts: B's GPU would receive from three others, or a GPU of C would send to three.",
-        count=len(choices) * k * k, choices=tuple(choices),
-    )  # fmt: skip
+        "D cannot have four parts: B's GPU would receive from three others, or a GPU of C would send to three.",
+        count=len(choices) * k * k,
+        choices=tuple(choices),
+    )
 
 
 def _search(laboratory: Laboratory) -> Measurement:
@@ -476,68 +545,149 @@ def _search(laboratory: Laboratory) -> Measurement:
             gain = f"; {times[1] / times[best]:.3g} and {times[gpus] / times[best]:.3g} times as fast as k = 1 and N"
         choices.append(reading("model", model, list(times) == every, f"{len(times)} of {len(every)} placed{gain}"))
     return Measurement(
-        measured, decide(choices), instances=tuple(choice.tried for choice in choices),
+        measured,
+        decide(choices),
+        instances=tuple(choice.tried for choice in choices),
         reason="Algorithm 1 places every combination; with the all-reduce between groups after the step, the shortest "
-               "iteration is read off. Where parameters are few relative to the computation, data parallelism alone "
-               "is best; DLRM's tables favour a hybrid.", choices=tuple(choices),
-    )  # fmt: skip
+        "iteration is read off. Where parameters are few relative to the computation, data parallelism alone "
+        "is best; DLRM's tables favour a hybrid.",
+        choices=tuple(choices),
+    )
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("sipml.distance", PAPER, "section 3.2",
-          "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
-          "each GPU communicates with at most Delta others of its group", "at most Delta", "exact", _distance, weight=2,
-          scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
-          procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
-                    "to, receives from, or does either with."),
-    Claim("sipml.hybrid-degree", PAPER, "section 3.2, figure 4",
-          "In the hybrid strategy of the example, k = 4, l = 2 and D = 3, each GPU communicates with at most D - 1 "
-          "others of its group and one more on the ring of the all-reduce", 3, "at most", _hybrid, weight=2,
-          scope={"seeds": 8, "graphs per seed": 25, "sub-ops": 40, "k": 4, "l": 2, "D": 3},
-          lost="The graph and the placement (figure 4).",
-          procedure="We place random graphs on the group, replicate the placement, add the ring, and count the "
-                    "partners of each GPU."),
-    Claim("sipml.range", PAPER, "section 3.2, Algorithm 1",
-          "Algorithm 1's candidates, the GPUs from the nearest predecessor's to Delta after the farthest one's, "
-          "violate no distance constraint", "no violation", "exact", _range, scope={"k": 12, "predecessors": 3},
-          procedure="For all k, Delta and sets of GPUs of predecessors we compare the range with the GPUs within "
-                    "distance of all of them."),
-    Claim("sipml.convergence", PAPER, "section 3.2",
-          "The forward-backward procedure is repeated until all ops are placed; the proof that it converges is left to "
-          "future work", "ends", "exact", _convergence, weight=2,
-          scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
-          lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
-          procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
-                    "an earlier state."),
-    Claim("sipml.prohibitive", PAPER, "section 3.2",
-          "Solving the ILP of the placement is prohibitive at the scale of the balanced graph, for example over 20,000 "
-          "sub-ops for the Transformer", "not solved", "margin: a hundredth of the size", _prohibitive, weight=2,
-          scope={"sub-ops": 20_000, "share of the size": 0.01, "time limit [s]": 15.0,
-                 "(layers, parts, k)": [[2, 2, 4], [4, 4, 4], [4, 8, 8]]},
-          procedure="We solve the ILP of transformers of growing size with a time limit, and place one of over 20,000 "
-                    "sub-ops by Algorithm 1."),
-    Claim("sipml.sequential", PAPER, "section 3.2, partitioning",
-          "Placing sequentially dependent ops on the same device has no impact on the run time compared to different "
-          "devices, although it increases the load of the device", "equal run times", "1e-9", _sequential,
-          scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
-          procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs."),
-    Claim("sipml.split-cap", PAPER, "section 3.2, partitioning",
-          "There is no point in splitting an op into more parts than the number of parallel workers, k",
-          "not faster", "1e-9", _cap, scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
-          procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k "
-                    "parts."),
-    Claim("sipml.figure-4", PAPER, "section 3.2, figure 4",
-          "In the placement of the example, k = 4 and Delta = 2, each GPU communicates with at most Delta others of "
-          "its group, and the parts of every op but C are on different GPUs", "such a placement exists", "exact",
-          _figure_4,
-          scope={"k": 4, "Delta": 2, "parts of C": 4}, lost="The numbers of parts of A and D (figure 4).",
-          procedure="We list all placements of four ops in sequence, for every number of parts of A and D."),
-    Claim("sipml.hybrid-search", PAPER, "section 3.2",
-          "It is trivial to optimize over k and l to find the combination that minimizes the training time for a given "
-          "number of GPUs", "every k l = N is placed", "exact", _search,
-          scope={"GPUs": 16, "D": 5, "bandwidth [bytes/s]": 1e12,
-                 "(model, layers, width, batch)": [["transformer", 2, 1024, 64], ["resnet", 2, 64, 64],
-                                                   ["dlrm", 2, 1024, 65536]]},
-          procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between "
-                    "groups."),
-)  # fmt: skip
+    Claim(
+        "sipml.distance",
+        PAPER,
+        "section 3.2",
+        "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
+        "each GPU communicates with at most Delta others of its group",
+        "at most Delta",
+        "exact",
+        _distance,
+        weight=2,
+        scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
+        procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
+        "to, receives from, or does either with.",
+    ),
+    Claim(
+        "sipml.hybrid-degree",
+        PAPER,
+        "section 3.2, figure 4",
+        "In the hybrid strategy of the example, k = 4, l = 2 and D = 3, each GPU communicates with at most D - 1 "
+        "others of its group and one more on the ring of the all-reduce",
+        3,
+        "at most",
+        _hybrid,
+        weight=2,
+        scope={"seeds": 8, "graphs per seed": 25, "sub-ops": 40, "k": 4, "l": 2, "D": 3},
+        lost="The graph and the placement (figure 4).",
+        procedure="We place random graphs on the group, replicate the placement, add the ring, and count the "
+        "partners of each GPU.",
+    ),
+    Claim(
+        "sipml.range",
+        PAPER,
+        "section 3.2, Algorithm 1",
+        "Algorithm 1's candidates, the GPUs from the nearest predecessor's to Delta after the farthest one's, "
+        "violate no distance constraint",
+        "no violation",
+        "exact",
+        _range,
+        scope={"k": 12, "predecessors": 3},
+        procedure="For all k, Delta and sets of GPUs of predecessors we compare the range with the GPUs within "
+        "distance of all of them.",
+    ),
+    Claim(
+        "sipml.convergence",
+        PAPER,
+        "section 3.2",
+        "The forward-backward procedure is repeated until all ops are placed; the proof that it converges is left to "
+        "future work",
+        "ends",
+        "exact",
+        _convergence,
+        weight=2,
+        scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
+        lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
+        procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
+        "an earlier state.",
+    ),
+    Claim(
+        "sipml.prohibitive",
+        PAPER,
+        "section 3.2",
+        "Solving the ILP of the placement is prohibitive at the scale of the balanced graph, for example over 20,000 "
+        "sub-ops for the Transformer",
+        "not solved",
+        "margin: a hundredth of the size",
+        _prohibitive,
+        weight=2,
+        scope={
+            "sub-ops": 20_000,
+            "share of the size": 0.01,
+            "time limit [s]": 15.0,
+            "(layers, parts, k)": [[2, 2, 4], [4, 4, 4], [4, 8, 8]],
+        },
+        procedure="We solve the ILP of transformers of growing size with a time limit, and place one of over 20,000 "
+        "sub-ops by Algorithm 1.",
+    ),
+    Claim(
+        "sipml.sequential",
+        PAPER,
+        "section 3.2, partitioning",
+        "Placing sequentially dependent ops on the same device has no impact on the run time compared to different "
+        "devices, although it increases the load of the device",
+        "equal run times",
+        "1e-9",
+        _sequential,
+        scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
+        procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
+    ),
+    Claim(
+        "sipml.split-cap",
+        PAPER,
+        "section 3.2, partitioning",
+        "There is no point in splitting an op into more parts than the number of parallel workers, k",
+        "not faster",
+        "1e-9",
+        _cap,
+        scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
+        procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k "
+        "parts.",
+    ),
+    Claim(
+        "sipml.figure-4",
+        PAPER,
+        "section 3.2, figure 4",
+        "In the placement of the example, k = 4 and Delta = 2, each GPU communicates with at most Delta others of "
+        "its group, and the parts of every op but C are on different GPUs",
+        "such a placement exists",
+        "exact",
+        _figure_4,
+        scope={"k": 4, "Delta": 2, "parts of C": 4},
+        lost="The numbers of parts of A and D (figure 4).",
+        procedure="We list all placements of four ops in sequence, for every number of parts of A and D.",
+    ),
+    Claim(
+        "sipml.hybrid-search",
+        PAPER,
+        "section 3.2",
+        "It is trivial to optimize over k and l to find the combination that minimizes the training time for a given "
+        "number of GPUs",
+        "every k l = N is placed",
+        "exact",
+        _search,
+        scope={
+            "GPUs": 16,
+            "D": 5,
+            "bandwidth [bytes/s]": 1e12,
+            "(model, layers, width, batch)": [
+                ["transformer", 2, 1024, 64],
+                ["resnet", 2, 64, 64],
+                ["dlrm", 2, 1024, 65536],
+            ],
+        },
+        procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between groups.",
+    ),
+)

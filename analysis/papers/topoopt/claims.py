@@ -28,13 +28,24 @@ PRIMES = 1.25506
 def swept(wrong: Sequence[str], count: int, measured: Any, where: str, reason: str, **more: Any) -> Measurement:
     """The measurement of a sweep: reproduced if no case is wrong, and the first wrong case as witness."""
     return Measurement(
-        measured, verdict_if(not wrong), (where,), reason, count, len(wrong), witness=wrong[0] if wrong else None,
+        measured,
+        verdict_if(not wrong),
+        (where,),
+        reason,
+        count,
+        len(wrong),
+        witness=wrong[0] if wrong else None,
         **more,
-    )  # fmt: skip
+    )
 
 
-def decided(choices: Sequence[Choice], instances: tuple[str, ...], reason: str,
-            otherwise: Verdict = Verdict.NOT_REPRODUCED, **more: Any) -> Measurement:  # fmt: skip
+def decided(
+    choices: Sequence[Choice],
+    instances: tuple[str, ...],
+    reason: str,
+    otherwise: Verdict = Verdict.NOT_REPRODUCED,
+    **more: Any,
+) -> Measurement:
     """The measurement that follows from its readings: how many agree, and their range if they are numbers."""
     agree = sum(choice.verdict is Verdict.REPRODUCED for choice in choices)
     measured: dict[str, Any] = {"readings that agree": f"{agree} of {len(choices)}"}
@@ -60,9 +71,12 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     if walked != example:
         wrong.append(f"12 servers: {walked}, not {example}")
     return swept(
-        wrong, count, {"steps of single rings among 12 servers": walked}, f"n = 2 .. {most}, every p < n",
+        wrong,
+        count,
+        {"steps of single rings among 12 servers": walked},
+        f"n = 2 .. {most}, every p < n",
         "Every +p ring is walked. Different p give different rings, since server 0 is followed by p.",
-    )  # fmt: skip
+    )
 
 
 def _theorem_1(laboratory: Laboratory) -> Measurement:
@@ -78,11 +92,14 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
             if longest > bound:
                 wrong.append(f"n={n}, d={d}: diameter {longest}, d n^(1/d) = {bound:.3f}")
     return swept(
-        wrong, len(ratios), {"largest diameter / (d n^(1/d))": max(1 / r for r in ratios)},
+        wrong,
+        len(ratios),
+        {"largest diameter / (d n^(1/d))": max(1 / r for r in ratios)},
         f"n = 2 .. {most}, d = 1 .. {degrees}",
         "The diameter never exceeds d n^(1/d), even with constant 1, although the steps are projected to coprime "
-        "numbers. The sweep supports the order but cannot prove it for all n.", tightness=spread(ratios),
-    )  # fmt: skip
+        "numbers. The sweep supports the order but cannot prove it for all n.",
+        tightness=spread(ratios),
+    )
 
 
 def _binary(laboratory: Laboratory) -> Measurement:
@@ -97,10 +114,14 @@ def _binary(laboratory: Laboratory) -> Measurement:
     limit = laboratory.scope["largest diameter / log2(n)"]
     wrong = [f"n={n}: diameter {ratio:.3f} log2(n)" for n, ratio in ratios.items() if ratio > limit]
     return swept(
-        wrong, len(ratios), {"largest diameter / log2(n)": ratios[largest]}, f"n = 3 .. {most}, ratio 2",
+        wrong,
+        len(ratios),
+        {"largest diameter / log2(n)": ratios[largest]},
+        f"n = 3 .. {most}, ratio 2",
         f"The largest ratio is that of n = {largest} (3 hops, log2 of 6 is 2.58); for all other n the diameter is at "
-        "most log2(n).", tightness=spread(list(ratios.values())),
-    )  # fmt: skip
+        "most log2(n).",
+        tightness=spread(list(ratios.values())),
+    )
 
 
 def _kappa(laboratory: Laboratory) -> Measurement:
@@ -113,11 +134,13 @@ def _kappa(laboratory: Laboratory) -> Measurement:
         reading("statement", "an upper bound of the order d n^(1/d)", not above, f"{len(above)} cases above d x"),
     )
     return decided(
-        choices, (f"x = 2 .. {larger}, d = 1 .. {degrees}",),
+        choices,
+        (f"x = 2 .. {larger}, d = 1 .. {degrees}",),
         "The greedy digits of n - 1 = x^d - 1 are all x - 1, so d (x - 1) coins are needed. The appendix argues for an "
-        "order of magnitude, which this does not change.", count=len(most),
+        "order of magnitude, which this does not change.",
+        count=len(most),
         tightness=spread([x * d / coins for (x, d), coins in most.items()]),
-    )  # fmt: skip
+    )
 
 
 def _primes(laboratory: Laboratory) -> Measurement:
@@ -128,9 +151,13 @@ def _primes(laboratory: Laboratory) -> Measurement:
     wrong = [f"n={n}: {ratio:.4f} n / ln n" for n, ratio in ratios.items() if ratio > PRIMES]
     values = list(ratios.values())
     return swept(
-        wrong, len(values), {"largest number of prime steps / (n / ln n)": max(values)}, f"n = 17 .. {most}",
-        f"At most {PRIMES}, the constant that holds for the number of primes up to any n.", tightness=spread(values),
-    )  # fmt: skip
+        wrong,
+        len(values),
+        {"largest number of prime steps / (n / ln n)": max(values)},
+        f"n = 17 .. {most}",
+        f"At most {PRIMES}, the constant that holds for the number of primes up to any n.",
+        tightness=spread(values),
+    )
 
 
 def _coin_change(laboratory: Laboratory) -> Measurement:
@@ -151,9 +178,13 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
             if not np.array_equal(true, distance) or not np.array_equal(true, routed):
                 wrong.append(f"n={n}, coins {coins}")
     return swept(
-        wrong, len(ratios), {"longest route / shortest path": max(ratios)}, f"n = 2 .. {most}, d in {degrees}",
-        "The number of coins equals the distance in the circulant graph for every pair.", tightness=spread(ratios),
-    )  # fmt: skip
+        wrong,
+        len(ratios),
+        {"longest route / shortest path": max(ratios)},
+        f"n = 2 .. {most}, d in {degrees}",
+        "The number of coins equals the distance in the circulant graph for every pair.",
+        tightness=spread(ratios),
+    )
 
 
 def _coin_print(laboratory: Laboratory) -> Measurement:
@@ -173,10 +204,12 @@ def _coin_print(laboratory: Laboratory) -> Measurement:
         reading("distance", "number of servers that forward", not relays_wrong, f"wrong in {len(relays_wrong)}"),
     )
     return decided(
-        choices, (f"n = 3 .. {most}, d in {degrees}",),
+        choices,
+        (f"n = 3 .. {most}, d in {degrees}",),
         "Line 8 starts a coin at distance 0, so every distance is one less than the number of coins. Line 20 uses the "
-        "back trace alone, and the routes are shortest.", count=cases,
-    )  # fmt: skip
+        "back trace alone, and the routes are shortest.",
+        count=cases,
+    )
 
 
 def _failure(laboratory: Laboratory) -> Measurement:
@@ -197,10 +230,12 @@ def _failure(laboratory: Laboratory) -> Measurement:
                     wrong.append(f"n={n}, d={d}: circuit +{p}")
                 graph.add_edge(0, p)
     return swept(
-        wrong, count, f"{count - len(wrong)} of {count} failures leave the servers connected",
+        wrong,
+        count,
+        f"{count - len(wrong)} of {count} failures leave the servers connected",
         f"n = 3 .. {most}, d in {degrees}, every circuit",
         "Rings of data-parallel jobs with one circuit removed, one for each ring (the others are symmetric).",
-    )  # fmt: skip
+    )
 
 
 def _trees(laboratory: Laboratory) -> Measurement:
@@ -214,10 +249,13 @@ def _trees(laboratory: Laboratory) -> Measurement:
         if not np.allclose(inner, 2.0) or sent.max() > 2.0 + 1e-9:
             wrong.append(f"n={n}")
     return swept(
-        wrong, len(ratios), "2 S bytes per server", f"even n = 2 .. {most}",
+        wrong,
+        len(ratios),
+        "2 S bytes per server",
+        f"even n = 2 .. {most}",
         "All servers except the roots of the two trees send 2 S bytes, with half of S in each tree.",
         tightness=spread(ratios),
-    )  # fmt: skip
+    )
 
 
 def _direct(laboratory: Laboratory) -> Measurement:
@@ -233,11 +271,14 @@ def _direct(laboratory: Laboratory) -> Measurement:
             ):
                 wrong.append(f"{name}, d={degree}")
     return swept(
-        wrong, len(ratios), {"largest communication time / ideal switch": max(ratios)},
+        wrong,
+        len(ratios),
+        {"largest communication time / ideal switch": max(ratios)},
         f"{', '.join(models)}, data parallel, n = {n}, d = {', '.join(map(str, degrees))}",
         "The busiest circuit carries what a server sends over d: no byte is forwarded. Equal communication times give "
-        "equal iteration times, whatever the computation takes.", tightness=spread(ratios),
-    )  # fmt: skip
+        "equal iteration times, whatever the computation takes.",
+        tightness=spread(ratios),
+    )
 
 
 # traffic --------------------------------------------------------------------------------------------------------
@@ -248,10 +289,14 @@ def _dlrm_size(laboratory: Laboratory) -> Measurement:
     printed, numbers = PrintedNumber(laboratory.scope["printed [GB]"]), tables * columns * rows
     size = {f"{width} bytes": width * numbers / 1e9 for width in (1, 2, 4, 8)}
     choices = [
-        reading("bytes of an entry", f"{name}{', as in appendix D' if name == '8 bytes' else ''}",
-                printed.value - 2 <= value <= printed.value, value)
+        reading(
+            "bytes of an entry",
+            f"{name}{', as in appendix D' if name == '8 bytes' else ''}",
+            printed.value - 2 <= value <= printed.value,
+            value,
+        )
         for name, value in size.items()
-    ]  # fmt: skip
+    ]
     return decided(
         choices,
         ("section 2.1's DLRM",),
@@ -263,8 +308,10 @@ def _dlrm_size(laboratory: Laboratory) -> Measurement:
 
 def ring_bytes(size: float, servers: int) -> dict[str, float]:
     """Bytes per server of an all-reduce of this size, under the two conventions of the paper."""
-    return {"2 (k-1)/k of the data, what a server of a ring sends": 2 * (servers - 1) / servers * size,
-            "twice the data, one reduction and one broadcast": 2 * size}  # fmt: skip
+    return {
+        "2 (k-1)/k of the data, what a server of a ring sends": 2 * (servers - 1) / servers * size,
+        "twice the data, one reduction and one broadcast": 2 * size,
+    }
 
 
 def _reduce(laboratory: Laboratory) -> Measurement:
@@ -288,10 +335,14 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
     whole, rest = (PrintedNumber(text) for text in laboratory.scope["printed, before and after [GB]"])
     before, after = ring_bytes(model, servers), ring_bytes(model - tables, servers)
     choices = [
-        reading("all-reduce of the data", name, whole.holds(before[name]) and rest.holds(after[name]),
-                [before[name], after[name]])
+        reading(
+            "all-reduce of the data",
+            name,
+            whole.holds(before[name]) and rest.holds(after[name]),
+            [before[name], after[name]],
+        )
         for name in before
-    ]  # fmt: skip
+    ]
     return decided(
         choices,
         (f"{servers} servers, {model} GB, of which {tables} GB are tables",),
@@ -308,9 +359,11 @@ def _reduce_size(laboratory: Laboratory) -> Measurement:
     seconds = 8 * sent / link
     good = PrintedNumber(printed[0]).holds(sent) and PrintedNumber(printed[1]).holds(seconds)
     return Measurement(
-        {"sent [GB]": sent, "time [s]": seconds}, verdict_if(good), (f"{servers} servers, {data} GB",),
+        {"sent [GB]": sent, "time [s]": seconds},
+        verdict_if(good),
+        (f"{servers} servers, {data} GB",),
         "A ring sends 2 (k-1)/k of the data over every hop; sending and receiving overlap.",
-    )  # fmt: skip
+    )
 
 
 def _transfer_size(laboratory: Laboratory) -> Measurement:
@@ -361,9 +414,13 @@ def _share(section: str, note: str) -> Callable[[Laboratory], Measurement]:
                 for name in ("nearest", "up") if rounding == "one significant digit" else ("nearest",):
                     holds = all(_label(share[batch], text, name) for batch, text in printed.items())
                     choices.append(
-                        reading("structure; all-reduce bytes; rounding", f"{structure}; {count}; {name}", holds,
-                                " ".join(f"{value:.4g}" for value in share.values()))
-                    )  # fmt: skip
+                        reading(
+                            "structure; all-reduce bytes; rounding",
+                            f"{structure}; {count}; {name}",
+                            holds,
+                            " ".join(f"{value:.4g}" for value in share.values()),
+                        )
+                    )
         return decided(
             choices,
             (f"servers:n={servers},degree=4,traffic=dlrm,section={section}",),
@@ -391,8 +448,15 @@ def _switches(laboratory: Laboratory) -> Measurement:
     choices = []
     for minutes in (2, 3, 5, 10):
         faster = math.log10(60 * minutes / latency)
-        choices.append(reading("several minutes", f"{minutes} min", plain and round(faster) == orders,
-                               {**ratios, "orders of magnitude": faster}, natural=minutes == 3))  # fmt: skip
+        choices.append(
+            reading(
+                "several minutes",
+                f"{minutes} min",
+                plain and round(faster) == orders,
+                {**ratios, "orders of magnitude": faster},
+                natural=minutes == 3,
+            )
+        )
     return decided(
         choices,
         ("Table 1, appendix B",),
@@ -401,97 +465,228 @@ def _switches(laboratory: Laboratory) -> Measurement:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("topoopt.theorem-2", PAPER, "Theorem 2, section 4.3",
-          "For p < n the rule +p gives one ring through all n servers, a different one for every p, if gcd(p, n) = 1; "
-          "12 servers have four: +1, +5, +7, +11", "always", measure=_theorem_2, weight=2,
-          scope={"servers": 256, "rings of 12 servers": [1, 5, 7, 11]},
-          procedure="We walk every +p ring for every n and compare with gcd(p, n) = 1."),
-    Claim("topoopt.theorem-1", PAPER, "Theorem 1, appendix E.2",
-          "Under certain assumptions the diameter of the d selected rings of n servers is O(d n^(1/d))",
-          "diameter / (d n^(1/d)) <= 1", measure=_theorem_1, weight=2, scope={"servers": 512, "degree": 8},
-          procedure="We select the rings by Algorithm 3 and compute the diameter by breadth-first search, without the "
-                    "assumptions of the proof."),
-    Claim("topoopt.binary-rings", PAPER, "appendix E.2",
-          "If n^(1/d) < 2, rings whose steps are near the powers of 2 keep the diameter at O(log2 n)",
-          "diameter / log2(n) <= 1.2", "bounded by a constant", _binary,
-          scope={"servers": 512, "largest diameter / log2(n)": 1.2},
-          procedure="We choose log2 n rings, rounded up, whose steps are the coprime numbers nearest to twice the step "
-                    "before, and compute the diameter for every n."),
-    Claim("topoopt.kappa", PAPER, "appendix E.2",
-          "With coins 1, x, ..., x^(d-1) and n = x^d, the amount n - 1 needs the most coins, namely d x", "d x",
-          measure=_kappa,
-          scope={"x": 8, "degree": 4}, procedure="We compute the fewest coins of every amount by dynamic programming."),
-    Claim("topoopt.primes", PAPER, "section 4.3",
-          "Restricting the steps of rings to primes reduces the search space to O(n / ln n)", "bounded by a constant",
-          measure=_primes, scope={"servers": 2048}, procedure="We count the prime steps for every n."),
-    Claim("topoopt.coin-change", PAPER, "appendix E.3",
-          "CoinChangeMod routes over the selected rings with the fewest hops", "always", measure=_coin_change, weight=2,
-          scope={"servers": 128, "degrees": [1, 2, 3, 4, 8]},
-          procedure="We compare its routes with Dijkstra's algorithm for every distance."),
-    Claim("topoopt.algorithm-4", PAPER, "Algorithm 4, lines 5-8",
-          "In Algorithm 4 (CoinChangeMod), curr_dist is the number of coins needed for every distance",
-          "number of coins", measure=_coin_print, scope={"servers": 64, "degrees": [2, 3, 4]},
-          procedure="We run the algorithm as printed, and compare its distances with breadth-first search."),
-    Claim("topoopt.one-failure", PAPER, "section 7",
-          "A single link failure does not disconnect the servers of a TopoOpt network", "never",
-          measure=_failure, scope={"servers": 48, "degrees": [2, 3, 4, 5]},
-          procedure="We remove every circuit in turn and test strong connectivity."),
-    Claim("topoopt.double-trees", PAPER, "appendix A",
-          "In a double binary tree every server except the roots of the two trees sends the same amount", "always",
-          measure=_trees, scope={"servers": 256}, procedure="We build both trees and add up what every server sends."),
-    Claim("topoopt.direct-rings", PAPER, "section 5.3, figure 11a-c",
-          "On 128 servers TopoOpt performs like an ideal switch for CANDLE, and similarly for VGG and BERT, whose best "
-          "strategies are mostly data parallel", 1.0, measure=_direct, weight=2,
-          scope={"models": ["candle", "vgg", "bert"], "degrees": [4, 8], "servers": 128},
-          procedure="We run TopologyFinder on the data-parallel traffic and compare the load of the busiest circuit "
-                    "with what an ideal switch of the same bandwidth needs."),
-    Claim("topoopt.dlrm-size", PAPER, "section 2.1; appendix D",
-          "A DLRM with 4 tables of 512 columns and 10^7 rows has 22 GB in total; the tables of the example have 20 GB",
-          22, "20 to 22 GB of tables", _dlrm_size,
-          scope={"tables": 4, "columns": 512, "rows": 10**7, "printed [GB]": "22"},
-          procedure="We count the entries of the tables and try 1, 2, 4 and 8 bytes for each."),
-    Claim("topoopt.all-reduce-44", PAPER, "section 2.1, figure 1a; appendix D",
-          "Data parallelism on 16 servers results in 44 GB of all-reduce transfers for a model of 22 GB", 44,
-          PrintedNumber("44").tolerance, _reduce, scope={"servers": 16, "data [GB]": 22, "printed [GB]": "44"},
-          procedure="We apply the rule of appendix D, and twice the data."),
-    Claim("topoopt.hybrid-transfer", PAPER, "section 2.1, figure 1",
-          "Hybrid parallelism reduces the largest transfer of a DLRM of 22 GB on 16 servers from 44 GB to 4 GB",
-          [44, 4],
-          "rounds to the printed digits", _hybrid,
-          scope={"servers": 16, "model [GB]": 22, "tables [GB]": 20, "printed, before and after [GB]": ["44", "4"]},
-          procedure="We compute the all-reduce of the model, and of the model without its tables."),
-    Claim("topoopt.all-reduce-size", PAPER, "appendix D",
-          "Under data parallelism each of 16 servers sends 37.5 GB for an all-reduce of 20 GB, in 3 s at 100 Gb/s",
-          [37.5, 3], "rounds to the printed digits", _reduce_size,
-          scope={"servers": 16, "data [GB]": 20, "link [Gb/s]": 100, "printed": ["37.5", "3"]},
-          procedure="We count the bytes of a ring all-reduce."),
-    Claim("topoopt.transfer-size", PAPER, "section 2.1; appendix D",
-          "A model-parallel transfer of the example DLRM has 32 MB",
-          32, PrintedNumber("32").tolerance, _transfer_size, scope={"servers": 16, "printed [MB]": "32"},
-          procedure="We add up the activations of appendix D."),
-    Claim("topoopt.all-to-all-share", PAPER, "section 5.4, figure 12 (labels of an axis)",
-          "With 128 tables on 128 servers the all-to-all traffic is 3, 5, 10, 20, 40 and 80 % of the all-reduce "
-          "traffic at batch sizes 64 to 2048 per GPU", {64: 3, 128: 5, 256: 10, 512: 20, 1024: 40, 2048: 80},
-          "one significant digit, to the nearest or up",
-          _share("5.4", "The shares double from batch to batch, as the labels do from 5 to 80. At batch 64 they are "
-                        "2.4 to 2.5 %, which is 3 only if rounded up."), weight=2,
-          scope={"servers": 128, "labels": "one significant digit",
-                 "printed, by batch [%]": {"64": "3", "128": "5", "256": "10", "512": "20", "1024": "40",
-                                           "2048": "80"}},
-          procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open."),
-    Claim("topoopt.testbed-share", PAPER, "section 6, figure 21 (labels of an axis)",
-          "On the testbed of 12 servers the all-to-all traffic is 5, 10, 19, 39 and 78 % of the all-reduce traffic at "
-          "batch sizes 32 to 512", {32: 5, 64: 10, 128: 19, 256: 39, 512: 78}, "rounds to the printed digits",
-          _share("6", "The labels fit the gradients of a model without a layer between the bottom stack and the width "
-                      "of a table; List 1 mentions none."),
-          scope={"servers": 12, "labels": "two digits",
-                 "printed, by batch [%]": {"32": "5", "64": "10", "128": "19", "256": "39", "512": "78"}},
-          procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open."),
-    Claim("topoopt.optical-switches", PAPER, "appendix B, Table 1",
-          "Compared with a patch panel, a port of an OCS is five times as expensive, it has three times fewer ports, "
-          "and it reconfigures four orders of magnitude faster (10 ms against several minutes)", [5, 3, 4],
-          "rounds to the printed digits", _switches,
-          scope={"cost of a port [$]": [100, 520], "ports": [1008, 384], "latency [s]": 0.01, "orders of magnitude": 4,
-                 "times": {"cost of a port": 5, "ports": 3}},
-          procedure="We divide the numbers of Table 1."),
-)  # fmt: skip
+    Claim(
+        "topoopt.theorem-2",
+        PAPER,
+        "Theorem 2, section 4.3",
+        "For p < n the rule +p gives one ring through all n servers, a different one for every p, if gcd(p, n) = 1; "
+        "12 servers have four: +1, +5, +7, +11",
+        "always",
+        measure=_theorem_2,
+        weight=2,
+        scope={"servers": 256, "rings of 12 servers": [1, 5, 7, 11]},
+        procedure="We walk every +p ring for every n and compare with gcd(p, n) = 1.",
+    ),
+    Claim(
+        "topoopt.theorem-1",
+        PAPER,
+        "Theorem 1, appendix E.2",
+        "Under certain assumptions the diameter of the d selected rings of n servers is O(d n^(1/d))",
+        "diameter / (d n^(1/d)) <= 1",
+        measure=_theorem_1,
+        weight=2,
+        scope={"servers": 512, "degree": 8},
+        procedure="We select the rings by Algorithm 3 and compute the diameter by breadth-first search, without the "
+        "assumptions of the proof.",
+    ),
+    Claim(
+        "topoopt.binary-rings",
+        PAPER,
+        "appendix E.2",
+        "If n^(1/d) < 2, rings whose steps are near the powers of 2 keep the diameter at O(log2 n)",
+        "diameter / log2(n) <= 1.2",
+        "bounded by a constant",
+        _binary,
+        scope={"servers": 512, "largest diameter / log2(n)": 1.2},
+        procedure="We choose log2 n rings, rounded up, whose steps are the coprime numbers nearest to twice the step "
+        "before, and compute the diameter for every n.",
+    ),
+    Claim(
+        "topoopt.kappa",
+        PAPER,
+        "appendix E.2",
+        "With coins 1, x, ..., x^(d-1) and n = x^d, the amount n - 1 needs the most coins, namely d x",
+        "d x",
+        measure=_kappa,
+        scope={"x": 8, "degree": 4},
+        procedure="We compute the fewest coins of every amount by dynamic programming.",
+    ),
+    Claim(
+        "topoopt.primes",
+        PAPER,
+        "section 4.3",
+        "Restricting the steps of rings to primes reduces the search space to O(n / ln n)",
+        "bounded by a constant",
+        measure=_primes,
+        scope={"servers": 2048},
+        procedure="We count the prime steps for every n.",
+    ),
+    Claim(
+        "topoopt.coin-change",
+        PAPER,
+        "appendix E.3",
+        "CoinChangeMod routes over the selected rings with the fewest hops",
+        "always",
+        measure=_coin_change,
+        weight=2,
+        scope={"servers": 128, "degrees": [1, 2, 3, 4, 8]},
+        procedure="We compare its routes with Dijkstra's algorithm for every distance.",
+    ),
+    Claim(
+        "topoopt.algorithm-4",
+        PAPER,
+        "Algorithm 4, lines 5-8",
+        "In Algorithm 4 (CoinChangeMod), curr_dist is the number of coins needed for every distance",
+        "number of coins",
+        measure=_coin_print,
+        scope={"servers": 64, "degrees": [2, 3, 4]},
+        procedure="We run the algorithm as printed, and compare its distances with breadth-first search.",
+    ),
+    Claim(
+        "topoopt.one-failure",
+        PAPER,
+        "section 7",
+        "A single link failure does not disconnect the servers of a TopoOpt network",
+        "never",
+        measure=_failure,
+        scope={"servers": 48, "degrees": [2, 3, 4, 5]},
+        procedure="We remove every circuit in turn and test strong connectivity.",
+    ),
+    Claim(
+        "topoopt.double-trees",
+        PAPER,
+        "appendix A",
+        "In a double binary tree every server except the roots of the two trees sends the same amount",
+        "always",
+        measure=_trees,
+        scope={"servers": 256},
+        procedure="We build both trees and add up what every server sends.",
+    ),
+    Claim(
+        "topoopt.direct-rings",
+        PAPER,
+        "section 5.3, figure 11a-c",
+        "On 128 servers TopoOpt performs like an ideal switch for CANDLE, and similarly for VGG and BERT, whose best "
+        "strategies are mostly data parallel",
+        1.0,
+        measure=_direct,
+        weight=2,
+        scope={"models": ["candle", "vgg", "bert"], "degrees": [4, 8], "servers": 128},
+        procedure="We run TopologyFinder on the data-parallel traffic and compare the load of the busiest circuit "
+        "with what an ideal switch of the same bandwidth needs.",
+    ),
+    Claim(
+        "topoopt.dlrm-size",
+        PAPER,
+        "section 2.1; appendix D",
+        "A DLRM with 4 tables of 512 columns and 10^7 rows has 22 GB in total; the tables of the example have 20 GB",
+        22,
+        "20 to 22 GB of tables",
+        _dlrm_size,
+        scope={"tables": 4, "columns": 512, "rows": 10**7, "printed [GB]": "22"},
+        procedure="We count the entries of the tables and try 1, 2, 4 and 8 bytes for each.",
+    ),
+    Claim(
+        "topoopt.all-reduce-44",
+        PAPER,
+        "section 2.1, figure 1a; appendix D",
+        "Data parallelism on 16 servers results in 44 GB of all-reduce transfers for a model of 22 GB",
+        44,
+        PrintedNumber("44").tolerance,
+        _reduce,
+        scope={"servers": 16, "data [GB]": 22, "printed [GB]": "44"},
+        procedure="We apply the rule of appendix D, and twice the data.",
+    ),
+    Claim(
+        "topoopt.hybrid-transfer",
+        PAPER,
+        "section 2.1, figure 1",
+        "Hybrid parallelism reduces the largest transfer of a DLRM of 22 GB on 16 servers from 44 GB to 4 GB",
+        [44, 4],
+        "rounds to the printed digits",
+        _hybrid,
+        scope={"servers": 16, "model [GB]": 22, "tables [GB]": 20, "printed, before and after [GB]": ["44", "4"]},
+        procedure="We compute the all-reduce of the model, and of the model without its tables.",
+    ),
+    Claim(
+        "topoopt.all-reduce-size",
+        PAPER,
+        "appendix D",
+        "Under data parallelism each of 16 servers sends 37.5 GB for an all-reduce of 20 GB, in 3 s at 100 Gb/s",
+        [37.5, 3],
+        "rounds to the printed digits",
+        _reduce_size,
+        scope={"servers": 16, "data [GB]": 20, "link [Gb/s]": 100, "printed": ["37.5", "3"]},
+        procedure="We count the bytes of a ring all-reduce.",
+    ),
+    Claim(
+        "topoopt.transfer-size",
+        PAPER,
+        "section 2.1; appendix D",
+        "A model-parallel transfer of the example DLRM has 32 MB",
+        32,
+        PrintedNumber("32").tolerance,
+        _transfer_size,
+        scope={"servers": 16, "printed [MB]": "32"},
+        procedure="We add up the activations of appendix D.",
+    ),
+    Claim(
+        "topoopt.all-to-all-share",
+        PAPER,
+        "section 5.4, figure 12 (labels of an axis)",
+        "With 128 tables on 128 servers the all-to-all traffic is 3, 5, 10, 20, 40 and 80 % of the all-reduce "
+        "traffic at batch sizes 64 to 2048 per GPU",
+        {64: 3, 128: 5, 256: 10, 512: 20, 1024: 40, 2048: 80},
+        "one significant digit, to the nearest or up",
+        _share(
+            "5.4",
+            "The shares double from batch to batch, as the labels do from 5 to 80. At batch 64 they are "
+            "2.4 to 2.5 %, which is 3 only if rounded up.",
+        ),
+        weight=2,
+        scope={
+            "servers": 128,
+            "labels": "one significant digit",
+            "printed, by batch [%]": {"64": "3", "128": "5", "256": "10", "512": "20", "1024": "40", "2048": "80"},
+        },
+        procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
+    ),
+    Claim(
+        "topoopt.testbed-share",
+        PAPER,
+        "section 6, figure 21 (labels of an axis)",
+        "On the testbed of 12 servers the all-to-all traffic is 5, 10, 19, 39 and 78 % of the all-reduce traffic at "
+        "batch sizes 32 to 512",
+        {32: 5, 64: 10, 128: 19, 256: 39, 512: 78},
+        "rounds to the printed digits",
+        _share(
+            "6",
+            "The labels fit the gradients of a model without a layer between the bottom stack and the width "
+            "of a table; List 1 mentions none.",
+        ),
+        scope={
+            "servers": 12,
+            "labels": "two digits",
+            "printed, by batch [%]": {"32": "5", "64": "10", "128": "19", "256": "39", "512": "78"},
+        },
+        procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
+    ),
+    Claim(
+        "topoopt.optical-switches",
+        PAPER,
+        "appendix B, Table 1",
+        "Compared with a patch panel, a port of an OCS is five times as expensive, it has three times fewer ports, "
+        "and it reconfigures four orders of magnitude faster (10 ms against several minutes)",
+        [5, 3, 4],
+        "rounds to the printed digits",
+        _switches,
+        scope={
+            "cost of a port [$]": [100, 520],
+            "ports": [1008, 384],
+            "latency [s]": 0.01,
+            "orders of magnitude": 4,
+            "times": {"cost of a port": 5, "ports": 3},
+        },
+        procedure="We divide the numbers of Table 1.",
+    ),
+)

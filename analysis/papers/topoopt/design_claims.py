@@ -113,9 +113,11 @@ def _alternating(laboratory: Laboratory) -> Measurement:
     plain, timed = "layers of List 1", "operators with the authors' computing times"
     cases: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
         plain: {model: (f"servers:n={servers},degree={DEGREE},traffic={model},section=5.3", {}) for model in MODELS},
-        timed: {model: (f"servers:n=16,degree={DEGREE},traffic={model},section=5.6", {"operators": "measured"})
-                for model in measured},
-    }  # fmt: skip
+        timed: {
+            model: (f"servers:n=16,degree={DEGREE},traffic={model},section=5.6", {"operators": "measured"})
+            for model in measured
+        },
+    }
     gaps, ranges, counts, choices, suboptimal = [], {}, [], [], []
     for kind, models in cases.items():
         worst, best, over = {}, {}, 0
@@ -137,20 +139,34 @@ def _alternating(laboratory: Laboratory) -> Measurement:
         suboptimal.append(f"{over} of {len(models)}")
         outcome = f"slower for {len(slower)} of {len(models)}"
         choices += [
-            reading("strategies; likely", f"{kind}; for some models slower than alternating, for none faster",
-                    bool(slower) and not faster, f"{outcome}, faster for {len(faster)}"),
-            reading("strategies; likely", f"{kind}; for at least half of the models", 2 * len(slower) >= len(models),
-                    outcome),
-            reading("strategies; likely", f"{kind}; for more than half of the models", 2 * len(slower) > len(models),
-                    outcome),
-        ]  # fmt: skip
+            reading(
+                "strategies; likely",
+                f"{kind}; for some models slower than alternating, for none faster",
+                bool(slower) and not faster,
+                f"{outcome}, faster for {len(faster)}",
+            ),
+            reading(
+                "strategies; likely",
+                f"{kind}; for at least half of the models",
+                2 * len(slower) >= len(models),
+                outcome,
+            ),
+            reading(
+                "strategies; likely",
+                f"{kind}; for more than half of the models",
+                2 * len(slower) > len(models),
+                outcome,
+            ),
+        ]
     result = decided(
-        choices, tuple(spec for models in cases.values() for spec, _ in models.values()),
+        choices,
+        tuple(spec for models in cases.values() for spec, _ in models.values()),
         f"Sequential over alternating time by Eq. (1) over the circuits, {seeds} seeds. {'; '.join(counts)}; "
         f"differences below {EQUAL:.1%} count as equal. The sequential time exceeds a bound valid for every strategy "
         f"and topology for {' and '.join(suboptimal)} models.",
-        count=len(gaps), tightness=spread(gaps),
-    )  # fmt: skip
+        count=len(gaps),
+        tightness=spread(gaps),
+    )
     return replace(result, measured=ranges)
 
 
@@ -176,52 +192,91 @@ def _recovery(laboratory: Laboratory) -> Measurement:
             ):
                 result[way] += replaced
         choices += [
-            reading("replacement; job", f"{way}; {spec}", count == len(hops), round(count / len(hops), 4),
-                    otherwise=Verdict.NOT_TESTABLE) for way, count in result.items()
-        ]  # fmt: skip
+            reading(
+                "replacement; job",
+                f"{way}; {spec}",
+                count == len(hops),
+                round(count / len(hops), 4),
+                otherwise=Verdict.NOT_TESTABLE,
+            )
+            for way, count in result.items()
+        ]
     return decided(
-        choices, tuple(laboratory.scope["jobs"]),
+        choices,
+        tuple(laboratory.scope["jobs"]),
         "Share of the hops that are replaced if their circuit fails. Line 2 of Algorithm 1 gives all ports to the "
         f"rings unless point-to-point traffic is a large share: {'; '.join(spare)} circuits belong to no ring. "
         "A ring can be closed again over circuits of other rings, at their cost. The paper does not say which links "
-        "are meant, or what a recovered ring loses.", Verdict.NOT_TESTABLE,
-    )  # fmt: skip
+        "are meant, or what a recovered ring loses.",
+        Verdict.NOT_TESTABLE,
+    )
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(id="topoopt.explodes-at-six", paper=PAPER, where="section 4.1",
-          claim="The search space of the joint optimisation of computation, communication and topology explodes even "
-                "at modest scales, for example six nodes",
-          expected="more designs than can be enumerated, at six servers", weight=2, scope={"servers": 6},
-          tolerance="more than a day at 10,000 designs per second, for most models", measure=_explodes,
-          procedure="We count the wirings and the placements of the parts of six models, without routes, exactly."),
-    Claim(id="topoopt.alternating", paper=PAPER, where="section 4.1",
-          claim="A topology optimised once, after the parallelization strategy, is likely to be sub-optimal in the "
-                "global space; alternating optimisation improves on it",
-          expected="slower than alternating", tolerance="0.1 %", measure=_alternating, weight=2,
-          scope={"servers": 12, "seeds": 3, "measured operators": ["dlrm", "candle", "bert", "vgg"]},
-          procedure="We take the best strategy for an ideal network with TopologyFinder's circuits for it, and compare "
-                    "with alternating optimisation from several seeds, for the six models of section 5.3, and for the "
-                    "four of section 5.6 with the authors' computing times."),
-    Claim(id="topoopt.ring-recovery", paper=PAPER, where="section 7",
-          claim="When a fibre fails, a link dedicated to MP traffic can temporarily recover an AllReduce ring",
-          expected="a replacement for every hop of every ring", measure=_recovery,
-          scope={"jobs": ["servers:n=16,degree=8,traffic=candle,section=5.6",
-                          "servers:n=16,degree=8,traffic=dlrm,section=5.6",
-                          "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=2048"]},
-          procedure="We run TopologyFinder and look for another path between the two servers of every hop of a ring."),
-    Claim(id="topoopt.look-ahead", paper=PAPER, where="appendix C, figure 25",
-          claim="With two patch panels per interface and 1x2 switches the next job's topology is ready when its "
-                "servers are, in spite of minutes of reconfiguration",
-          expected="no delay",
-          reason="It holds for every job that runs longer than its successor's reconfiguration takes, on the same "
-                 "servers; a test needs durations and arrivals of jobs, of which only the distribution of durations "
-                 "is printed (figure 2b). The cost claims include the cost of the panels and switches."),
-    Claim(id="topoopt.sharding", paper=PAPER, where="section 3, appendix C, figure 26",
-          claim="Jobs on disjoint servers are completely isolated from each other, which improves the tail of "
-                "iteration times",
-          expected="iterations as if alone",
-          reason="Isolation holds by construction: circuits with d ends each way at every server are d matchings "
-                 "(König), one per switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
-                 "Whether it improves the tail needs the authors' times on shared fabrics, which are not published."),
-)  # fmt: skip
+    Claim(
+        id="topoopt.explodes-at-six",
+        paper=PAPER,
+        where="section 4.1",
+        claim="The search space of the joint optimisation of computation, communication and topology explodes even "
+        "at modest scales, for example six nodes",
+        expected="more designs than can be enumerated, at six servers",
+        weight=2,
+        scope={"servers": 6},
+        tolerance="more than a day at 10,000 designs per second, for most models",
+        measure=_explodes,
+        procedure="We count the wirings and the placements of the parts of six models, without routes, exactly.",
+    ),
+    Claim(
+        id="topoopt.alternating",
+        paper=PAPER,
+        where="section 4.1",
+        claim="A topology optimised once, after the parallelization strategy, is likely to be sub-optimal in the "
+        "global space; alternating optimisation improves on it",
+        expected="slower than alternating",
+        tolerance="0.1 %",
+        measure=_alternating,
+        weight=2,
+        scope={"servers": 12, "seeds": 3, "measured operators": ["dlrm", "candle", "bert", "vgg"]},
+        procedure="We take the best strategy for an ideal network with TopologyFinder's circuits for it, and compare "
+        "with alternating optimisation from several seeds, for the six models of section 5.3, and for the "
+        "four of section 5.6 with the authors' computing times.",
+    ),
+    Claim(
+        id="topoopt.ring-recovery",
+        paper=PAPER,
+        where="section 7",
+        claim="When a fibre fails, a link dedicated to MP traffic can temporarily recover an AllReduce ring",
+        expected="a replacement for every hop of every ring",
+        measure=_recovery,
+        scope={
+            "jobs": [
+                "servers:n=16,degree=8,traffic=candle,section=5.6",
+                "servers:n=16,degree=8,traffic=dlrm,section=5.6",
+                "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=2048",
+            ]
+        },
+        procedure="We run TopologyFinder and look for another path between the two servers of every hop of a ring.",
+    ),
+    Claim(
+        id="topoopt.look-ahead",
+        paper=PAPER,
+        where="appendix C, figure 25",
+        claim="With two patch panels per interface and 1x2 switches the next job's topology is ready when its "
+        "servers are, in spite of minutes of reconfiguration",
+        expected="no delay",
+        reason="It holds for every job that runs longer than its successor's reconfiguration takes, on the same "
+        "servers; a test needs durations and arrivals of jobs, of which only the distribution of durations "
+        "is printed (figure 2b). The cost claims include the cost of the panels and switches.",
+    ),
+    Claim(
+        id="topoopt.sharding",
+        paper=PAPER,
+        where="section 3, appendix C, figure 26",
+        claim="Jobs on disjoint servers are completely isolated from each other, which improves the tail of "
+        "iteration times",
+        expected="iterations as if alone",
+        reason="Isolation holds by construction: circuits with d ends each way at every server are d matchings "
+        "(König), one per switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
+        "Whether it improves the tail needs the authors' times on shared fabrics, which are not published.",
+    ),
+)

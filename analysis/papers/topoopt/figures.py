@@ -31,8 +31,13 @@ DEGREES = (4, 8)
 LINK = 100e9 / 8
 #: Factor by which the fat-tree of figure 12 is slower: fixed by cost, and 5.7 / 1.4 according to section 5.5.
 FAT_TREE = 5.7 / 1.4
-_NAMES = {"topoopt": "TopoOpt (patch panels) and fat-tree", "ocs": "OCS-reconfig, TopoOpt with OCSs",
-          "ideal-switch": "Ideal Switch", "oversub-fat-tree": "Oversub. fat-tree", "expander": "Expander"}  # fmt: skip
+_NAMES = {
+    "topoopt": "TopoOpt (patch panels) and fat-tree",
+    "ocs": "OCS-reconfig, TopoOpt with OCSs",
+    "ideal-switch": "Ideal Switch",
+    "oversub-fat-tree": "Oversub. fat-tree",
+    "expander": "Expander",
+}
 #: Cost over TopoOpt's with patch panels, on average: section 5.2.
 _PRINTED_COSTS = {"ideal switch by the paper's mean ratio, 3.2": 3.2, "OCSs by the paper's mean ratio, 1.33": 1.33}
 _PRINTED_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
@@ -69,12 +74,27 @@ def _cost(rows: pd.DataFrame) -> Figure:
             handles.clear()
             for number, (architecture, line) in enumerate(group.groupby("architecture")):
                 colour, marker = series(number)
-                handles += axes.plot(line["n"], line["cost"] / 1e6, color=colour, marker=marker, markersize=5,
-                                     linewidth=1.2, label=_NAMES[str(architecture)])  # fmt: skip
+                handles += axes.plot(
+                    line["n"],
+                    line["cost"] / 1e6,
+                    color=colour,
+                    marker=marker,
+                    markersize=5,
+                    linewidth=1.2,
+                    label=_NAMES[str(architecture)],
+                )
             own = group[group["architecture"] == "topoopt"]
             for (label, factor), marker in zip(_PRINTED_COSTS.items(), ("*", "P"), strict=True):
-                handles += axes.plot(own["n"], own["cost"] / 1e6 * factor, color=INK, marker=marker, markersize=9,
-                                     markerfacecolor="none", linestyle="none", label=label)  # fmt: skip
+                handles += axes.plot(
+                    own["n"],
+                    own["cost"] / 1e6 * factor,
+                    color=INK,
+                    marker=marker,
+                    markersize=9,
+                    markerfacecolor="none",
+                    linestyle="none",
+                    label=label,
+                )
             log_axes(axes)
             axes.set_xticks([128, 432, 1024, 2000], ["128", "432", "1024", "2000"])
             axes.set_xticks([], minor=True)
@@ -87,8 +107,11 @@ def _cost(rows: pd.DataFrame) -> Figure:
 def _cost_finding(rows: pd.DataFrame) -> str:
     table: Any = rows[rows["n"] == 128].pivot_table(index="degree", columns="architecture", values="cost")
     ratios = table.div(table["topoopt"], axis=0)
-    parts = [f"{_NAMES[a]} {ratios.loc[4, a]:.2f} (d = 4) and {ratios.loc[8, a]:.2f} (d = 8)"
-             for a in cost.ARCHITECTURES if a != "topoopt"]  # fmt: skip
+    parts = [
+        f"{_NAMES[a]} {ratios.loc[4, a]:.2f} (d = 4) and {ratios.loc[8, a]:.2f} (d = 8)"
+        for a in cost.ARCHITECTURES
+        if a != "topoopt"
+    ]
     slower = [
         f"{cost.equal_cost_bandwidth(degree, bandwidth, cost.NIC_RULES[0], 2):.0f} Gb/s (d = {degree}, B = {bandwidth})"
         for degree, bandwidth in ((4, 100), (8, 200))
@@ -111,11 +134,22 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
             design = _design(degree, batch)
             direct, reduce, wired = float(design.pool.point_to_point.sum()), _gradients(), degree * LINK
             alpha = slowdown(design).alpha
-            for name, slow, speed in (("TopoOpt", alpha, wired), ("Ideal Switch", 1.0, wired),
-                                      ("Fat-tree of the same cost", 1.0, wired / FAT_TREE)):  # fmt: skip
+            for name, slow, speed in (
+                ("TopoOpt", alpha, wired),
+                ("Ideal Switch", 1.0, wired),
+                ("Fat-tree of the same cost", 1.0, wired / FAT_TREE),
+            ):
                 seconds = iteration_time(reduce, direct, slow, 128, speed, compute_time("dlrm-128-tables", batch))
-                rows.append({"degree": degree, "batch": batch, "network": name, "seconds": seconds, "alpha": alpha,
-                             "share": direct / reduce})  # fmt: skip
+                rows.append(
+                    {
+                        "degree": degree,
+                        "batch": batch,
+                        "network": name,
+                        "seconds": seconds,
+                        "alpha": alpha,
+                        "share": direct / reduce,
+                    }
+                )
     return frame(rows)
 
 
@@ -126,14 +160,29 @@ def _share(rows: pd.DataFrame) -> Figure:
             handles.clear()
             for number, (network, line) in enumerate(group.groupby("network")):
                 colour, marker = series(number)
-                handles += axes.plot(line["batch"], line["seconds"] * 1e3, color=colour, marker=marker, markersize=5,
-                                     linewidth=1.2, label=str(network))  # fmt: skip
+                handles += axes.plot(
+                    line["batch"],
+                    line["seconds"] * 1e3,
+                    color=colour,
+                    marker=marker,
+                    markersize=5,
+                    linewidth=1.2,
+                    label=str(network),
+                )
             if degree == min(DEGREES):
                 own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
                 factors = {128: 2.7, 2048: 1 / 1.1}
                 times = [own[batch] * factor for batch, factor in factors.items()]
-                printed = axes.plot(list(factors), times, color=INK, marker="*", markersize=11, markerfacecolor="none",
-                                    linestyle="none", label="fat-tree by the paper's ratios")  # fmt: skip
+                printed = axes.plot(
+                    list(factors),
+                    times,
+                    color=INK,
+                    marker="*",
+                    markersize=11,
+                    markerfacecolor="none",
+                    linestyle="none",
+                    label="fat-tree by the paper's ratios",
+                )
             log_axes(axes, "x")
             axes.set_ylim(bottom=0)
             axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
@@ -176,14 +225,35 @@ def _tax(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="samples per GPU", y="bandwidth tax [–]", columns=2) as (figure, axes, handles):
         for number, (degree, group) in enumerate(rows.groupby("degree")):
             colour, marker = series(number)
-            handles += axes.plot(group["batch"], group["tax"], color=colour, marker=marker, linewidth=1.2,
-                                 label=f"d = {degree}, R = bytes of the gradients")  # fmt: skip
-            handles += axes.plot(group["batch"], group["ring_tax"], color=colour, marker=marker, markerfacecolor="none",
-                                 linewidth=1, linestyle=(0, (4, 3)),
-                                 label=f"d = {degree}, R = bytes sent by rings")  # fmt: skip
+            handles += axes.plot(
+                group["batch"],
+                group["tax"],
+                color=colour,
+                marker=marker,
+                linewidth=1.2,
+                label=f"d = {degree}, R = bytes of the gradients",
+            )
+            handles += axes.plot(
+                group["batch"],
+                group["ring_tax"],
+                color=colour,
+                marker=marker,
+                markerfacecolor="none",
+                linewidth=1,
+                linestyle=(0, (4, 3)),
+                label=f"d = {degree}, R = bytes sent by rings",
+            )
         printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
-        handles += axes.plot(printed[:, 0], printed[:, 1], marker="*", markersize=13, color=INK, linestyle="none",
-                             markerfacecolor="none", label="paper")  # fmt: skip
+        handles += axes.plot(
+            printed[:, 0],
+            printed[:, 1],
+            marker="*",
+            markersize=13,
+            color=INK,
+            linestyle="none",
+            markerfacecolor="none",
+            label="paper",
+        )
         log_axes(axes, "x")
         axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
         axes.set_xticks([], minor=True)
@@ -218,8 +288,14 @@ def _paths(rows: pd.DataFrame) -> Figure:
                 group["hops"], group["cdf"], where="post", color=colour, linewidth=1.6, label=f"d = {degree}"
             )
             axes.axvline(printed, color=colour, linewidth=1, linestyle=(0, (2, 3)))
-            axes.annotate(f"paper's mean,\nd = {degree}", (printed, 0.03), (4, 0), textcoords="offset points",
-                          fontsize=8, color=MUTED)  # fmt: skip
+            axes.annotate(
+                f"paper's mean,\nd = {degree}",
+                (printed, 0.03),
+                (4, 0),
+                textcoords="offset points",
+                fontsize=8,
+                color=MUTED,
+            )
         axes.grid(visible=True)
         axes.set_xlim(left=0)
         axes.set_ylim(0, 1.02)
@@ -266,8 +342,14 @@ def _loads(rows: pd.DataFrame) -> Figure:
                 colour, _ = series(names.index(row["routing"]))
                 name = f"d = {row['degree']}, {row['routing']}"
                 values = np.asarray(row["loads"]) / 1e6
-                line = axes.plot(values, np.linspace(0, 1, values.size), color=colour, linewidth=1.5, label=name,
-                                 linestyle="-" if row["degree"] == 4 else (0, (4, 2)))  # fmt: skip
+                line = axes.plot(
+                    values,
+                    np.linspace(0, 1, values.size),
+                    color=colour,
+                    linewidth=1.5,
+                    label=name,
+                    linestyle="-" if row["degree"] == 4 else (0, (4, 2)),
+                )
                 lines.setdefault(name, line[0])
             axes.grid(visible=True)
             axes.set_xlim(left=0)
@@ -282,8 +364,10 @@ def _loads(rows: pd.DataFrame) -> Figure:
 def _load_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (degree, batch), group in rows.groupby(["degree", "batch"]):
-        printed = [f"{name} {max(load) / 1e6:.1f} MB, smallest {min(load) / max(load):.2f} of it"
-                for name, load in zip(group["routing"], group["loads"], strict=True)]  # fmt: skip
+        printed = [
+            f"{name} {max(load) / 1e6:.1f} MB, smallest {min(load) / max(load):.2f} of it"
+            for name, load in zip(group["routing"], group["loads"], strict=True)
+        ]
         parts.append(f"d = {degree}, batch {batch}: {', '.join(printed)}")
     return "Largest load: " + "; ".join(parts) + "."
 
@@ -325,36 +409,74 @@ def _diameter_finding(rows: pd.DataFrame) -> str:
 
 _PAPER_FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "topoopt-theorem1", "topoopt", "Theorem 1", "Diameter of the selected rings over d n^(1/d)",
-        "The diameter is O(d n^(1/d)).", None, _diameter_rows, _diameter, _diameter_finding,
+        "topoopt-theorem1",
+        "topoopt",
+        "Theorem 1",
+        "Diameter of the selected rings over d n^(1/d)",
+        "The diameter is O(d n^(1/d)).",
+        None,
+        _diameter_rows,
+        _diameter,
+        _diameter_finding,
     ),
     PaperFigure(
-        "topoopt-10", "topoopt", "figure 10", "Cost of interconnects",
+        "topoopt-10",
+        "topoopt",
+        "figure 10",
+        "Cost of interconnects",
         "On average OCSs cost 1.33 times patch panels, and an ideal switch 3.2 times TopoOpt; the expander is the "
         "cheapest.",
-        None, _cost_rows, _cost, _cost_finding,
+        None,
+        _cost_rows,
+        _cost,
+        _cost_finding,
     ),
     PaperFigure(
-        "topoopt-12", "topoopt", "figure 12", "Iteration of a DLRM with a table on each of 128 servers",
+        "topoopt-12",
+        "topoopt",
+        "figure 12",
+        "Iteration of a DLRM with a table on each of 128 servers",
         "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
         "times the time of the fat-tree at 2048.",
-        None, _share_rows, _share, _share_finding,
+        None,
+        _share_rows,
+        _share,
+        _share_finding,
     ),
     PaperFigure(
-        "topoopt-13", "topoopt", "figure 13", "Bandwidth tax of forwarding",
+        "topoopt-13",
+        "topoopt",
+        "figure 13",
+        "Bandwidth tax of forwarding",
         "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
-        None, _tax_rows, _tax, _tax_finding,
+        None,
+        _tax_rows,
+        _tax,
+        _tax_finding,
     ),
     PaperFigure(
-        "topoopt-14", "topoopt", "figure 14", "Path lengths over TotientPerms rings, 128 servers",
-        "The mean is 5.7 at d = 4 and 3 at d = 8.", None, _path_rows, _paths, _path_finding,
+        "topoopt-14",
+        "topoopt",
+        "figure 14",
+        "Path lengths over TotientPerms rings, 128 servers",
+        "The mean is 5.7 at d = 4 and 3 at d = 8.",
+        None,
+        _path_rows,
+        _paths,
+        _path_finding,
     ),
     PaperFigure(
-        "topoopt-15", "topoopt", "figure 15", "Load of circuits by routing, 128 servers",
+        "topoopt-15",
+        "topoopt",
+        "figure 15",
+        "Load of circuits by routing, 128 servers",
         "At batch 128 the lightest link carries 39 % (d = 4) and 59 % (d = 8) less than the heaviest.",
-        "topoopt-fig15", _load_rows, _loads, _load_finding,
+        "topoopt-fig15",
+        _load_rows,
+        _loads,
+        _load_finding,
     ),
-)  # fmt: skip
+)
 
 
 _FORMULATION = "topoopt.topology"
@@ -370,9 +492,11 @@ def _rows(rows: pd.DataFrame) -> pd.DataFrame:
     records = rows[(rows["formulation"] == _FORMULATION) & rows["ok"] & rows["method"].isin(tuple(_METHODS))].copy()
     settings = [json.loads(text or "{}") for text in records["settings"]]
     plain = [
-        one.get("objective", "max-load") == "max-load" and one.get("rings", "free") == "free"
-        and str(one.get("parallel", "0")) == "0" for one in settings
-    ]  # fmt: skip
+        one.get("objective", "max-load") == "max-load"
+        and one.get("rings", "free") == "free"
+        and str(one.get("parallel", "0")) == "0"
+        for one in settings
+    ]
     records = records[np.array(plain, dtype=bool)]
     records = records.sort_values("objective", kind="stable").drop_duplicates(["instance", "method"])
     records["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in records["instance"]]
@@ -393,13 +517,27 @@ def _draw(rows: pd.DataFrame) -> Figure:
             aside = 0.14 * (number - 1)  # shift equal values sideways to keep them visible
             for proven, filled in ((True, colour), (False, "none")):
                 part = selected[selected["proven"] == proven]
-                drawn = axes.plot(part["n"] + aside, part["ratio"], color=colour, marker=marker, linestyle="none",
-                                  markersize=5, markerfacecolor=filled, label=label)  # fmt: skip
+                drawn = axes.plot(
+                    part["n"] + aside,
+                    part["ratio"],
+                    color=colour,
+                    marker=marker,
+                    linestyle="none",
+                    markersize=5,
+                    markerfacecolor=filled,
+                    label=label,
+                )
                 if proven or not len(selected[selected["proven"]]):
                     handles += drawn
         axes.axhline(1.0, color=INK, linewidth=1)
-        axes.annotate("filled: proven optimum; hollow: best bound", (0.01, 0.99),
-                      xycoords="axes fraction", va="top", fontsize=8, color=MUTED)  # fmt: skip
+        axes.annotate(
+            "filled: proven optimum; hollow: best bound",
+            (0.01, 0.99),
+            xycoords="axes fraction",
+            va="top",
+            fontsize=8,
+            color=MUTED,
+        )
         axes.set_xticks(sorted(set(rows["n"].astype(int))))
     return figure
 
@@ -429,13 +567,18 @@ def _finding(rows: pd.DataFrame) -> str:
 
 _GAP_FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        name="topoopt-gap", paper="TopoOpt", where="section 4.2, Algorithms 1 and 5",
+        name="topoopt-gap",
+        paper="TopoOpt",
+        where="section 4.2, Algorithms 1 and 5",
         title="Heuristic circuits compared with the best ones",
         says="TopologyFinder finds an efficient topology and routing; the search space of joint optimisation explodes "
-             "at six nodes.",
-        study="topoopt-gap", select=_rows, draw=_draw, finding=_finding,
+        "at six nodes.",
+        study="topoopt-gap",
+        select=_rows,
+        draw=_draw,
+        finding=_finding,
     ),
-)  # fmt: skip
+)
 
 
 FIGURES = (

@@ -69,8 +69,15 @@ def _models(rows: pd.DataFrame) -> Figure:
             for number, network in enumerate(NETWORKS):
                 colour, marker = series(number)
                 selected = rows[(rows["model"] == model) & (rows["network"] == network)].sort_values("link_gbps")
-                axes.plot(selected["link_gbps"], selected["seconds"], color=colour, marker=marker, markersize=4,
-                                     linewidth=1.1, label=network)  # fmt: skip
+                axes.plot(
+                    selected["link_gbps"],
+                    selected["seconds"],
+                    color=colour,
+                    marker=marker,
+                    markersize=4,
+                    linewidth=1.1,
+                    label=network,
+                )
             log_axes(axes)
             axes.set_xticks(LINKS, [str(b) for b in LINKS])
             axes.set_xticks([], minor=True)
@@ -83,8 +90,14 @@ def _models(rows: pd.DataFrame) -> Figure:
                     "ideal switch by the paper's mean ratio": 1 / PRINTED_OVER_IDEAL.get(model, np.nan),
                 }
                 for (label, factor), dots in zip(factors.items(), ((2, 3), (6, 2)), strict=True):
-                    axes.plot(own["link_gbps"], own["seconds"] * factor, color=INK, linewidth=0.9,
-                                         linestyle=(0, dots), label=label)  # fmt: skip
+                    axes.plot(
+                        own["link_gbps"],
+                        own["seconds"] * factor,
+                        color=INK,
+                        linewidth=0.9,
+                        linestyle=(0, dots),
+                        label=label,
+                    )
         for axes in figure.axes[::3]:
             axes.set_ylabel("iteration time [s]")
         handles += _longest(figure)
@@ -114,12 +127,27 @@ def _batches(rows: pd.DataFrame) -> Figure:
         for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             for number, (network, line) in enumerate(group.groupby("network")):
                 colour, marker = series(number)
-                axes.plot(line["batch"], line["seconds"], color=colour, marker=marker, markersize=5, linewidth=1.2,
-                          label=str(network))  # fmt: skip
+                axes.plot(
+                    line["batch"],
+                    line["seconds"],
+                    color=colour,
+                    marker=marker,
+                    markersize=5,
+                    linewidth=1.2,
+                    label=str(network),
+                )
             own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"]
             if degree == 4:
-                axes.plot([128, 2048], [2.7 * own[128], own[2048] / 1.1], color=INK, marker="*", linestyle="none",
-                          markersize=11, markerfacecolor="none", label="fat-tree by the paper's ratios")  # fmt: skip
+                axes.plot(
+                    [128, 2048],
+                    [2.7 * own[128], own[2048] / 1.1],
+                    color=INK,
+                    marker="*",
+                    linestyle="none",
+                    markersize=11,
+                    markerfacecolor="none",
+                    label="fat-tree by the paper's ratios",
+                )
             log_axes(axes, "x")
             axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
             axes.set_xticks([], minor=True)
@@ -152,10 +180,13 @@ def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
     for jobs in (5, 10, 15, 20, 27):
         own = [one for one in shared_cluster() if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)]
         count = sum(one.samples for one in own)
-        results.append({
-            "jobs": jobs, "published": sum(one.samples * one.mean for one in own) / count,
-            "simulated": sum(one.samples * float(ours[one.model]) for one in own) / count,
-        })  # fmt: skip
+        results.append(
+            {
+                "jobs": jobs,
+                "published": sum(one.samples * one.mean for one in own) / count,
+                "simulated": sum(one.samples * float(ours[one.model]) for one in own) / count,
+            }
+        )
     return frame(results)
 
 
@@ -174,18 +205,38 @@ def _shared(rows: pd.DataFrame) -> Figure:
         for number, degree in enumerate((4, 8)):
             colour, marker = series(number)
             means = shared_means(rows, degree)
-            left.plot(means["jobs"], 1e3 * means["simulated"], color=colour, marker=marker, linewidth=1.2,
-                      label=f"simulated, d = {degree}")  # fmt: skip
-            left.plot(means["jobs"], 1e3 * means["published"], color=colour, marker="*", markersize=11,
-                      markerfacecolor="none", linestyle="none", label=f"published, d = {degree}")  # fmt: skip
+            left.plot(
+                means["jobs"],
+                1e3 * means["simulated"],
+                color=colour,
+                marker=marker,
+                linewidth=1.2,
+                label=f"simulated, d = {degree}",
+            )
+            left.plot(
+                means["jobs"],
+                1e3 * means["published"],
+                color=colour,
+                marker="*",
+                markersize=11,
+                markerfacecolor="none",
+                linestyle="none",
+                label=f"published, d = {degree}",
+            )
         for number, (degree, network, label) in enumerate(_SHARED):
             colour, marker = series(number)
             own = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
             for place, model in enumerate(sorted(own.index)):
                 those = _published(network, degree, str(model))
                 x = place + 0.2 * (number - 1)
-                right.plot([x, x], [1e3 * min(one.least for one in those), 1e3 * max(one.most for one in those)],
-                           color=colour, marker="*", markersize=9, markerfacecolor="none")  # fmt: skip
+                right.plot(
+                    [x, x],
+                    [1e3 * min(one.least for one in those), 1e3 * max(one.most for one in those)],
+                    color=colour,
+                    marker="*",
+                    markersize=9,
+                    markerfacecolor="none",
+                )
                 right.plot([x], [1e3 * own[model]], color=colour, marker=marker, label=label)
         left.set_xlabel("active jobs of 16 servers")
         left.set_ylabel("mean iteration time [ms]")
@@ -231,8 +282,15 @@ def _pauses(rows: pd.DataFrame) -> Figure:
                     own = line["interval_ms"] == (5e-3 * line["pause_us"]).clip(lower=least)
                     shown = line[own].sort_values("pause_us")
                     colour, marker = series(number)
-                    axes.plot(shown["pause_us"], shown["seconds"], color=colour, marker=marker, markersize=5,
-                              linewidth=1.1, label=f"{network}, {rule}")  # fmt: skip
+                    axes.plot(
+                        shown["pause_us"],
+                        shown["seconds"],
+                        color=colour,
+                        marker=marker,
+                        markersize=5,
+                        linewidth=1.1,
+                        label=f"{network}, {rule}",
+                    )
                     number += 1
             table = _table()
             still = table[(table["figure"] == 28) & (table["degree"] == 8) & (table["model"] == model)]
@@ -242,10 +300,26 @@ def _pauses(rows: pd.DataFrame) -> Figure:
                 "pause_us"
             )
             if model == "bert":
-                axes.plot(slow["pause_us"], 1.4 * slow["seconds"], color=INK, marker="*", markersize=10,
-                          markerfacecolor="none", linestyle="none", label="FW by the paper's ratio, 1.4")  # fmt: skip
-            axes.plot([1], [time], color=INK, marker="D", markersize=9, markerfacecolor="none", linestyle="none",
-                      label="noFW at 1 µs by the paper: as TopoOpt")  # fmt: skip
+                axes.plot(
+                    slow["pause_us"],
+                    1.4 * slow["seconds"],
+                    color=INK,
+                    marker="*",
+                    markersize=10,
+                    markerfacecolor="none",
+                    linestyle="none",
+                    label="FW by the paper's ratio, 1.4",
+                )
+            axes.plot(
+                [1],
+                [time],
+                color=INK,
+                marker="D",
+                markersize=9,
+                markerfacecolor="none",
+                linestyle="none",
+                label="noFW at 1 µs by the paper: as TopoOpt",
+            )
             log_axes(axes)
             axes.set_xlabel("reconfiguration latency [µs]")
             axes.set_title(str(model))
@@ -270,8 +344,14 @@ def _degrees(rows: pd.DataFrame) -> Figure:
                 colour, marker = series(number)
                 axes.plot(line["degree"], line["seconds"], color=colour, marker=marker, linewidth=1.2, label=str(model))
                 first = line.sort_values("degree").iloc[0]
-                axes.plot(line["degree"], first["seconds"] * first["degree"] / line["degree"], color=INK, linewidth=0.8,
-                          linestyle=(0, (2, 3)), label="linear in d" if number == 2 else "_linear")  # fmt: skip
+                axes.plot(
+                    line["degree"],
+                    first["seconds"] * first["degree"] / line["degree"],
+                    color=INK,
+                    linewidth=0.8,
+                    linestyle=(0, (2, 3)),
+                    label="linear in d" if number == 2 else "_linear",
+                )
             log_axes(axes, "y")
             axes.set_xlabel("degree d")
             axes.set_title(f"B = {link} Gb/s")
@@ -290,34 +370,73 @@ def _degrees_finding(rows: pd.DataFrame) -> str:
 
 FIGURES = (
     PaperFigure(
-        "topoopt-11", "topoopt", "figure 11", "Iteration times on a dedicated cluster of 128 servers, d = 4",
+        "topoopt-11",
+        "topoopt",
+        "figure 11",
+        "Iteration times on a dedicated cluster of 128 servers, d = 4",
         "A fat-tree of similar cost takes 2.8 (CANDLE, VGG, DLRM), 3 (BERT) and 2.1 (NCF) times as long as TopoOpt.",
-        None, _of(11), _models, _models_finding,
+        None,
+        _of(11),
+        _models,
+        _models_finding,
     ),
     PaperFigure(
-        "topoopt-12-simulated", "topoopt", "figure 12", "Iteration times of a DLRM with a table on each of 128 servers",
+        "topoopt-12-simulated",
+        "topoopt",
+        "figure 12",
+        "Iteration times of a DLRM with a table on each of 128 servers",
         "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
-        "times the time of the fat-tree at 2048.", None, _of(12), _batches, _batches_finding,
+        "times the time of the fat-tree at 2048.",
+        None,
+        _of(12),
+        _batches,
+        _batches_finding,
     ),
     PaperFigure(
-        "topoopt-16", "topoopt", "figure 16", "Iteration times of jobs of 16 servers on a shared cluster, B = 100 Gb/s",
-        "The authors published TopoOpt's times: means of 60 to 71 ms at d = 8.", None, _of(16), _shared,
+        "topoopt-16",
+        "topoopt",
+        "figure 16",
+        "Iteration times of jobs of 16 servers on a shared cluster, B = 100 Gb/s",
+        "The authors published TopoOpt's times: means of 60 to 71 ms at d = 8.",
+        None,
+        _of(16),
+        _shared,
         _shared_finding,
     ),
     PaperFigure(
-        "topoopt-17", "topoopt", "figure 17", "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
-        "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.", None, _of(17), _pauses, _pauses_finding,
+        "topoopt-17",
+        "topoopt",
+        "figure 17",
+        "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
+        "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.",
+        None,
+        _of(17),
+        _pauses,
+        _pauses_finding,
     ),
     PaperFigure(
-        "topoopt-27", "topoopt", "figure 27", "Iteration times on a dedicated cluster of 128 servers, d = 8",
-        "The trend is similar to that of figure 11.", None, _of(27), _models, _models_finding,
+        "topoopt-27",
+        "topoopt",
+        "figure 27",
+        "Iteration times on a dedicated cluster of 128 servers, d = 8",
+        "The trend is similar to that of figure 11.",
+        None,
+        _of(27),
+        _models,
+        _models_finding,
     ),
     PaperFigure(
-        "topoopt-28", "topoopt", "figure 28", "Effect of the degree on TopoOpt, 128 servers",
-        "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.", None, _of(28),
-        _degrees, _degrees_finding,
+        "topoopt-28",
+        "topoopt",
+        "figure 28",
+        "Effect of the degree on TopoOpt, 128 servers",
+        "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.",
+        None,
+        _of(28),
+        _degrees,
+        _degrees_finding,
     ),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     main()

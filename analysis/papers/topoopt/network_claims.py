@@ -177,18 +177,26 @@ def _path_length(laboratory: Laboratory) -> Measurement:
             means = {degree: mean_of_paths(n, graphs[degree][name], k) for degree in numbers}
             holds = all(numbers[degree].holds(mean) for degree, mean in means.items())
             choices.append(
-                reading("circuits; paths of a pair", f"{name}; {k} shortest", holds,
-                        {f"d={degree}": round(mean, 3) for degree, mean in means.items()})
-            )  # fmt: skip
+                reading(
+                    "circuits; paths of a pair",
+                    f"{name}; {k} shortest",
+                    holds,
+                    {f"d={degree}": round(mean, 3) for degree, mean in means.items()},
+                )
+            )
     for batch in (128, 2048):
         ways: tuple[Forwarding, ...] = ("coin-change", "shortest")
         for way in ways:
             means = {d: slowdown(topology_finder(parse(job(d, batch)), forwarding=way)).mean_hops for d in numbers}
             holds = all(numbers[degree].holds(mean) for degree, mean in means.items())
             choices.append(
-                reading("circuits; paths of a pair", f"TopologyFinder at batch {batch}, one direction; {way}", holds,
-                        {f"d={degree}": round(mean, 3) for degree, mean in means.items()})
-            )  # fmt: skip
+                reading(
+                    "circuits; paths of a pair",
+                    f"TopologyFinder at batch {batch}, one direction; {way}",
+                    holds,
+                    {f"d={degree}": round(mean, 3) for degree, mean in means.items()},
+                )
+            )
     return decided(
         choices,
         tuple(job(degree, batch) for degree in numbers for batch in (128, 2048)),
@@ -216,11 +224,13 @@ def _tax(laboratory: Laboratory) -> Measurement:
                     direct = float(parse(job(degree, batch)).point_to_point.sum())
                     taxes[degree, batch] = (reduce + hops[name, k][degree] * direct) / (reduce + direct)
                 choices.append(
-                    reading("circuits; paths; all-reduce bytes; DLRM",
-                            f"{name}; {k} shortest; {convention}; {structure}",
-                            all(numbers[key].holds(tax) for key, tax in taxes.items()),
-                            " ".join(f"{tax:.4g}" for tax in taxes.values()))
-                )  # fmt: skip
+                    reading(
+                        "circuits; paths; all-reduce bytes; DLRM",
+                        f"{name}; {k} shortest; {convention}; {structure}",
+                        all(numbers[key].holds(tax) for key, tax in taxes.items()),
+                        " ".join(f"{tax:.4g}" for tax in taxes.values()),
+                    )
+                )
     finder = {
         way: [round(slowdown(topology_finder(parse(job(*key)), forwarding=way)).tax, 3) for key in numbers]
         for way in ("coin-change", "shortest")
@@ -279,23 +289,43 @@ def _imbalance(laboratory: Laboratory) -> Measurement:
     number = PrintedNumber(laboratory.scope["printed [%]"])
     choices = []
     for name, steps in circulants(n, degree).items():
-        orders = {"CoinChangeMod, smallest coin first": sorted(steps), "largest coin first": sorted(steps)[::-1],
-                  "even split over all shortest paths": None}  # fmt: skip
+        orders = {
+            "CoinChangeMod, smallest coin first": sorted(steps),
+            "largest coin first": sorted(steps)[::-1],
+            "even split over all shortest paths": None,
+        }
         values = {way: _below(list(circulant_loads(n, steps, order).values())) for way, order in orders.items()}
         for way, value in values.items():
             choices.append(reading("circuits; routing", f"{name}; {way}", number.holds(value), round(value, 1)))
         drawn = [_below(random_loads(n, steps, seed)) for seed in laboratory.seeds(SEEDS)]
         low, high = min(drawn), max(drawn)
-        choices.append(reading("circuits; routing", f"{name}; ties at random, 8 seeds",
-                               low <= number.ends[1] and high >= number.ends[0],
-                               f"{low:.1f} to {high:.1f}"))  # fmt: skip
+        choices.append(
+            reading(
+                "circuits; routing",
+                f"{name}; ties at random, 8 seeds",
+                low <= number.ends[1] and high >= number.ends[0],
+                f"{low:.1f} to {high:.1f}",
+            )
+        )
         least, most = min(values.values()), max(values.values())
-        choices.append(reading("circuits; routing", f"{name}; some split of the ties, between these",
-                               least <= number.value <= most, f"{least:.1f} to {most:.1f}"))  # fmt: skip
+        choices.append(
+            reading(
+                "circuits; routing",
+                f"{name}; some split of the ties, between these",
+                least <= number.value <= most,
+                f"{least:.1f} to {most:.1f}",
+            )
+        )
     for k in (2, 4):
         value = _below(point_to_point_loads(topology_finder(parse(job(degree, batch)), paths=k)))
-        choices.append(reading("circuits; routing", f"circuits in one direction; {k} shortest paths, ties by number",
-                               number.holds(value), round(value, 1)))  # fmt: skip
+        choices.append(
+            reading(
+                "circuits; routing",
+                f"circuits in one direction; {k} shortest paths, ties by number",
+                number.holds(value),
+                round(value, 1),
+            )
+        )
     return decided(
         choices,
         (job(degree, batch),),
@@ -324,18 +354,31 @@ def _optimal_alpha(laboratory: Laboratory) -> Measurement:
             if alpha > routed * (1 + 1e-6):
                 taken.append(case)
     choices = (
-        reading("average path length", "of shortest paths", not shortest,
-                f"alpha is larger in {len(shortest)} of {len(ratios)}"),
-        reading("average path length", "of the routes that the optimal routing takes", not taken,
-                f"alpha is larger in {len(taken)} of {len(ratios)}"),
-    )  # fmt: skip
+        reading(
+            "average path length",
+            "of shortest paths",
+            not shortest,
+            f"alpha is larger in {len(shortest)} of {len(ratios)}",
+        ),
+        reading(
+            "average path length",
+            "of the routes that the optimal routing takes",
+            not taken,
+            f"alpha is larger in {len(taken)} of {len(ratios)}",
+        ),
+    )
     first = (shortest or taken or [""])[0]
     return decided(
-        choices, (f"DLRM's all-to-all, n in {sizes}, d in {degrees}",),
+        choices,
+        (f"DLRM's all-to-all, n in {sizes}, d in {degrees}",),
         "The smallest maximum load is proven by arc lengths. With shortest paths alone some ring is used more than "
         f"others, so the optimal routing takes longer ones; then all circuits are equally loaded. Smallest: "
-        f"{first}.", count=len(ratios), violations=len(shortest), tightness=spread(ratios), witness=first or None,
-    )  # fmt: skip
+        f"{first}.",
+        count=len(ratios),
+        violations=len(shortest),
+        tightness=spread(ratios),
+        witness=first or None,
+    )
 
 
 def _parallel_links(laboratory: Laboratory) -> Measurement:
@@ -369,9 +412,11 @@ def priced(architecture: str, bandwidth: int, degree: int, nics: str, fibres: in
 
 #: Rules for NICs: appendix G counts two NICs of two ports as one of four, and one NIC per host of a fat-tree.
 NIC_RULES = (
-    "one NIC per interface", "one NIC per two interfaces", "one NIC per two interfaces, per host of the ideal switch",
+    "one NIC per interface",
+    "one NIC per two interfaces",
+    "one NIC per two interfaces, per host of the ideal switch",
     "NICs not counted",
-)  # fmt: skip
+)
 
 
 def equal_cost_bandwidth(degree: int, bandwidth: int, nics: str, fibres: int) -> float:
@@ -396,9 +441,14 @@ def _equal_cost(laboratory: Laboratory) -> Measurement:
     for link, nics, fibres in product(links, NIC_RULES, (2, 1)):
         slower = [link / equal_cost_bandwidth(degree, link, nics, fibres) for degree in degrees]
         ratios[link] += slower
-        choices.append(reading("link; NICs; fibres of an interface with two patch panels",
-                               f"{link} Gb/s; {nics}; {fibres}", min(slower) > 1,
-                               " and ".join(f"{ratio:.2f}" for ratio in slower)))  # fmt: skip
+        choices.append(
+            reading(
+                "link; NICs; fibres of an interface with two patch panels",
+                f"{link} Gb/s; {nics}; {fibres}",
+                min(slower) > 1,
+                " and ".join(f"{ratio:.2f}" for ratio in slower),
+            )
+        )
     return decided(
         choices,
         ("figures 10 and 11",),
@@ -414,12 +464,23 @@ def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
         number, panels = PrintedNumber(laboratory.scope["printed"]), laboratory.scope["panels (degree, Gb/s)"]
         choices = []
         for nics, fibres in product(NIC_RULES, (2, 1)):
-            mean = float(np.mean([
-                priced(architecture, bandwidth, degree, nics, fibres)
-                / priced("topoopt", bandwidth, degree, nics, fibres) for degree, bandwidth in panels
-            ]))  # fmt: skip
-            choices.append(reading("NICs; fibres of an interface with two patch panels", f"{nics}; {fibres}",
-                                   number.holds(mean), round(mean, 3)))  # fmt: skip
+            mean = float(
+                np.mean(
+                    [
+                        priced(architecture, bandwidth, degree, nics, fibres)
+                        / priced("topoopt", bandwidth, degree, nics, fibres)
+                        for degree, bandwidth in panels
+                    ]
+                )
+            )
+            choices.append(
+                reading(
+                    "NICs; fibres of an interface with two patch panels",
+                    f"{nics}; {fibres}",
+                    number.holds(mean),
+                    round(mean, 3),
+                )
+            )
         return decided(
             choices,
             ("figure 10",),
@@ -435,9 +496,11 @@ def _cheapest(laboratory: Laboratory) -> Measurement:
     bandwidths = laboratory.scope["Gb/s"]
     least = {min((interface_cost(a, b), a) for a in ARCHITECTURES)[1] for b in bandwidths}
     return Measurement(
-        sorted(least), verdict_if(least == {"expander"}), ("figure 10",),
+        sorted(least),
+        verdict_if(least == {"expander"}),
+        ("figure 10",),
         f"Cheapest of {', '.join(ARCHITECTURES)} at every bandwidth; it needs neither switches nor optical ports.",
-    )  # fmt: skip
+    )
 
 
 def _fat_tree(laboratory: Laboratory) -> Measurement:
@@ -459,59 +522,139 @@ def _fat_tree(laboratory: Laboratory) -> Measurement:
 _MOSTLY = "We build the circuits, route the traffic in each way that the paper leaves open, and "
 _PANELS: list[list[int]] = [[4, 100], [8, 200]]
 CLAIMS: tuple[Claim, ...] = (
-    Claim("topoopt.path-length", PAPER, "section 5.5, figure 14",
-          "The average path length over all pairs of 128 servers is 5.7 at d = 4 and 3 at d = 8", {"4": 5.7, "8": 3},
-          "rounds to the printed digits", _path_length, weight=2,
-          scope={"servers": 128, "printed, by degree": {"4": "5.7", "8": "3"}},
-          procedure=_MOSTLY + "average the hops over all pairs."),
-    Claim("topoopt.bandwidth-tax", PAPER, "section 5.5, figure 13",
-          "With 128 servers DLRM's bandwidth tax is 1.11 at batch 64 and d = 4, 1.05 at d = 8, and 3.03 at batch 2048 "
-          "and d = 4", {"4, 64": 1.11, "8, 64": 1.05, "4, 2048": 3.03}, "rounds to the printed digits", _tax, weight=2,
-          scope={"servers": 128, "printed, by degree and batch": {"4, 64": "1.11", "8, 64": "1.05", "4, 2048": "3.03"}},
-          procedure="We divide all bytes carried by the bytes of the demand, as section 5.4 defines the tax, for both "
-                    "directions of circuits, both counts of all-reduce bytes and two structures of the model."),
-    *(Claim(f"topoopt.imbalance-d{degree}", PAPER, "section 5.5, figure 15a",
+    Claim(
+        "topoopt.path-length",
+        PAPER,
+        "section 5.5, figure 14",
+        "The average path length over all pairs of 128 servers is 5.7 at d = 4 and 3 at d = 8",
+        {"4": 5.7, "8": 3},
+        "rounds to the printed digits",
+        _path_length,
+        weight=2,
+        scope={"servers": 128, "printed, by degree": {"4": "5.7", "8": "3"}},
+        procedure=_MOSTLY + "average the hops over all pairs.",
+    ),
+    Claim(
+        "topoopt.bandwidth-tax",
+        PAPER,
+        "section 5.5, figure 13",
+        "With 128 servers DLRM's bandwidth tax is 1.11 at batch 64 and d = 4, 1.05 at d = 8, and 3.03 at batch 2048 "
+        "and d = 4",
+        {"4, 64": 1.11, "8, 64": 1.05, "4, 2048": 3.03},
+        "rounds to the printed digits",
+        _tax,
+        weight=2,
+        scope={"servers": 128, "printed, by degree and batch": {"4, 64": "1.11", "8, 64": "1.05", "4, 2048": "3.03"}},
+        procedure="We divide all bytes carried by the bytes of the demand, as section 5.4 defines the tax, for both "
+        "directions of circuits, both counts of all-reduce bytes and two structures of the model.",
+    ),
+    *(
+        Claim(
+            f"topoopt.imbalance-d{degree}",
+            PAPER,
+            "section 5.5, figure 15a",
             f"With 128 servers, all-to-all traffic, batch 128 and d = {degree} the link with the least traffic carries "
-            f"{printed} % less than the link with the most", int(printed), "rounds to the printed digits", _imbalance,
+            f"{printed} % less than the link with the most",
+            int(printed),
+            "rounds to the printed digits",
+            _imbalance,
             scope={"servers": 128, "degree": degree, "batch": 128, "printed [%]": printed},
-            procedure=_MOSTLY + "compare the loads of the circuits.")
-      for degree, printed in ((4, "39"), (8, "59"))),
-    Claim("topoopt.optimal-alpha", PAPER, "section 5.5",
-          "With optimal routing the slow-down alpha of Eq. (1) is the average path length", "alpha / mean hops = 1",
-          "1e-6", _optimal_alpha, weight=2, scope={"servers": [8, 12, 16, 24, 32], "degrees": [2, 3, 4]},
-          procedure="We minimise the largest load by a linear program with a proof of optimality."),
-    Claim("topoopt.parallel-links", PAPER, "section 4.3",
-          "Choosing circuits by demand alone creates parallel circuits and long paths for model-parallel traffic",
-          "less bandwidth tax and fewer hops with TopologyFinder", measure=_parallel_links,
-          scope={"degree": 4, "batch": 128},
-          procedure="We compare TopologyFinder with circuits by the highest remaining demand (Algorithm 5)."),
-    Claim("topoopt.cost-ideal", PAPER, "section 1; section 5.2, figure 10",
-          "An ideal switch costs 3.2 times as much as TopoOpt on average", 3.2, PrintedNumber("3.2").tolerance,
-          _cost_ratio("ideal-switch"), weight=1, scope={"printed": "3.2", "panels (degree, Gb/s)": _PANELS},
-          procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs."),
-    Claim("topoopt.cost-ocs", PAPER, "section 5.2, figure 10",
-          "TopoOpt with OCSs costs 1.33 times as much as with patch panels on average", 1.33,
-          PrintedNumber("1.33").tolerance, _cost_ratio("ocs"), weight=2,
-          scope={"printed": "1.33", "panels (degree, Gb/s)": _PANELS},
-          procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs."),
-    Claim("topoopt.equal-cost", PAPER, "section 5.1; section 5.2, figure 10",
-          "A fat-tree whose cost is similar to TopoOpt's has links of d B' with B' lower than B", "B / B' > 1",
-          measure=_equal_cost, scope={"degrees": [4, 8], "links [Gb/s]": [10, 25, 40, 100, 200]},
-          procedure="We solve for B' with the components of appendix G at the prices of Table 2, under every rule for "
-                    "NICs."),
-    Claim("topoopt.cost-expander", PAPER, "section 5.2, figure 10",
-          "The expander is the cheapest of the networks compared",
-          "expander", measure=_cheapest, scope={"Gb/s": [100, 200]},
-          procedure="We add up the components of appendix G at the prices of Table 2."),
-    Claim("topoopt.fat-tree-ports", PAPER, "appendix G",
-          "A k = 8 fat-tree has 80 switches with 64 ports, or 640 switch ports in total", 640, measure=_fat_tree,
-          scope={"k": 8, "switches": 80, "ports of a switch": 64, "ports in total": 640},
-          procedure="We count switches and ports."),
-    Claim("topoopt.discounts", PAPER, "section 5.2",
-          "At 4,394 servers and discounted prices the ideal switch costs 3.6 instead of 3.0 times as much", [3.0, 3.6],
-          reason="The discounts of the components come from another paper; only the 50 % for patch panels are stated. "
-                 "A test needs the discounted prices and the link bandwidth."),
-    Claim("topoopt.cost-sip-ml", PAPER, "section 5.2, figure 10",
-          "SiP-ML is the most expensive of the networks compared", "SiP-ML",
-          reason="Table 2 has no prices of silicon photonics; a test needs them."),
-)  # fmt: skip
+            procedure=_MOSTLY + "compare the loads of the circuits.",
+        )
+        for degree, printed in ((4, "39"), (8, "59"))
+    ),
+    Claim(
+        "topoopt.optimal-alpha",
+        PAPER,
+        "section 5.5",
+        "With optimal routing the slow-down alpha of Eq. (1) is the average path length",
+        "alpha / mean hops = 1",
+        "1e-6",
+        _optimal_alpha,
+        weight=2,
+        scope={"servers": [8, 12, 16, 24, 32], "degrees": [2, 3, 4]},
+        procedure="We minimise the largest load by a linear program with a proof of optimality.",
+    ),
+    Claim(
+        "topoopt.parallel-links",
+        PAPER,
+        "section 4.3",
+        "Choosing circuits by demand alone creates parallel circuits and long paths for model-parallel traffic",
+        "less bandwidth tax and fewer hops with TopologyFinder",
+        measure=_parallel_links,
+        scope={"degree": 4, "batch": 128},
+        procedure="We compare TopologyFinder with circuits by the highest remaining demand (Algorithm 5).",
+    ),
+    Claim(
+        "topoopt.cost-ideal",
+        PAPER,
+        "section 1; section 5.2, figure 10",
+        "An ideal switch costs 3.2 times as much as TopoOpt on average",
+        3.2,
+        PrintedNumber("3.2").tolerance,
+        _cost_ratio("ideal-switch"),
+        weight=1,
+        scope={"printed": "3.2", "panels (degree, Gb/s)": _PANELS},
+        procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
+    ),
+    Claim(
+        "topoopt.cost-ocs",
+        PAPER,
+        "section 5.2, figure 10",
+        "TopoOpt with OCSs costs 1.33 times as much as with patch panels on average",
+        1.33,
+        PrintedNumber("1.33").tolerance,
+        _cost_ratio("ocs"),
+        weight=2,
+        scope={"printed": "1.33", "panels (degree, Gb/s)": _PANELS},
+        procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
+    ),
+    Claim(
+        "topoopt.equal-cost",
+        PAPER,
+        "section 5.1; section 5.2, figure 10",
+        "A fat-tree whose cost is similar to TopoOpt's has links of d B' with B' lower than B",
+        "B / B' > 1",
+        measure=_equal_cost,
+        scope={"degrees": [4, 8], "links [Gb/s]": [10, 25, 40, 100, 200]},
+        procedure="We solve for B' with the components of appendix G at the prices of Table 2, under every rule for "
+        "NICs.",
+    ),
+    Claim(
+        "topoopt.cost-expander",
+        PAPER,
+        "section 5.2, figure 10",
+        "The expander is the cheapest of the networks compared",
+        "expander",
+        measure=_cheapest,
+        scope={"Gb/s": [100, 200]},
+        procedure="We add up the components of appendix G at the prices of Table 2.",
+    ),
+    Claim(
+        "topoopt.fat-tree-ports",
+        PAPER,
+        "appendix G",
+        "A k = 8 fat-tree has 80 switches with 64 ports, or 640 switch ports in total",
+        640,
+        measure=_fat_tree,
+        scope={"k": 8, "switches": 80, "ports of a switch": 64, "ports in total": 640},
+        procedure="We count switches and ports.",
+    ),
+    Claim(
+        "topoopt.discounts",
+        PAPER,
+        "section 5.2",
+        "At 4,394 servers and discounted prices the ideal switch costs 3.6 instead of 3.0 times as much",
+        [3.0, 3.6],
+        reason="The discounts of the components come from another paper; only the 50 % for patch panels are stated. "
+        "A test needs the discounted prices and the link bandwidth.",
+    ),
+    Claim(
+        "topoopt.cost-sip-ml",
+        PAPER,
+        "section 5.2, figure 10",
+        "SiP-ML is the most expensive of the networks compared",
+        "SiP-ML",
+        reason="Table 2 has no prices of silicon photonics; a test needs them.",
+    ),
+)

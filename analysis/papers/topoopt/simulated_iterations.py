@@ -73,9 +73,18 @@ def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
 
 
 def simulated(
-    model: str, network: str, degree: int, link: float, *, section: str = "5.3", batch: int = 0,
-    fat_tree: float = FAT_TREE, overlap: str = "backward", factor: float | None = None, precision: float = 2e-3,
-) -> float:  # fmt: skip
+    model: str,
+    network: str,
+    degree: int,
+    link: float,
+    *,
+    section: str = "5.3",
+    batch: int = 0,
+    fat_tree: float = FAT_TREE,
+    overlap: str = "backward",
+    factor: float | None = None,
+    precision: float = 2e-3,
+) -> float:
     """Simulated time of an iteration [s].
 
     Parameters
@@ -140,15 +149,29 @@ def _all_cells() -> Iterator[SimulatedCell]:
         for model, network, link in product(MODELS, NETWORKS, LINKS):
             yield {"figure": figure, "model": model, "network": network, "degree": degree, "link": link}
     for degree, batch, network in product((4, 8), BATCHES, ("TopoOpt", "Ideal Switch", "Fat-tree")):
-        yield {"figure": 12, "model": "dlrm", "network": network, "degree": degree, "link": 100, "section": "5.4",
-               "batch": batch}  # fmt: skip
+        yield {
+            "figure": 12,
+            "model": "dlrm",
+            "network": network,
+            "degree": degree,
+            "link": 100,
+            "section": "5.4",
+            "batch": batch,
+        }
     for model, network, degree in product(("bert", "candle", "dlrm", "vgg"), ("TopoOpt", "Ideal Switch"), (4, 8)):
         yield {"figure": 16, "model": model, "network": network, "degree": degree, "link": 100, "section": "5.6"}
     for model, network in product(("dlrm", "bert"), ("OCS-reconfig-FW", "OCS-reconfig-noFW")):
         for pause in PAUSES:
             for interval in sorted({50.0, max(5.0, 5 * pause / 1000), max(0.5, 5 * pause / 1000)}):
-                yield {"figure": 17, "model": model, "network": network, "degree": 8, "link": 100, "pause": pause,
-                       "interval": interval}  # fmt: skip
+                yield {
+                    "figure": 17,
+                    "model": model,
+                    "network": network,
+                    "degree": 8,
+                    "link": 100,
+                    "pause": pause,
+                    "interval": interval,
+                }
     for model, degree, link in product(("dlrm", "candle", "bert"), (4, 6, 8, 10), (40, 100)):
         yield {"figure": 28, "model": model, "network": "TopoOpt", "degree": degree, "link": link}
 
@@ -156,11 +179,15 @@ def _all_cells() -> Iterator[SimulatedCell]:
 def _row(cell: SimulatedCell) -> dict[str, str]:
     """The row of a cell, without its time."""
     return {
-        "figure": str(cell["figure"]), "model": cell["model"],
+        "figure": str(cell["figure"]),
+        "model": cell["model"],
         "batch": str(cell.get("batch") or training_job(cell["model"], cell.get("section", "5.3")).batch),
-        "network": cell["network"], "degree": str(cell["degree"]), "link_gbps": str(cell["link"]),
-        "pause_us": str(cell.get("pause", "")), "interval_ms": str(cell.get("interval", "")),
-    }  # fmt: skip
+        "network": cell["network"],
+        "degree": str(cell["degree"]),
+        "link_gbps": str(cell["link"]),
+        "pause_us": str(cell.get("pause", "")),
+        "interval_ms": str(cell.get("interval", "")),
+    }
 
 
 def record(cell: SimulatedCell) -> dict[str, str]:

@@ -52,8 +52,10 @@ FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switc
 RULE = NIC_RULES[2], 1
 #: Whether communication and computation overlap; Eq. (1) assumes that they do not.
 OVERLAPS = ("no overlap", "full overlap")
-_FLOWS = "A stricter test needs the task graphs that the authors' search chose for 128 servers; only those of DLRM "\
-         "for fat-trees are published"  # fmt: skip
+_FLOWS = (
+    "A stricter test needs the task graphs that the authors' search chose for 128 servers; only those of DLRM "
+    "for fat-trees are published"
+)
 
 
 #: Bytes over a hop of a ring per byte of the buffer, see :data:`CONVENTIONS`.
@@ -129,8 +131,17 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
                 "dlrm", "TopoOpt", degree, link, section="5.4", batch=batch, overlap=overlap, factor=factor
             )
             for tree, less in trees.items():
-                theirs = simulated("dlrm", "Fat-tree", degree, link, section="5.4", batch=batch, overlap=overlap,
-                                   factor=factor, fat_tree=less)  # fmt: skip
+                theirs = simulated(
+                    "dlrm",
+                    "Fat-tree",
+                    degree,
+                    link,
+                    section="5.4",
+                    batch=batch,
+                    overlap=overlap,
+                    factor=factor,
+                    fat_tree=less,
+                )
                 ratio = ours / theirs if slower else theirs / ours
                 tried = convention, name, tree, _FINDER
                 choices.append(_read(_OVER_TREE, tried, number.holds(ratio), round(ratio, 3)))
@@ -206,10 +217,14 @@ def _speedups(laboratory: Laboratory) -> Measurement:
         for model in printed:
             given = {"degree": degree}
             ratios = [
-                (tabulated(11, model, "Fat-tree", link_gbps=link, **given) if less == FAT_TREE
-                 else simulated(model, "Fat-tree", degree, link, fat_tree=less))
-                / tabulated(11, model, "TopoOpt", link_gbps=link, **given) for link in links
-            ]  # fmt: skip
+                (
+                    tabulated(11, model, "Fat-tree", link_gbps=link, **given)
+                    if less == FAT_TREE
+                    else simulated(model, "Fat-tree", degree, link, fat_tree=less)
+                )
+                / tabulated(11, model, "TopoOpt", link_gbps=link, **given)
+                for link in links
+            ]
             means[model] = sum(ratios) / len(ratios)
             values[model].append(means[model])
         tried = ("what rings send", "simulated, overlap with the backward pass", tree, _FINDER)
@@ -264,10 +279,12 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
     tried = ("what rings send", "simulated, overlap with the backward pass", _FINDER)
     choices.append(_all_read(_OVER_IDEAL, tried, printed, means))
     return decided(
-        choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
+        choices,
+        tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "Eq. (1) with computing times measured by the authors, and alpha of TopologyFinder's circuits, spreads traffic "
-        "over the whole iteration; in the simulation, flows compete for links. " + _FLOWS + ".", Verdict.NOT_TESTABLE,
-    )  # fmt: skip
+        "over the whole iteration; in the simulation, flows compete for links. " + _FLOWS + ".",
+        Verdict.NOT_TESTABLE,
+    )
 
 
 def _forwarding(laboratory: Laboratory) -> Measurement:
@@ -279,11 +296,13 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
             tried = f"{same['pause_us']} us", f"{same['interval_ms']} ms"
             choices.append(_read("pause; interval", tried, number.holds(ratio), round(ratio, 3)))
     return decided(
-        choices, ("bert, 128 servers, d = 8",),
+        choices,
+        ("bert, 128 servers, d = 8",),
         "Simulated with circuits chosen by the bytes that are left. A data-parallel BERT sends over its ring alone, "
         "all of whose hops get circuits, so nothing is forwarded: the cost of forwarding depends on the "
-        "model-parallel transfers of the authors' strategy. " + _FLOWS + ".", Verdict.NOT_TESTABLE,
-    )  # fmt: skip
+        "model-parallel transfers of the authors' strategy. " + _FLOWS + ".",
+        Verdict.NOT_TESTABLE,
+    )
 
 
 def _reconfiguration(laboratory: Laboratory) -> Measurement:
@@ -318,31 +337,46 @@ def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory
     def measure(laboratory: Laboratory) -> Measurement:
         printed, degree, link = (laboratory.scope[name] for name in ("printed", "degree", "link [Gb/s]"))
         numbers, choices = [PrintedNumber(text) for text in printed], []
-        ways = {name: lambda model, less=less: _alone(model, "ideal-switch:n={n},capacity={d}", link / less)
-                for name, less in FAT_TREES.items()}  # fmt: skip
+        ways = {
+            name: lambda model, less=less: _alone(model, "ideal-switch:n={n},capacity={d}", link / less)
+            for name, less in FAT_TREES.items()
+        }
         for name, fat in ways.items():
             for theirs in ("published", "simulated"):
                 ratios = []
                 for jobs in loads:
-                    own = [one for one in shared_cluster()
-                           if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)]  # fmt: skip
+                    own = [
+                        one
+                        for one in shared_cluster()
+                        if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)
+                    ]
                     weights = [one.samples for one in own]
-                    ours = [one.mean if theirs == "published" else _alone(one.model, NETWORKS["TopoOpt"], link)
-                            for one in own]  # fmt: skip
+                    ours = [
+                        one.mean if theirs == "published" else _alone(one.model, NETWORKS["TopoOpt"], link)
+                        for one in own
+                    ]
                     over = _alone_on_tree(link)
                     values = [ours, [fat(one.model) for one in own], [over(one.model) for one in own]]
                     sums = [_tail(v, weights) if tail else float(np.average(v, weights=weights)) for v in values]
                     ratios.append([sums[1] / sums[0], sums[2] / sums[0]])
                 means = np.mean(ratios, axis=0)[: len(numbers)]
                 holds = all(number.holds(mean) for number, mean in zip(numbers, means, strict=True))
-                choices.append(_read("bandwidth of the fat-tree; TopoOpt's times", (name, theirs), holds,
-                                     [round(mean, 3) for mean in means.tolist()]))  # fmt: skip
+                choices.append(
+                    _read(
+                        "bandwidth of the fat-tree; TopoOpt's times",
+                        (name, theirs),
+                        holds,
+                        [round(mean, 3) for mean in means.tolist()],
+                    )
+                )
         return decided(
-            choices, (f"jobs of 16 servers, d = {degree}",),
+            choices,
+            (f"jobs of 16 servers, d = {degree}",),
             "TopoOpt's times are published, those of the fat-trees simulated for the same jobs, data parallel, each "
             "job as if alone: a fat-tree of full bisection keeps jobs apart. A stricter test needs the strategies and "
-            "placements of the authors' jobs.", Verdict.NOT_TESTABLE,
-        )  # fmt: skip
+            "placements of the authors' jobs.",
+            Verdict.NOT_TESTABLE,
+        )
 
     return measure
 
@@ -366,13 +400,21 @@ def _mitigates(laboratory: Laboratory) -> Measurement:
             wired = degree * link * GIGABIT
             ours = seconds("dlrm-128-tables", batch, wired, alphas(degree, batch)[routing], convention, "no overlap")
             ratios.append(ours / seconds("dlrm-128-tables", batch, wired / tree, 1.0, convention, "no overlap"))
-        choices.append(_read("all-reduce bytes; routing", (convention, routing), ratios[1] < ratios[0],
-                             [round(ratio, 3) for ratio in ratios]))  # fmt: skip
+        choices.append(
+            _read(
+                "all-reduce bytes; routing",
+                (convention, routing),
+                ratios[1] < ratios[0],
+                [round(ratio, 3) for ratio in ratios],
+            )
+        )
     return decided(
-        choices, (job(few, batch), job(many, batch)),
+        choices,
+        (job(few, batch), job(many, batch)),
         "TopoOpt's time over the fat-tree's by Eq. (1) at both degrees. With more interfaces paths are shorter, but "
-        "CoinChangeMod loads the rings less evenly.", Verdict.NOT_TESTABLE,
-    )  # fmt: skip
+        "CoinChangeMod loads the rings less evenly.",
+        Verdict.NOT_TESTABLE,
+    )
 
 
 def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> Callable[[Laboratory], Measurement]:
@@ -407,88 +449,228 @@ _BY_EQ_1 = "We evaluate Eq. (1) with the authors' measured computing times, "
 _AT_100 = {"degree": 4, "link [Gb/s]": 100}
 _LINKS = [10, 25, 40, 100, 200]
 _SHARED = {"degree": 8, "link [Gb/s]": 100}
-_BY_FLOWS = "We simulate flows of data-parallel task graphs with the authors' measured computing times, "\
-            "with max-min fair rates."  # fmt: skip
+_BY_FLOWS = (
+    "We simulate flows of data-parallel task graphs with the authors' measured computing times, "
+    "with max-min fair rates."
+)
 _HARDWARE = (
     "Measured on a testbed of 12 servers with modified NICs and a patch panel. A test needs the hardware, or computing "
     "times of the testbed."
 )
 CLAIMS: tuple[Claim, ...] = (
-    Claim("topoopt.abstract", PAPER, "abstract, section 1; section 5.6, figure 16b",
-          "Training is up to 3.4 times as fast as on fat-trees of similar cost: the 99 % tail of iteration times on a "
-          "shared cluster of 432 servers at full load", 3.4, PrintedNumber("3.4").tolerance,
-          _shared(tail=True, loads=_JOBS[-1:]), weight=1, scope={**_SHARED, "printed": ["3.4"]},
-          procedure=_BY_FLOWS),
-    Claim("topoopt.shared-mean", PAPER, "section 5.6, figure 16a",
-          "On a shared cluster of 432 servers TopoOpt's mean iteration is 1.7 times as fast as the fat-tree's, and "
-          "1.15 times as fast as the oversubscribed fat-tree's", [1.7, 1.15], "rounds to the printed digits",
-          _shared(tail=False), weight=2, scope={**_SHARED, "printed": ["1.7", "1.15"]}, procedure=_BY_FLOWS),
-    Claim("topoopt.shared-tail", PAPER, "section 5.6, figure 16b",
-          "Averaged over all loads of a shared cluster, TopoOpt's 99 % tail of iteration times is 3 times as fast as "
-          "the fat-tree's, and 1.4 times as fast as the oversubscribed fat-tree's",
-          [3, 1.4], "rounds to the printed digits", _shared(tail=True), weight=2,
-          scope={**_SHARED, "printed": ["3", "1.4"]}, procedure=_BY_FLOWS),
-    Claim("topoopt.iteration-time", PAPER, "section 5.3, figure 11",
-          "On 128 servers with d = 4, averaged over link bandwidths, iterations are 2.8 (CANDLE), 2.8 (VGG), 3 (BERT), "
-          "2.8 (DLRM) and 2.1 (NCF) times as fast as on a fat-tree of similar cost",
-          {"candle": 2.8, "vgg": 2.8, "bert": 3, "dlrm": 2.8, "ncf": 2.1}, "rounds to the printed digits", _speedups,
-          weight=2, scope={"degree": 4, "average over links [Gb/s]": _LINKS,
-                           "printed, by model": {"candle": "2.8", "vgg": "2.8", "bert": "3", "dlrm": "2.8",
-                                                 "ncf": "2.1"}},
-          procedure=_BY_EQ_1 + "for data parallelism (tables placed whole), for every reading of what it leaves open."),
-    Claim("topoopt.below-ideal", PAPER, "section 5.3, figure 11",
-          "On 128 servers with d = 4 an ideal switch is 1.3 times as fast as TopoOpt for DLRM and 1.7 times for NCF",
-          {"dlrm": 1.3, "ncf": 1.7}, "rounds to the printed digits", _below_ideal, weight=2,
-          scope={"degree": 4, "average over links [Gb/s]": _LINKS, "printed, by model": {"dlrm": "1.3", "ncf": "1.7"}},
-          procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch."),
-    Claim("topoopt.fat-tree-at-128", PAPER, "section 5.4, figure 12a",
-          "For the all-to-all DLRM at batch 128 with d = 4 a fat-tree of similar cost takes 2.7 times as long", 2.7,
-          PrintedNumber("2.7").tolerance, _fat_tree(slower=False), weight=2,
-          scope={**_AT_100, "batch": 128, "printed": "2.7"},
-          procedure=_BY_EQ_1 + "for every reading of what it leaves open."),
-    Claim("topoopt.over-fat-tree", PAPER, "section 5.4, figure 12a",
-          "For the all-to-all DLRM at batch 2048 with d = 4 TopoOpt takes 1.1 times as long as a fat-tree of similar "
-          "cost", 1.1, PrintedNumber("1.1").tolerance, _fat_tree(slower=True), weight=2,
-          scope={**_AT_100, "batch": 2048, "printed": "1.1"},
-          procedure=_BY_EQ_1 + "for every reading of what it leaves open."),
-    Claim("topoopt.like-ideal", PAPER, "section 5.4, figure 12a",
-          "For the all-to-all DLRM at batch 128 with d = 4 TopoOpt matches the ideal switch", 1.0, "10 %", _like_ideal,
-          weight=2, scope={**_AT_100, "batch": 128}, procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch."),
-    Claim("topoopt.degree-mitigates", PAPER, "section 5.4, figure 12b",
-          "At batch 2048 a degree of 8 instead of 4 mitigates TopoOpt's loss against the fat-tree",
-          "a smaller ratio at d = 8", measure=_mitigates, scope={"degrees": [4, 8], "batch": 2048, "link [Gb/s]": 100},
-          procedure=_BY_EQ_1 + "for both degrees."),
-    Claim("topoopt.degree-candle", PAPER, "appendix H, figure 28",
-          "CANDLE's improvement is almost linear in the degree, from 4 to 10 at 40 and 100 Gb/s", "2.5 times as fast",
-          "10 %", _degrees("candle", lambda faster, linear: similar(faster / linear),
-                           "Only time spent on communication shrinks with the degree."),
-          scope={"degrees": [4, 10], "links [Gb/s]": [40, 100]}, procedure=_BY_EQ_1 + "for both degrees."),
-    Claim("topoopt.degree-bert", PAPER, "appendix H, figure 28",
-          "At the higher link bandwidth BERT is mostly compute bound, and the degree has marginal impact on its "
-          "iteration time", "1.0 times as fast", "10 %",
-          _degrees("bert", lambda faster, _linear: similar(faster),
-                   "BERT computes for 53.8 ms and communicates for 16 or 32 ms at d = 4, depending on the convention."),
-          scope={"degrees": [4, 10], "links [Gb/s]": [100]}, procedure=_BY_EQ_1 + "for both degrees."),
-    Claim("topoopt.degree-dlrm", PAPER, "appendix H, figure 28",
-          "At 100 Gb/s DLRM scales more than linearly in the degree, since paths get shorter",
-          "more than 2.5 times as fast", "exact",
-          _degrees("dlrm", lambda faster, linear: faster > linear,
-                   "Eq. (1) scales more than linearly only if alpha falls and computation is hidden."),
-          scope={"degrees": [4, 10], "links [Gb/s]": [100]}, procedure=_BY_EQ_1 + "for both degrees."),
-    Claim("topoopt.forwarding-bert", PAPER, "section 5.7, figure 17b",
-          "Forwarding while circuits are reconfigured slows BERT down by a factor of 1.4", 1.4,
-          PrintedNumber("1.4").tolerance, _forwarding, scope={"printed": "1.4"}, procedure=_BY_FLOWS),
-    Claim("topoopt.reconfiguration", PAPER, "section 5.7, figure 17",
-          "Without forwarding, a network that reconfigures within 1 us matches TopoOpt", "1 us", "10 %",
-          _reconfiguration, scope={"pause [us]": 1, "degree": 8, "link [Gb/s]": 100}, procedure=_BY_FLOWS),
-    Claim("topoopt.throughput", PAPER, "section 6, figure 19",
-          "The prototype's throughput is similar to that of a 100 Gb/s switch for all models", "similar",
-          reason=_HARDWARE),
-    Claim("topoopt.accuracy", PAPER, "section 6, figure 20",
-          "VGG19 reaches 90 % top-5 accuracy 2.0 times as fast as with a 25 Gb/s switch", 2.0, reason=_HARDWARE),
-    Claim("topoopt.testbed-times", PAPER, "section 6, figure 21",
-          "At batch 512 the prototype trains DLRM 1.6 times as fast as a 25 Gb/s switch", 1.6, reason=_HARDWARE),
-    Claim("topoopt.production", PAPER, "section 2.2, figures 2-4",
-          "The network overhead of six production jobs on up to 128 GPUs is up to 60 % of an iteration", 60,
-          reason="The traces of the company's clusters are not published."),
-)  # fmt: skip
+    Claim(
+        "topoopt.abstract",
+        PAPER,
+        "abstract, section 1; section 5.6, figure 16b",
+        "Training is up to 3.4 times as fast as on fat-trees of similar cost: the 99 % tail of iteration times on a "
+        "shared cluster of 432 servers at full load",
+        3.4,
+        PrintedNumber("3.4").tolerance,
+        _shared(tail=True, loads=_JOBS[-1:]),
+        weight=1,
+        scope={**_SHARED, "printed": ["3.4"]},
+        procedure=_BY_FLOWS,
+    ),
+    Claim(
+        "topoopt.shared-mean",
+        PAPER,
+        "section 5.6, figure 16a",
+        "On a shared cluster of 432 servers TopoOpt's mean iteration is 1.7 times as fast as the fat-tree's, and "
+        "1.15 times as fast as the oversubscribed fat-tree's",
+        [1.7, 1.15],
+        "rounds to the printed digits",
+        _shared(tail=False),
+        weight=2,
+        scope={**_SHARED, "printed": ["1.7", "1.15"]},
+        procedure=_BY_FLOWS,
+    ),
+    Claim(
+        "topoopt.shared-tail",
+        PAPER,
+        "section 5.6, figure 16b",
+        "Averaged over all loads of a shared cluster, TopoOpt's 99 % tail of iteration times is 3 times as fast as "
+        "the fat-tree's, and 1.4 times as fast as the oversubscribed fat-tree's",
+        [3, 1.4],
+        "rounds to the printed digits",
+        _shared(tail=True),
+        weight=2,
+        scope={**_SHARED, "printed": ["3", "1.4"]},
+        procedure=_BY_FLOWS,
+    ),
+    Claim(
+        "topoopt.iteration-time",
+        PAPER,
+        "section 5.3, figure 11",
+        "On 128 servers with d = 4, averaged over link bandwidths, iterations are 2.8 (CANDLE), 2.8 (VGG), 3 (BERT), "
+        "2.8 (DLRM) and 2.1 (NCF) times as fast as on a fat-tree of similar cost",
+        {"candle": 2.8, "vgg": 2.8, "bert": 3, "dlrm": 2.8, "ncf": 2.1},
+        "rounds to the printed digits",
+        _speedups,
+        weight=2,
+        scope={
+            "degree": 4,
+            "average over links [Gb/s]": _LINKS,
+            "printed, by model": {"candle": "2.8", "vgg": "2.8", "bert": "3", "dlrm": "2.8", "ncf": "2.1"},
+        },
+        procedure=_BY_EQ_1 + "for data parallelism (tables placed whole), for every reading of what it leaves open.",
+    ),
+    Claim(
+        "topoopt.below-ideal",
+        PAPER,
+        "section 5.3, figure 11",
+        "On 128 servers with d = 4 an ideal switch is 1.3 times as fast as TopoOpt for DLRM and 1.7 times for NCF",
+        {"dlrm": 1.3, "ncf": 1.7},
+        "rounds to the printed digits",
+        _below_ideal,
+        weight=2,
+        scope={"degree": 4, "average over links [Gb/s]": _LINKS, "printed, by model": {"dlrm": "1.3", "ncf": "1.7"}},
+        procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
+    ),
+    Claim(
+        "topoopt.fat-tree-at-128",
+        PAPER,
+        "section 5.4, figure 12a",
+        "For the all-to-all DLRM at batch 128 with d = 4 a fat-tree of similar cost takes 2.7 times as long",
+        2.7,
+        PrintedNumber("2.7").tolerance,
+        _fat_tree(slower=False),
+        weight=2,
+        scope={**_AT_100, "batch": 128, "printed": "2.7"},
+        procedure=_BY_EQ_1 + "for every reading of what it leaves open.",
+    ),
+    Claim(
+        "topoopt.over-fat-tree",
+        PAPER,
+        "section 5.4, figure 12a",
+        "For the all-to-all DLRM at batch 2048 with d = 4 TopoOpt takes 1.1 times as long as a fat-tree of similar "
+        "cost",
+        1.1,
+        PrintedNumber("1.1").tolerance,
+        _fat_tree(slower=True),
+        weight=2,
+        scope={**_AT_100, "batch": 2048, "printed": "1.1"},
+        procedure=_BY_EQ_1 + "for every reading of what it leaves open.",
+    ),
+    Claim(
+        "topoopt.like-ideal",
+        PAPER,
+        "section 5.4, figure 12a",
+        "For the all-to-all DLRM at batch 128 with d = 4 TopoOpt matches the ideal switch",
+        1.0,
+        "10 %",
+        _like_ideal,
+        weight=2,
+        scope={**_AT_100, "batch": 128},
+        procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
+    ),
+    Claim(
+        "topoopt.degree-mitigates",
+        PAPER,
+        "section 5.4, figure 12b",
+        "At batch 2048 a degree of 8 instead of 4 mitigates TopoOpt's loss against the fat-tree",
+        "a smaller ratio at d = 8",
+        measure=_mitigates,
+        scope={"degrees": [4, 8], "batch": 2048, "link [Gb/s]": 100},
+        procedure=_BY_EQ_1 + "for both degrees.",
+    ),
+    Claim(
+        "topoopt.degree-candle",
+        PAPER,
+        "appendix H, figure 28",
+        "CANDLE's improvement is almost linear in the degree, from 4 to 10 at 40 and 100 Gb/s",
+        "2.5 times as fast",
+        "10 %",
+        _degrees(
+            "candle",
+            lambda faster, linear: similar(faster / linear),
+            "Only time spent on communication shrinks with the degree.",
+        ),
+        scope={"degrees": [4, 10], "links [Gb/s]": [40, 100]},
+        procedure=_BY_EQ_1 + "for both degrees.",
+    ),
+    Claim(
+        "topoopt.degree-bert",
+        PAPER,
+        "appendix H, figure 28",
+        "At the higher link bandwidth BERT is mostly compute bound, and the degree has marginal impact on its "
+        "iteration time",
+        "1.0 times as fast",
+        "10 %",
+        _degrees(
+            "bert",
+            lambda faster, _linear: similar(faster),
+            "BERT computes for 53.8 ms and communicates for 16 or 32 ms at d = 4, depending on the convention.",
+        ),
+        scope={"degrees": [4, 10], "links [Gb/s]": [100]},
+        procedure=_BY_EQ_1 + "for both degrees.",
+    ),
+    Claim(
+        "topoopt.degree-dlrm",
+        PAPER,
+        "appendix H, figure 28",
+        "At 100 Gb/s DLRM scales more than linearly in the degree, since paths get shorter",
+        "more than 2.5 times as fast",
+        "exact",
+        _degrees(
+            "dlrm",
+            lambda faster, linear: faster > linear,
+            "Eq. (1) scales more than linearly only if alpha falls and computation is hidden.",
+        ),
+        scope={"degrees": [4, 10], "links [Gb/s]": [100]},
+        procedure=_BY_EQ_1 + "for both degrees.",
+    ),
+    Claim(
+        "topoopt.forwarding-bert",
+        PAPER,
+        "section 5.7, figure 17b",
+        "Forwarding while circuits are reconfigured slows BERT down by a factor of 1.4",
+        1.4,
+        PrintedNumber("1.4").tolerance,
+        _forwarding,
+        scope={"printed": "1.4"},
+        procedure=_BY_FLOWS,
+    ),
+    Claim(
+        "topoopt.reconfiguration",
+        PAPER,
+        "section 5.7, figure 17",
+        "Without forwarding, a network that reconfigures within 1 us matches TopoOpt",
+        "1 us",
+        "10 %",
+        _reconfiguration,
+        scope={"pause [us]": 1, "degree": 8, "link [Gb/s]": 100},
+        procedure=_BY_FLOWS,
+    ),
+    Claim(
+        "topoopt.throughput",
+        PAPER,
+        "section 6, figure 19",
+        "The prototype's throughput is similar to that of a 100 Gb/s switch for all models",
+        "similar",
+        reason=_HARDWARE,
+    ),
+    Claim(
+        "topoopt.accuracy",
+        PAPER,
+        "section 6, figure 20",
+        "VGG19 reaches 90 % top-5 accuracy 2.0 times as fast as with a 25 Gb/s switch",
+        2.0,
+        reason=_HARDWARE,
+    ),
+    Claim(
+        "topoopt.testbed-times",
+        PAPER,
+        "section 6, figure 21",
+        "At batch 512 the prototype trains DLRM 1.6 times as fast as a 25 Gb/s switch",
+        1.6,
+        reason=_HARDWARE,
+    ),
+    Claim(
+        "topoopt.production",
+        PAPER,
+        "section 2.2, figures 2-4",
+        "The network overhead of six production jobs on up to 128 GPUs is up to 60 % of an iteration",
+        60,
+        reason="The traces of the company's clusters are not published.",
+    ),
+)

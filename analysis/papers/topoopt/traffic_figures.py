@@ -92,10 +92,13 @@ def _panels(name: str) -> Panels:
 
 def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def select(_: pd.DataFrame) -> pd.DataFrame:
-        return frame([
-            {"panel": panel, "source": s, "target": t, "bytes": float(matrix[s, t])}
-            for panel, matrix in _panels(name).items() for s, t in np.argwhere(matrix > 0).tolist()
-        ])  # fmt: skip
+        return frame(
+            [
+                {"panel": panel, "source": s, "target": t, "bytes": float(matrix[s, t])}
+                for panel, matrix in _panels(name).items()
+                for s, t in np.argwhere(matrix > 0).tolist()
+            ]
+        )
 
     return select
 
@@ -180,20 +183,25 @@ def _draw_circle(axes: Axes, links: list[tuple[int, int]], colour: str, name: st
 
 
 def _link_rows(_: pd.DataFrame) -> pd.DataFrame:
-    return frame([
-        {"panel": f"“+{step}” permutation", "source": i, "target": (i + step) % SERVERS}
-        for step in STEPS for i in range(SERVERS)
-    ])  # fmt: skip
+    return frame(
+        [
+            {"panel": f"“+{step}” permutation", "source": i, "target": (i + step) % SERVERS}
+            for step in STEPS
+            for i in range(SERVERS)
+        ]
+    )
 
 
 def _tree_rows(_: pd.DataFrame) -> pd.DataFrame:
     trees = binary_trees.double_binary_tree(SERVERS)
-    return frame([
-        {"panel": f"permutation {number}, tree {which}", "source": v, "target": int(parent[v])}
-        for number, order in enumerate(tree_orders(), 1)
-        for which, parent in enumerate(binary_trees.permuted(trees, order), 1)
-        for v in np.flatnonzero(parent >= 0).tolist()
-    ])  # fmt: skip
+    return frame(
+        [
+            {"panel": f"permutation {number}, tree {which}", "source": v, "target": int(parent[v])}
+            for number, order in enumerate(tree_orders(), 1)
+            for which, parent in enumerate(binary_trees.permuted(trees, order), 1)
+            for v in np.flatnonzero(parent >= 0).tolist()
+        ]
+    )
 
 
 def _links(rows: pd.DataFrame) -> Figure:
@@ -224,13 +232,16 @@ def _tree_finding(rows: pd.DataFrame) -> str:
 def _finder_rows(_: pd.DataFrame) -> pd.DataFrame:
     design = topology_finder(dlrm())
     loads = design.loads
-    return frame([
-        {"panel": "circuits", "source": int(s), "target": int(t), "bytes": float(load)}
-        for (s, t), load in zip(design.circuits.tolist(), loads.tolist(), strict=True)
-    ] + [
-        {"panel": "traffic", "source": s, "target": t, "bytes": float(design.demand[s, t])}
-        for s, t in np.argwhere(design.demand > 0).tolist()
-    ])  # fmt: skip
+    return frame(
+        [
+            {"panel": "circuits", "source": int(s), "target": int(t), "bytes": float(load)}
+            for (s, t), load in zip(design.circuits.tolist(), loads.tolist(), strict=True)
+        ]
+        + [
+            {"panel": "traffic", "source": s, "target": t, "bytes": float(design.demand[s, t])}
+            for s, t in np.argwhere(design.demand > 0).tolist()
+        ]
+    )
 
 
 def _finder(rows: pd.DataFrame) -> Figure:
@@ -258,37 +269,83 @@ def _finder_finding(rows: pd.DataFrame) -> str:
 _TREES = "Every server sends and receives at most twice the data; model-parallel transfers stay where they are."
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "topoopt-1", "topoopt", "figure 1", "Traffic of a DLRM on 16 servers, by parallelization",
+        "topoopt-1",
+        "topoopt",
+        "figure 1",
+        "Traffic of a DLRM on 16 servers, by parallelization",
         "Data parallelism has transfers of 44 GB, hybrid parallelism of 4 GB and 32 MB.",
-        None, _heat_rows("1"), _heat(44e9, 4e9, 32e6), _heat_finding("Paper: 44 GB, 4 GB and 32 MB."),
+        None,
+        _heat_rows("1"),
+        _heat(44e9, 4e9, 32e6),
+        _heat_finding("Paper: 44 GB, 4 GB and 32 MB."),
     ),
     PaperFigure(
-        "topoopt-7", "topoopt", "figure 7", "Rings of 16 servers", "+1, +3 and +7 are ring-all-reduce permutations.",
-        None, _link_rows, _links, _ring_finding,
+        "topoopt-7",
+        "topoopt",
+        "figure 7",
+        "Rings of 16 servers",
+        "+1, +3 and +7 are ring-all-reduce permutations.",
+        None,
+        _link_rows,
+        _links,
+        _ring_finding,
     ),
     PaperFigure(
-        "topoopt-8", "topoopt", "figure 8", "Traffic of the hybrid DLRM with three rings",
+        "topoopt-8",
+        "topoopt",
+        "figure 8",
+        "Traffic of the hybrid DLRM with three rings",
         "The ring moves with the permutation, the model-parallel transfers stay.",
-        None, _heat_rows("8"), _heat(4e9), _heat_finding("Paper: up to 4 GB in all three."),
+        None,
+        _heat_rows("8"),
+        _heat(4e9),
+        _heat_finding("Paper: up to 4 GB in all three."),
     ),
     PaperFigure(
-        "topoopt-9", "topoopt", "figure 9", "TopoOpt's circuits and traffic for the hybrid DLRM",
-        "Three rings together load-balance the all-reduce.", None, _finder_rows, _finder, _finder_finding,
+        "topoopt-9",
+        "topoopt",
+        "figure 9",
+        "TopoOpt's circuits and traffic for the hybrid DLRM",
+        "Three rings together load-balance the all-reduce.",
+        None,
+        _finder_rows,
+        _finder,
+        _finder_finding,
     ),
     PaperFigure(
-        "topoopt-22", "topoopt", "figure 22", "Traffic of the hybrid DLRM with double binary trees", _TREES,
-        None, _heat_rows("22"), _heat(), _heat_finding("No number is legible in the paper."),
+        "topoopt-22",
+        "topoopt",
+        "figure 22",
+        "Traffic of the hybrid DLRM with double binary trees",
+        _TREES,
+        None,
+        _heat_rows("22"),
+        _heat(),
+        _heat_finding("No number is legible in the paper."),
     ),
     PaperFigure(
-        "topoopt-23", "topoopt", "figure 23", "Double binary trees of 16 servers, three permutations",
-        "Permuting the labels gives other trees for the same all-reduce.", None, _tree_rows, _links, _tree_finding,
+        "topoopt-23",
+        "topoopt",
+        "figure 23",
+        "Double binary trees of 16 servers, three permutations",
+        "Permuting the labels gives other trees for the same all-reduce.",
+        None,
+        _tree_rows,
+        _links,
+        _tree_finding,
     ),
     PaperFigure(
-        "topoopt-24", "topoopt", "figure 24", "Traffic of CANDLE with double binary trees",
-        "The scale ends at 2 GB.", None, _heat_rows("24"), _heat(2e9),
+        "topoopt-24",
+        "topoopt",
+        "figure 24",
+        "Traffic of CANDLE with double binary trees",
+        "The scale ends at 2 GB.",
+        None,
+        _heat_rows("24"),
+        _heat(2e9),
         _heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB."),
     ),
-)  # fmt: skip
+)
 
 
 def constructions() -> list[Row]:
@@ -371,11 +428,17 @@ def designs() -> list[Row]:
     rows = []
     for spec, method in cases:
         seconds, record = timed_solve("topoopt.topology", spec, "--method", method, "--time-limit", "150")
-        rows.append({
-            "instance": spec, "method": method, "proof": record["proof"], "gap": record["gap"],
-            "nodes": record["metrics"].get("nodes"), "solve [s]": record["time"]["solve_s"],
-            "whole command [s]": seconds,
-        })  # fmt: skip
+        rows.append(
+            {
+                "instance": spec,
+                "method": method,
+                "proof": record["proof"],
+                "gap": record["gap"],
+                "nodes": record["metrics"].get("nodes"),
+                "solve [s]": record["time"]["solve_s"],
+                "whole command [s]": seconds,
+            }
+        )
     return rows
 
 
@@ -388,11 +451,17 @@ def strategies() -> list[Row]:
         spec = f"servers:n=16,degree=4,traffic={model},section={JOBS[model][1][0]}"
         for method in ("strategy-front", "alternating"):
             seconds, record = timed_solve("topoopt.strategy", spec, "--method", method)
-            rows.append({
-                "instance": spec, "method": method, "proof": record["proof"], "Eq. (1) [s]": record["objective"],
-                "over circuits found [s]": record["metrics"].get("iteration_time"),
-                "solve [s]": record["time"]["solve_s"], "whole command [s]": seconds,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "instance": spec,
+                    "method": method,
+                    "proof": record["proof"],
+                    "Eq. (1) [s]": record["objective"],
+                    "over circuits found [s]": record["metrics"].get("iteration_time"),
+                    "solve [s]": record["time"]["solve_s"],
+                    "whole command [s]": seconds,
+                }
+            )
     return rows
 
 

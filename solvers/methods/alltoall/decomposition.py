@@ -31,10 +31,17 @@ def solve_master(context: Context) -> Run:
 
     task = context.task
     master = Task(
-        "alltoall.master", task.instance, method=str(context.parameters["master"]), form=task.form,
-        settings=demand_of(task), time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib,
-        tol=task.tol, seed=task.seed, threads=task.threads,
-    )  # fmt: skip
+        "alltoall.master",
+        task.instance,
+        method=str(context.parameters["master"]),
+        form=task.form,
+        settings=demand_of(task),
+        time_limit_s=context.remaining(),
+        memory_limit_gib=task.memory_limit_gib,
+        tol=task.tol,
+        seed=task.seed,
+        threads=task.threads,
+    )
     if task.form is None and make_plan(master).adapter is not None:  # for a stated model, the fastest form to build
         master = msgspec.structs.replace(master, form="matrix")
     return context.solve(master)
@@ -53,9 +60,11 @@ def unsolved(master: Run) -> Answer | None:
     if termination is Termination.OPTIMAL:
         termination = Termination.TOLERANCE
     return Answer(
-        termination, bound=master.bound, bound_source=master.record["bound_source"],
+        termination,
+        bound=master.bound,
+        bound_source=master.record["bound_source"],
         message=f"the master LP ended with {master.termination}: {master.record['message']}",
-    )  # fmt: skip
+    )
 
 
 def decomposed(context: Context, divide: Callable[[Context, F64, float], Divided]) -> Answer:

@@ -36,9 +36,14 @@ def run_lp_rounding(context: Context) -> Answer:
     data: PathFlow = context.data
     listed = None if data.rule.kind == "all" else data.paths
     fluid = generate(
-        data.topology, data.commodities, pricing_for(data.topology, data.commodities, data.rule, listed), tol=1e-7,
-        context=context, algorithm="auto", amount=data.amount / data.amount.mean(),
-    )  # fmt: skip
+        data.topology,
+        data.commodities,
+        pricing_for(data.topology, data.commodities, data.rule, listed),
+        tol=1e-7,
+        context=context,
+        algorithm="auto",
+        amount=data.amount / data.amount.mean(),
+    )
     paths, share = fluid.used(1e-7)
     fluid_time = fluid.time * float(data.amount.mean())
     tries = int(context.parameters["tries"])
@@ -48,15 +53,20 @@ def run_lp_rounding(context: Context) -> Answer:
         values=values_of(data, routes),
         duals={"capacity": fluid.best.lengths},
         solver={
-            "name": "highs", "version": fluid.master.version, "options": {},
+            "name": "highs",
+            "version": fluid.master.version,
+            "options": {},
             "algorithm": "column generation, randomised rounding",
         },
         metrics={
-            **route_metrics(data, routes), "fluid_time": fluid_time,
-            "load_over_fluid": worst_load(routes, data.amount) / fluid_time, "tries": tries, "seed": context.task.seed,
+            **route_metrics(data, routes),
+            "fluid_time": fluid_time,
+            "load_over_fluid": worst_load(routes, data.amount) / fluid_time,
+            "tries": tries,
+            "seed": context.task.seed,
         },
         message="a heuristic: it stops without trying to prove anything",
-    )  # fmt: skip
+    )
 
 
 METHOD = Method(

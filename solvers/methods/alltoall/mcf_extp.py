@@ -32,11 +32,17 @@ def run_mcf_extp(context: Context) -> Answer:
     topology, task = context.instance, context.task
     flow = context.solve(
         Task(
-            "alltoall.link-mcf", task.instance, method=str(context.parameters["link"]), settings=demand_of(task),
-            time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
+            "alltoall.link-mcf",
+            task.instance,
+            method=str(context.parameters["link"]),
+            settings=demand_of(task),
+            time_limit_s=context.remaining(),
+            memory_limit_gib=task.memory_limit_gib,
+            tol=task.tol,
+            seed=task.seed,
             threads=task.threads,
         )
-    )  # fmt: skip
+    )
     failed = unsolved(flow)
     if failed is not None:
         return failed

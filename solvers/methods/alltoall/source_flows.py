@@ -29,22 +29,32 @@ def run_source_flows(context: Context) -> Answer:
     data: ChunkSteps = context.data
     task, flow = context.task, data.flow
     common: dict[str, Any] = {
-        "memory_limit_gib": task.memory_limit_gib, "tol": task.tol, "seed": task.seed, "threads": task.threads,
-    }  # fmt: skip
+        "memory_limit_gib": task.memory_limit_gib,
+        "tol": task.tol,
+        "seed": task.seed,
+        "threads": task.threads,
+    }
     settings: dict[str, int | str] = {"steps": flow.steps, "chunks": data.chunks, "model": "sources"}
     relaxed = context.solve(
         Task(
-            "alltoall.timestep-mcf", task.instance, settings={"steps": flow.steps, "aggregate": "source"},
-            time_limit_s=context.remaining(), **common,
+            "alltoall.timestep-mcf",
+            task.instance,
+            settings={"steps": flow.steps, "aggregate": "source"},
+            time_limit_s=context.remaining(),
+            **common,
         )
-    )  # fmt: skip
+    )
     bound = None if relaxed.bound is None else float(np.ceil(rounding.down(data.chunks * relaxed.bound, 2)))
     result = context.solve(
         Task(
-            context.formulation.name, task.instance, method=str(context.parameters["solver"]),
-            settings=settings, time_limit_s=context.remaining(), **common,
+            context.formulation.name,
+            task.instance,
+            method=str(context.parameters["solver"]),
+            settings=settings,
+            time_limit_s=context.remaining(),
+            **common,
         )
-    )  # fmt: skip
+    )
     source = "step prices of the time-stepped LP, whole rounds"
     size, found = result.record.size, result.objective
     unproven = result.verified and None not in (bound, found) and found > bound * (1 + task.tol)  # type: ignore[operator]
@@ -70,9 +80,13 @@ def run_source_flows(context: Context) -> Answer:
         if data.model == "chunks":
             values = chunk_values(data, ChunkSteps.prepare(context.instance, settings), values)
     return Answer(
-        result.termination, values=values, bound=bound, bound_source=source,
-        solver={**result.record["solver"], "name": "source-flows"}, message=result.record["message"] or "",
-    )  # fmt: skip
+        result.termination,
+        values=values,
+        bound=bound,
+        bound_source=source,
+        solver={**result.record["solver"], "name": "source-flows"},
+        message=result.record["message"] or "",
+    )
 
 
 METHOD = Method(

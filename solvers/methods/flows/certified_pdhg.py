@@ -173,9 +173,14 @@ def run(context: Context) -> Answer:
     single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
     orbits = find(context.data) if context.parameters["symmetry"] else None
     keeper, termination, message = iterate(
-        context, NAME, orbits, task.tol, single=single, steps=int(context.parameters["steps"]),
+        context,
+        NAME,
+        orbits,
+        task.tol,
+        single=single,
+        steps=int(context.parameters["steps"]),
         start=str(context.parameters["start"]),
-    )  # fmt: skip
+    )
     return keeper.last(termination, message)
 
 
@@ -297,9 +302,14 @@ class Keeper:
         if closing.lengths is not None:
             answer.duals = {"capacity": closing.lengths}
         kind = np.dtype(closing.saddle.precision).name
-        answer.solver = {"name": self.name, "algorithm": "reflected Halpern PDHG, matrix-free", "options": {
-            "precision": kind, "threads": closing.saddle.team.size,
-        }}  # fmt: skip
+        answer.solver = {
+            "name": self.name,
+            "algorithm": "reflected Halpern PDHG, matrix-free",
+            "options": {
+                "precision": kind,
+                "threads": closing.saddle.team.size,
+            },
+        }
         answer.metrics = self.counts()
         return answer
 

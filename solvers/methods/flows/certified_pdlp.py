@@ -100,9 +100,11 @@ class Best:
         self.solve_s += outcome.solve_s or 0.0
         self.iterations += outcome.iterations or 0
         self.solver = {
-            "name": str(self.context.parameters["solver"]), "version": outcome.version,
-            "algorithm": outcome.algorithm, "options": outcome.options,
-        }  # fmt: skip
+            "name": str(self.context.parameters["solver"]),
+            "version": outcome.version,
+            "algorithm": outcome.algorithm,
+            "options": outcome.options,
+        }
         sign = 1.0 if model.sense == "max" else -1.0
         if outcome.row_duals is not None:
             duals = self.form.duals(outcome.row_duals)
@@ -120,12 +122,21 @@ class Best:
     def answer(self, termination: Termination, message: str = "") -> Answer:
         """The answer with the best flow and duals."""
         return Answer(
-            termination, values=self.values, duals=self.duals, bound=self.bound, solver=self.solver, message=message,
+            termination,
+            values=self.values,
+            duals=self.duals,
+            bound=self.bound,
+            solver=self.solver,
+            message=message,
             metrics={
-                "rounds_of_pdlp": self.rounds, "iterations": self.iterations, "tolerance": self.tolerance,
-                "build_s": self.build_s, "pdlp_s": self.solve_s, "close_s": self.close_s,
+                "rounds_of_pdlp": self.rounds,
+                "iterations": self.iterations,
+                "tolerance": self.tolerance,
+                "build_s": self.build_s,
+                "pdlp_s": self.solve_s,
+                "close_s": self.close_s,
             },
-        )  # fmt: skip
+        )
 
 
 METHOD = Method(

@@ -469,10 +469,16 @@ def run(context: Context) -> Answer:
     pairs, amount = _wanted(context)
     unit = float(amount.mean())  # so that coefficients of the master are about 1
     generated = generate(
-        topology, pairs, pricing_for(topology, pairs, rule, listed), tol=context.task.tol / 10, context=context,
-        amount=amount / unit, warmup=int(context.parameters["warmup"]), most_rounds=int(context.parameters["rounds"]),
+        topology,
+        pairs,
+        pricing_for(topology, pairs, rule, listed),
+        tol=context.task.tol / 10,
+        context=context,
+        amount=amount / unit,
+        warmup=int(context.parameters["warmup"]),
+        most_rounds=int(context.parameters["rounds"]),
         algorithm=str(context.parameters["algorithm"]),
-    )  # fmt: skip
+    )
     paths, share = generated.used()
     F = 1.0 / (generated.time * unit)
     ending = Termination.OPTIMAL if generated.finished else Termination.TOLERANCE
@@ -483,16 +489,21 @@ def run(context: Context) -> Answer:
         values=_values(context, paths, share * F * amount[paths.pair], F, listed),
         duals={"capacity": generated.best.lengths},
         solver={
-            "name": "highs", "version": generated.master.version, "options": {},
+            "name": "highs",
+            "version": generated.master.version,
+            "options": {},
             "algorithm": f"column generation, {generated.master.algorithm}",
         },
         metrics={
             "path_set": "all simple paths" if rule is None else str(rule),
             "generation_s": time.monotonic() - begun,
-            "rounds": generated.rounds, "columns": generated.columns, "paths_used": paths.paths,
-            "paths_per_commodity": paths.paths / paths.pairs, "longest_path": int(paths.length.max()),
+            "rounds": generated.rounds,
+            "columns": generated.columns,
+            "paths_used": paths.paths,
+            "paths_per_commodity": paths.paths / paths.pairs,
+            "longest_path": int(paths.length.max()),
         },
-    )  # fmt: skip
+    )
 
 
 def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:

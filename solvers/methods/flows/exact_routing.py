@@ -367,12 +367,15 @@ class _State:
             return
         left = self.context.remaining()
         outcome = solve_here(
-            _program(paths, self.data.amount, self.data.kappa, self.bound, self.load), "highs",
+            _program(paths, self.data.amount, self.data.kappa, self.bound, self.load),
+            "highs",
             SolveRequest(
-                min(seconds, left or seconds), self.context.task.threads, max(self.context.task.tol, 1e-9),
+                min(seconds, left or seconds),
+                self.context.task.threads,
+                max(self.context.task.tol, 1e-9),
                 self.context.task.seed,
             ),
-        )  # fmt: skip
+        )
         self.mip_bound = None if outcome.bound is None else outcome.bound / self.data.kappa
         if outcome.x is not None:
             chosen = largest(paths, outcome.x[: paths.paths], self.data.kappa)
@@ -401,11 +404,13 @@ class _State:
             values=values_of(self.data, self.best),
             duals={"capacity": self.lengths},
             solver={
-                "name": "highs", "version": self.fluid.master.version, "options": {},
+                "name": "highs",
+                "version": self.fluid.master.version,
+                "options": {},
                 "algorithm": f"column generation, {self.ended_by}",
             },
             metrics=metrics,
-        )  # fmt: skip
+        )
 
 
 def _place(candidates: PathSet, routes: PathSet, kappa: int) -> I64:

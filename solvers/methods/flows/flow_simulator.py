@@ -330,8 +330,13 @@ class _Engine:
         self.state = (np.zeros(count, dtype=np.int64), left, np.zeros(count), np.full(count, np.inf), todo)
         self.flows, self.graph, self.record = flows, graph, record
         none = np.zeros(flows.count)
-        self.progress = (none, none.copy(), np.zeros(flows.count, dtype=np.int64), none.copy(),
-                         np.zeros(count, dtype=np.int64))  # fmt: skip
+        self.progress = (
+            none,
+            none.copy(),
+            np.zeros(flows.count, dtype=np.int64),
+            none.copy(),
+            np.zeros(count, dtype=np.int64),
+        )
         self.heap = (np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64))
         self.clock = np.array([0.0, _checked(resolution, "resolution"), _checked(precision, "precision")])
         self.sizes = np.array([0, 0, 0, 0, ready.size], dtype=np.int64)
@@ -351,8 +356,19 @@ class _Engine:
         """Advance to a time, or to the end; ``silent``: nothing is sent."""
         one = self.flows
         flows = (one.start, one.arc, one.task, one.share, one.capacity, one.size)
-        rows = _advance(self.tasks, self.servers, self.state, flows, self.progress, self.heap, self.clock, self.sizes,
-                        until, silent, self.record)  # fmt: skip
+        rows = _advance(
+            self.tasks,
+            self.servers,
+            self.state,
+            flows,
+            self.progress,
+            self.heap,
+            self.clock,
+            self.sizes,
+            until,
+            silent,
+            self.record,
+        )
         if self.record:
             self.rows.append(rows)
 
@@ -381,9 +397,13 @@ def _checked(value: float, name: str) -> float:
 
 
 def simulate(
-    graph: TaskGraph, network: ServerNetwork, *, ring_factor: float | None = None, resolution: float = 0.0,
+    graph: TaskGraph,
+    network: ServerNetwork,
+    *,
+    ring_factor: float | None = None,
+    resolution: float = 0.0,
     record: bool = False,
-) -> TaskSchedule:  # fmt: skip
+) -> TaskSchedule:
     """Simulate a task graph over a fixed network.
 
     Parameters
@@ -409,9 +429,14 @@ def simulate(
 
 
 def simulate_flows(
-    graph: TaskGraph, flows: Flows, latency: float, *, resolution: float = 0.0, precision: float = 0.0,
+    graph: TaskGraph,
+    flows: Flows,
+    latency: float,
+    *,
+    resolution: float = 0.0,
+    precision: float = 0.0,
     record: bool = False,
-) -> TaskSchedule:  # fmt: skip
+) -> TaskSchedule:
     """Simulate a task graph whose flows are given, as in :func:`simulate`; ``precision``: see the module."""
     engine = _Engine(graph, flows, latency, resolution, precision, record)
     engine.run()
@@ -438,9 +463,15 @@ def circuit_topology(n: int, circuits: I64) -> Topology:
 
 
 def designed_network(
-    graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
-    routing: Routing = "single", paths: int = 4, ring_factor: float | None = None,
-) -> ServerNetwork:  # fmt: skip
+    graph: TaskGraph,
+    circuits: CircuitNetwork,
+    bandwidth: float,
+    *,
+    latency: float = 1e-6,
+    routing: Routing = "single",
+    paths: int = 4,
+    ring_factor: float | None = None,
+) -> ServerNetwork:
     """Choose circuits once for the traffic of a task graph and return their network.
 
     Rule ``topoopt`` uses TopologyFinder, which also chooses the rings; rule ``sip-ocs`` chooses by demand.
@@ -468,9 +499,16 @@ def designed_network(
 
 
 def simulate_circuits(
-    graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
-    ring_factor: float | None = None, resolution: float = 0.0, precision: float = 0.0, record: bool = False,
-) -> tuple[TaskSchedule, int]:  # fmt: skip
+    graph: TaskGraph,
+    circuits: CircuitNetwork,
+    bandwidth: float,
+    *,
+    latency: float = 1e-6,
+    ring_factor: float | None = None,
+    resolution: float = 0.0,
+    precision: float = 0.0,
+    record: bool = False,
+) -> tuple[TaskSchedule, int]:
     """Simulate a task graph over circuits that may change at every interval; return schedule and number of changes.
 
     Parameters

@@ -97,9 +97,17 @@ def gather(lane: int, parent: I64, tail: I64, through: F64, children: I64) -> No
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def phase(
-    sources: I64, demand: F64, capacity: F64, step: float, length: F64, flow: F64, load: F64, tail: I64, head: I64,
+    sources: I64,
+    demand: F64,
+    capacity: F64,
+    step: float,
+    length: F64,
+    flow: F64,
+    load: F64,
+    tail: I64,
+    head: I64,
     first_out: I64,
-) -> tuple[float, int]:  # fmt: skip
+) -> tuple[float, int]:
     """Route every source's demand once, in place, ``LANES`` sources at a time.
 
     Parameters

@@ -97,9 +97,12 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
     request = SolveRequest(context.remaining(), task.threads, task.tol, task.seed)
     outcome = solve_scaled(form, solver, request, in_process=True)
     solution = ReducedSolution(
-        outcome.termination, algorithm=outcome.algorithm or solver, version=outcome.version, columns=columns,
+        outcome.termination,
+        algorithm=outcome.algorithm or solver,
+        version=outcome.version,
+        columns=columns,
         message=outcome.message,
-    )  # fmt: skip
+    )
     reduced = orbits.reduced
     if outcome.x is not None:
         flows = np.maximum(form.values(outcome.x)["y"], 0.0)
@@ -144,9 +147,12 @@ METHOD = Method(
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
         Parameter(
-            "lp", str, default="auto", choices=("auto", "highs-simplex", "highs-ipx"),
+            "lp",
+            str,
+            default="auto",
+            choices=("auto", "highs-simplex", "highs-ipx"),
             help="solver of the reduced matrix; auto: highs-simplex, or highs-ipx above 6000 columns",
         ),
     ),
     run=run_orbit_lp,
-)  # fmt: skip
+)

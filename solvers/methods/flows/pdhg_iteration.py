@@ -177,9 +177,24 @@ class Saddle:
                 count = lanes.stop - lanes.start
                 self.demand[b, :, :count] = demand[:, lanes]
                 kernels.start_block(
-                    b, count, self.start, self.tail, self.graph.first_out, outgoing, head, self.source, self.demand,
-                    self.flow, self.price, self.width, queue, level, through, unit, least,
-                )  # fmt: skip
+                    b,
+                    count,
+                    self.start,
+                    self.tail,
+                    self.graph.first_out,
+                    outgoing,
+                    head,
+                    self.source,
+                    self.demand,
+                    self.flow,
+                    self.price,
+                    self.width,
+                    queue,
+                    level,
+                    through,
+                    unit,
+                    least,
+                )
             kernels.row_norms(first, last, self.start, self.tail, self.source, self.width, self.stiff, width[chunk])
 
         self.team.run(job, len(self.chunks))
@@ -224,10 +239,25 @@ class Saddle:
         def job(chunk: int, worker: int) -> None:
             first, last = self.chunks[chunk]
             kernels.advance(
-                first, last, self.start, self.tail, length, self.flow, self.flow0, self.price, self.price0,
-                self.demand, self.width, self.stiff, tau, sigma, alpha,
-                self.net[worker], self.buffer[worker], self.load[chunk],
-            )  # fmt: skip
+                first,
+                last,
+                self.start,
+                self.tail,
+                length,
+                self.flow,
+                self.flow0,
+                self.price,
+                self.price0,
+                self.demand,
+                self.width,
+                self.stiff,
+                tau,
+                sigma,
+                alpha,
+                self.net[worker],
+                self.buffer[worker],
+                self.load[chunk],
+            )
 
         self.team.run(job, len(self.chunks))
         self._move_weights(self._fold(self.load.sum(axis=0)) / self.capacity, STEP * self.primal_weight, pull)
@@ -253,9 +283,21 @@ class Saddle:
         def job(chunk: int, worker: int) -> None:
             first, last = self.chunks[chunk]
             self.sums[chunk] = kernels.movement(
-                first, last, self.start, self.tail, length, self.flow, self.price, self.demand, self.width,
-                self.stiff, tau, sigma, self.net[worker], self.buffer[worker],
-            )  # fmt: skip
+                first,
+                last,
+                self.start,
+                self.tail,
+                length,
+                self.flow,
+                self.price,
+                self.demand,
+                self.width,
+                self.stiff,
+                tau,
+                sigma,
+                self.net[worker],
+                self.buffer[worker],
+            )
 
         self.team.run(job, len(self.chunks))
         moved, pushed = self.sums.sum(axis=0)
@@ -267,9 +309,17 @@ class Saddle:
         def job(chunk: int, worker: int) -> None:
             first, last = self.chunks[chunk]
             self.sums[chunk] = kernels.travelled(
-                first, last, self.start, self.flow, self.flow0, self.price, self.price0, self.width, self.stiff,
+                first,
+                last,
+                self.start,
+                self.flow,
+                self.flow0,
+                self.price,
+                self.price0,
+                self.width,
+                self.stiff,
                 self.buffer[worker],
-            )  # fmt: skip
+            )
 
         self.team.run(job, len(self.chunks))
         moved, pushed = self.sums.sum(axis=0)
@@ -347,10 +397,21 @@ class Saddle:
                 count = lanes.stop - lanes.start
                 block[:, self.order] = self.flow[b].T
                 demand = np.ascontiguousarray(self.data.demand[:, lanes].T, dtype=float)
-                fine &= bool(unit_flows(
-                    block, demand, self.data.sources[lanes], NOISE, graph.tail, graph.head, graph.first_out,
-                    graph.first_in, graph.entering, whole, real,
-                ))  # fmt: skip
+                fine &= bool(
+                    unit_flows(
+                        block,
+                        demand,
+                        self.data.sources[lanes],
+                        NOISE,
+                        graph.tail,
+                        graph.head,
+                        graph.first_out,
+                        graph.first_in,
+                        graph.entering,
+                        whole,
+                        real,
+                    )
+                )
                 load[chunk] += block[:count].sum(axis=0)
                 out[:, lanes] = block[:count].T
             delivered[chunk] = fine

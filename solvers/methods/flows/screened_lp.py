@@ -44,17 +44,26 @@ def run_screened_lp(context: Context) -> Answer:
     orbits = find(context.data)
     tol = context.task.tol
     keeper, termination, message = iterate(
-        context, METHOD.name, orbits, max(tol, FIRST_TOL), single=True, steps=int(context.parameters["steps"]),
+        context,
+        METHOD.name,
+        orbits,
+        max(tol, FIRST_TOL),
+        single=True,
+        steps=int(context.parameters["steps"]),
         start=str(context.parameters["start"]),
-    )  # fmt: skip
+    )
     closing = keeper.closing
     assert closing is not None
     if closing.gap <= tol or termination is Termination.TIME_LIMIT or closing.lengths is None or closing.flows is None:
         return keeper.last(termination, message)
     best = ReducedSolution(
-        Termination.TOLERANCE, closing.flows / orbits.weight, closing.lengths, closing.upper, closing.lower,
+        Termination.TOLERANCE,
+        closing.flows / orbits.weight,
+        closing.lengths,
+        closing.upper,
+        closing.lower,
         algorithm="reflected Halpern PDHG",
-    )  # fmt: skip
+    )
     counts, keep = keeper.counts(), np.zeros((orbits.data.topology.arcs, orbits.representative.size), dtype=bool)
     threshold, rounds = float(context.parameters["threshold"]), 0
     try:
@@ -88,9 +97,16 @@ def _better(first: ReducedSolution, second: ReducedSolution) -> ReducedSolution:
     flows = min(first, second, key=lambda x: x.upper)
     bound = max(first, second, key=lambda x: x.lower)
     return ReducedSolution(
-        second.termination, flows.flows, bound.lengths, flows.upper, bound.lower, second.algorithm, second.version,
-        second.columns, second.message,
-    )  # fmt: skip
+        second.termination,
+        flows.flows,
+        bound.lengths,
+        flows.upper,
+        bound.lower,
+        second.algorithm,
+        second.version,
+        second.columns,
+        second.message,
+    )
 
 
 METHOD = Method(

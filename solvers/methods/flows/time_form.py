@@ -79,9 +79,16 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
     low_columns, high_columns = form.col_lower.copy(), form.col_upper.copy()
     low_columns[at], high_columns[at] = 0.0, np.inf
     timed = StandardForm(
-        matrix, np.concatenate(low), np.concatenate(high), low_columns, high_columns, cost, "min",
-        columns=form.columns, rows={},
-    )  # fmt: skip
+        matrix,
+        np.concatenate(low),
+        np.concatenate(high),
+        low_columns,
+        high_columns,
+        cost,
+        "min",
+        columns=form.columns,
+        rows={},
+    )
 
     def recover(outcome: Outcome) -> Outcome:
         x = outcome.x

@@ -94,9 +94,16 @@ def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
     mean = float(load.mean()) if load.any() else 1.0
     start, arcs = routes_by_trees(
-        first_out, topology.head, topology.tail, sources[order], targets[order], load / max(mean, 1e-300), AVERSION,
-        sources.size / max(topology.arcs, 1) * max(topology.n, 4) ** 0.5 / 2, seed,
-    )  # fmt: skip
+        first_out,
+        topology.head,
+        topology.tail,
+        sources[order],
+        targets[order],
+        load / max(mean, 1e-300),
+        AVERSION,
+        sources.size / max(topology.arcs, 1) * max(topology.n, 4) ** 0.5 / 2,
+        seed,
+    )
     return select(start, arcs, np.argsort(order, kind="stable"))
 
 
@@ -192,9 +199,17 @@ def pack_first(items: Packing, order: I64) -> int:
     while True:
         most = -(-most // items.wavelengths) * items.wavelengths
         first_fit(
-            items.first, items.start, items.needs, items.tie, items.wavelengths, items.room, order, most, items.bin_of,
+            items.first,
+            items.start,
+            items.needs,
+            items.tie,
+            items.wavelengths,
+            items.room,
+            order,
+            most,
+            items.bin_of,
             items.choice,
-        )  # fmt: skip
+        )
         if (items.bin_of >= 0).all():
             return items.rounds
         most *= 2
@@ -225,9 +240,19 @@ def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Call
     stride = max(STRIDE // bins, 50)
     while left() > 0:
         unplaced, _ = eject(
-            items.first, items.start, items.needs, items.tie, items.wavelengths, items.room, bins, bin_of, choice,
-            until, int(random.integers(2**31)), stride,
-        )  # fmt: skip
+            items.first,
+            items.start,
+            items.needs,
+            items.tie,
+            items.wavelengths,
+            items.room,
+            bins,
+            bin_of,
+            choice,
+            until,
+            int(random.integers(2**31)),
+            stride,
+        )
         if unplaced == 0:
             items.bin_of, items.choice = bin_of, choice
             return True

@@ -72,11 +72,15 @@ class _State:
         self.single: RoundSchedule | None = None
         self.phases = [
             PhaseSearch(
-                self.data.arena(phase), phase.copying, self.data.limits, least, tied_routes(self.data, k),
+                self.data.arena(phase),
+                phase.copying,
+                self.data.limits,
+                least,
+                tied_routes(self.data, k),
                 context.task.seed,
             )
             for k, (phase, least) in enumerate(zip(self.data.phases, self.least, strict=True))
-        ]  # fmt: skip
+        ]
         self.twin = [self._first_equal(k) for k in range(len(self.phases))]
 
     @property
@@ -232,11 +236,17 @@ def solve_program(context: Context, rounds: int, seconds: float) -> RoundSchedul
     settings = {name: value for name, value in task.settings.items() if name in own}
     record = context.solve(
         Task(
-            task.formulation, task.instance, method="highs", settings={**settings, "rmax": rounds, "rmin": 0},
-            time_limit_s=seconds, memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
+            task.formulation,
+            task.instance,
+            method="highs",
+            settings={**settings, "rmax": rounds, "rmin": 0},
+            time_limit_s=seconds,
+            memory_limit_gib=task.memory_limit_gib,
+            tol=task.tol,
+            seed=task.seed,
             threads=task.threads,
         )
-    )  # fmt: skip
+    )
     if not record.verified or record.values is None:
         return None
     schedule: RoundSchedule = context.data.rounds(record.values)

@@ -441,27 +441,39 @@ ALGORITHMS: dict[str, Algorithm] = {
     one.name: one
     for one in (
         Algorithm(
-            "recursive", "Recursive exchange with radix - 1 peers (LUMORPH-2, LUMORPH-4)", _recursive,
+            "recursive",
+            "Recursive exchange with radix - 1 peers (LUMORPH-2, LUMORPH-4)",
+            _recursive,
             (
                 Parameter("radix", int, 2, "simultaneous peers + 1: 2 doubles, 4 quadruples"),
-                Parameter("scheme", str, "auto", "mixed-radix exchange, or the circulant pattern for any size",
-                          ("auto", "exchange", "circulant")),
-                Parameter("order", str, "near-first", "order of the partners in an exchange",
-                          ("near-first", "far-first")),
+                Parameter(
+                    "scheme",
+                    str,
+                    "auto",
+                    "mixed-radix exchange, or the circulant pattern for any size",
+                    ("auto", "exchange", "circulant"),
+                ),
+                Parameter(
+                    "order", str, "near-first", "order of the partners in an exchange", ("near-first", "far-first")
+                ),
             ),
         ),
         Algorithm("ring", "Ring over a Hamiltonian cycle of the mesh", _ring),
         Algorithm(
-            "tree", "One pipelined tree", _tree,
+            "tree",
+            "One pipelined tree",
+            _tree,
             (Parameter("arity", int, 2, "children of a rank; 0 for the binomial tree"), _BATCH),
         ),
         Algorithm("double-binary-tree", "Two pipelined binary trees, as in NCCL", _two_trees, (_BATCH,)),
         Algorithm(
-            "divide-and-conquer", "2x2 squares, then squares with squares", _squares,
+            "divide-and-conquer",
+            "2x2 squares, then squares with squares",
+            _squares,
             (Parameter("whole", bool, False, "all-reduce by exchanging whole buffers, as in the paper"),),
         ),
     )
-}  # fmt: skip
+}
 
 
 LaserLimit = Literal["both", "receivers"]
@@ -508,9 +520,13 @@ def layer_to_layer(collective: Collective, lasers: int, *, limit: LaserLimit = "
         when = greedy_rounds(source, target, lasers, limit=limit, seed=seed + number)
         order = np.argsort(when, kind="stable")
         spread = Pattern(
-            int(when.max(initial=-1)) + 1, when[order], source[order], target[order], chunk[order],
+            int(when.max(initial=-1)) + 1,
+            when[order],
+            source[order],
+            target[order],
+            chunk[order],
             np.zeros(chunk.size, dtype=bool),
-        )  # fmt: skip
+        )
         pattern = spread.backwards() if phase.backwards else spread
         joined = pattern if joined is None else joined.then(pattern)
     assert joined is not None

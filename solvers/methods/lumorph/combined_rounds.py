@@ -44,9 +44,12 @@ def _run_combined(context: Context) -> Answer:
         program = "too large"
         if replace(data, rmax=best.rounds - 1).estimate()["variables"] <= MOST_VARIABLES:
             better = sub_schedule(
-                context, method="highs", form="cvxpy", settings={**own_settings(context), "rmax": best.rounds - 1},
+                context,
+                method="highs",
+                form="cvxpy",
+                settings={**own_settings(context), "rmax": best.rounds - 1},
                 time_limit_s=seconds if left is None else min(seconds, left),
-            )  # fmt: skip
+            )
             program = "no better schedule found"
             if better is not None and better.rounds < best.rounds:
                 best, found_by, program = better, "program", "improved"

@@ -45,10 +45,19 @@ class FluidLengths:
         self.rounds += rounds
         return float(
             weigh(
-                self.first_out, self.topology.tail, self.topology.head, self.starts, self.first, self.targets,
-                self.exponent, self.best, self.ratio, rounds, rate,
+                self.first_out,
+                self.topology.tail,
+                self.topology.head,
+                self.starts,
+                self.first,
+                self.targets,
+                self.exponent,
+                self.best,
+                self.ratio,
+                rounds,
+                rate,
             )
-        )  # fmt: skip
+        )
 
 
 # Methods -------------------------------------------------------------------------------------------------------

@@ -279,9 +279,17 @@ def negotiated(
     left, over = most, 1
     while left > 0 and over > 0 and (go_on is None or go_on()):
         over, steps = negotiate(
-            first_out, topology.tail, topology.head, routes.sources, routes.targets, limit, table, length, seed,
+            first_out,
+            topology.tail,
+            topology.head,
+            routes.sources,
+            routes.targets,
+            limit,
+            table,
+            length,
+            seed,
             left if go_on is None else min(left, SLICE),
-        )  # fmt: skip
+        )
         left -= max(steps, 1)
         seed += 1
     arcs = table[np.arange(topology.n)[None, :] < length[:, None]].astype(np.int64)

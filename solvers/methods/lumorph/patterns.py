@@ -69,9 +69,13 @@ class Pattern:
         when = self.steps - 1 - self.step
         order = np.argsort(when, kind="stable")
         return Pattern(
-            self.steps, when[order], self.target[order], self.source[order], self.chunk[order],
+            self.steps,
+            when[order],
+            self.target[order],
+            self.source[order],
+            self.chunk[order],
             np.ones(self.transfers, dtype=bool),
-        )  # fmt: skip
+        )
 
     def then(self, other: Pattern) -> Pattern:
         """Append ``other`` in time."""
@@ -82,9 +86,15 @@ class Pattern:
         kept = self.step >= steps
         group = None if self.group is None else self.group[kept]
         return Pattern(
-            self.steps - steps, self.step[kept] - steps, self.source[kept], self.target[kept], self.chunk[kept],
-            self.adds[kept], self.whole, group,
-        )  # fmt: skip
+            self.steps - steps,
+            self.step[kept] - steps,
+            self.source[kept],
+            self.target[kept],
+            self.chunk[kept],
+            self.adds[kept],
+            self.whole,
+            group,
+        )
 
     def renamed(self, vertices: ArrayLike, chunk_of: ArrayLike) -> Pattern:
         """Vertex i becomes ``vertices[i]``, chunk c ``chunk_of[c]``."""
@@ -105,9 +115,15 @@ class Pattern:
         chunks = np.argsort(owner, kind="stable")
         row, at = positions(offsets(count), self.chunk)
         return Pattern(
-            self.steps, self.step[row], place[self.source[row]], place[self.target[row]], chunks[at], self.adds[row],
-            self.whole, None if self.group is None else self.group[row],
-        )  # fmt: skip
+            self.steps,
+            self.step[row],
+            place[self.source[row]],
+            place[self.target[row]],
+            chunks[at],
+            self.adds[row],
+            self.whole,
+            None if self.group is None else self.group[row],
+        )
 
     def pairs(self, n: int) -> tuple[I64, I64, I64, I64]:
         """Pairs of every step and their payload: step, source, target, number of chunks, each ``(P,)``, sorted."""
@@ -137,9 +153,15 @@ def _joined(patterns: Sequence[Pattern], steps: int) -> Pattern:
     order = np.argsort(step, kind="stable")
     whole = any(pattern.whole for pattern in patterns)
     return Pattern(
-        steps, step[order], source[order], target[order], chunk[order], adds[order], whole,
+        steps,
+        step[order],
+        source[order],
+        target[order],
+        chunk[order],
+        adds[order],
+        whole,
         np.concatenate(groups)[order] if whole else None,
-    )  # fmt: skip
+    )
 
 
 def _refuse_large(transfers: int) -> None:

@@ -131,8 +131,13 @@ class _Part:
         self, rounds: int, circuits: tuple[I64, I64, I64, I64], start: I64, arcs: I64, rows: I64, when: I64
     ) -> None:
         self.rounds, self.circuits, self.start, self.arcs, self.rows, self.when = (
-            rounds, circuits, start, arcs, rows, when,
-        )  # fmt: skip
+            rounds,
+            circuits,
+            start,
+            arcs,
+            rows,
+            when,
+        )
 
     def moved(self, by: int) -> _Part:
         """The part delayed by ``by`` rounds."""
@@ -145,11 +150,18 @@ def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
     length = np.concatenate([np.diff(part.start) for part in parts])
     rows = np.concatenate([part.rows for part in parts])
     return RoundSchedule(
-        when, source, target, wavelength, offsets(length),
+        when,
+        source,
+        target,
+        wavelength,
+        offsets(length),
         np.concatenate([part.arcs for part in parts]),
-        np.concatenate([part.when for part in parts]), pattern.source[rows], pattern.target[rows], pattern.chunk[rows],
+        np.concatenate([part.when for part in parts]),
+        pattern.source[rows],
+        pattern.target[rows],
+        pattern.chunk[rows],
         pattern.adds[rows],
-    )  # fmt: skip
+    )
 
 
 class _Machine:
@@ -347,8 +359,10 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
         ]
         return chained([compacted(part, limits, tick=tick) for part in parts])
     n = int(max(schedule.transfer_source.max(initial=0), schedule.transfer_target.max(initial=0))) + 1
-    pairs = ((schedule.circuit_round, schedule.circuit_source, schedule.circuit_target),
-             (schedule.transfer_round, schedule.transfer_source, schedule.transfer_target))  # fmt: skip
+    pairs = (
+        (schedule.circuit_round, schedule.circuit_source, schedule.circuit_target),
+        (schedule.transfer_round, schedule.transfer_source, schedule.transfer_target),
+    )
     circuit, transfer = (np.lexsort((target, source, when)) for when, source, target in pairs)
     same = circuit.size == transfer.size and all(
         np.array_equal(of_circuits[circuit], of_transfers[transfer])
@@ -391,7 +405,13 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
         ready[key] = max(ready.get(key, 0), r + 1)
     moved = schedule.taken(circuit, transfer)
     shorter = direct(
-        rounds, moved.transfer_source, moved.transfer_target, moved.transfer_chunk, waves, moved.circuit_start,
-        moved.circuit_arcs, adds=moved.transfer_adds,
-    )  # fmt: skip
+        rounds,
+        moved.transfer_source,
+        moved.transfer_target,
+        moved.transfer_chunk,
+        waves,
+        moved.circuit_start,
+        moved.circuit_arcs,
+        adds=moved.transfer_adds,
+    )
     return shorter if shorter.rounds < schedule.rounds else schedule

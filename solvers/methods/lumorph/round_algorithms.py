@@ -30,11 +30,16 @@ if TYPE_CHECKING:
 
 
 SHARED = (
-    Parameter("routing", str, "min-overlap", "routes of minimum overlap (Algorithm 2), or random shortest ones",
-              ("min-overlap", "random")),
+    Parameter(
+        "routing",
+        str,
+        "min-overlap",
+        "routes of minimum overlap (Algorithm 2), or random shortest ones",
+        ("min-overlap", "random"),
+    ),
     Parameter("compact", bool, True, "start transfers as soon as their senders have the chunk, not step by step"),
     Parameter("search_s", float, 0.0, "seconds of search per step if first fit misses the step's bound"),
-)  # fmt: skip
+)
 #: Remarks on algorithms that are not designed for one chunk per circuit.
 _STRICT = {
     "ring": "a ring has one peer, so with one piece per shard all lasers but one are idle",
@@ -57,9 +62,14 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
         msg = f"{name}: search_s={seconds} must be at least 0 seconds"
         raise NotApplicable(msg)
     schedule = realised(
-        data.topology, data.limits, pattern, routing=routing, seed=context.task.seed,
-        search_s=seconds, tick=context.remaining,
-    )  # fmt: skip
+        data.topology,
+        data.limits,
+        pattern,
+        routing=routing,
+        seed=context.task.seed,
+        search_s=seconds,
+        tick=context.remaining,
+    )
     stepwise = schedule.rounds
     if settings["compact"]:
         schedule = compacted(schedule, data.limits, tick=context.remaining)
@@ -70,9 +80,12 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
         )
         raise NotApplicable(msg)
     metrics: dict[str, Any] = {
-        "steps": pattern.steps, "stepwise_rounds": stepwise, "transfers": schedule.transfers,
-        "circuits": schedule.circuits, "batches": batches,
-    }  # fmt: skip
+        "steps": pattern.steps,
+        "stepwise_rounds": stepwise,
+        "transfers": schedule.transfers,
+        "circuits": schedule.circuits,
+        "batches": batches,
+    }
     return Answer(
         Termination.TOLERANCE,
         values=schedule.values(),
@@ -112,19 +125,28 @@ def as_method(algorithm: Algorithm) -> Method:
         return answer(context, algorithm.name, pattern, len(batches), _STRICT.get(algorithm.name, ""))
 
     return Method(
-        name=algorithm.name, title=algorithm.title,
+        name=algorithm.name,
+        title=algorithm.title,
         summary=f"{algorithm.title}: the known pattern, routed and coloured step by step",
-        applies=applies, refuse=program_only, parameters=(*own, *SHARED), run=run,
-    )  # fmt: skip
+        applies=applies,
+        refuse=program_only,
+        parameters=(*own, *SHARED),
+        run=run,
+    )
 
 
 def sub_schedule(context: Context, **changed: Any) -> RoundSchedule | None:
     """The verified schedule of another task, by default with this one's instance and settings; None without one."""
     task = context.task
     fields = {
-        "formulation": SUMS, "instance": task.instance, "memory_limit_gib": task.memory_limit_gib, "tol": task.tol,
-        "seed": task.seed, "threads": task.threads, "time_limit_s": context.remaining(),
-    }  # fmt: skip
+        "formulation": SUMS,
+        "instance": task.instance,
+        "memory_limit_gib": task.memory_limit_gib,
+        "tol": task.tol,
+        "seed": task.seed,
+        "threads": task.threads,
+        "time_limit_s": context.remaining(),
+    }
     run = context.solve(Task(**{**fields, **changed}))
     return from_values(run.values) if run.verified and run.values is not None else None
 

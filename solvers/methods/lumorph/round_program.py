@@ -55,9 +55,12 @@ def run_round_program(context: Context) -> Answer:
     context.save(Answer(Termination.TOLERANCE, values=first), float(sum(constructed.rounds for constructed in starts)))
     solver = str(context.parameters["solver"])
     request = SolveRequest(
-        context.remaining(), context.task.threads, context.task.tol, context.task.seed,
+        context.remaining(),
+        context.task.threads,
+        context.task.tol,
+        context.task.seed,
         warm_start=start,
-    )  # fmt: skip
+    )
     outcome = solve_isolated(form, solver, request, memory_limit_gib=context.task.memory_limit_gib)
     values = first
     if outcome.x is not None:
@@ -137,16 +140,26 @@ def column_vector(program: RoundProgram, schedule: RoundSchedule) -> F64:
     n = program.topology.n
     of_path = {tuple(routes.path(p)): p for p in range(routes.paths)}
     of_move = {key: m for m, key in enumerate(zip(*(of.tolist() for of in program.moves), strict=True))}
-    keys = zip(columns["round"].tolist(), columns["move"].tolist(), columns["path"].tolist(),
-               columns["wavelength"].tolist(), strict=True)  # fmt: skip
+    keys = zip(
+        columns["round"].tolist(),
+        columns["move"].tolist(),
+        columns["path"].tolist(),
+        columns["wavelength"].tolist(),
+        strict=True,
+    )
     of_column = {key: j for j, key in enumerate(keys)}
     circuits: dict[tuple[int, int, int], list[int]] = {}
     ends = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
     for circuit, key in enumerate(ends.tolist()):
         circuits.setdefault(key, []).append(circuit)
     vector = np.zeros(columns["round"].size)
-    sent = zip(schedule.transfer_round.tolist(), schedule.transfer_source.tolist(),
-               schedule.transfer_target.tolist(), schedule.transfer_chunk.tolist(), strict=True)  # fmt: skip
+    sent = zip(
+        schedule.transfer_round.tolist(),
+        schedule.transfer_source.tolist(),
+        schedule.transfer_target.tolist(),
+        schedule.transfer_chunk.tolist(),
+        strict=True,
+    )
     for r, s, d, c in sent:
         circuit = circuits[(r * n + s) * n + d].pop()
         path = of_path[tuple(schedule.path(circuit))]

@@ -91,9 +91,14 @@ def bit_sets(pairs: I64, n: int, chunks: int) -> NDArray[np.uint64]:
 
 
 def spread_copies(
-    topology: Topology, collective: Collective, limits: Limits, policy: Policy, seed: int, most: int,
+    topology: Topology,
+    collective: Collective,
+    limits: Limits,
+    policy: Policy,
+    seed: int,
+    most: int,
     left: Callable[[], float],
-) -> RoundSchedule | None:  # fmt: skip
+) -> RoundSchedule | None:
     """A schedule of a copying collective in at most ``most`` rounds; None if it needs more, or time is up.
 
     A vertex receives at most one circuit of a wavelength, whatever ``limits.ports``.
@@ -124,18 +129,40 @@ def spread_copies(
         quota = np.minimum(left_over, waves)
         total = int(quota.sum())
         one_round(
-            first_in, in_arc, topology.tail, topology.head, room, ports, holds, wants, holders, quota,
-            policy.rare, policy.near, PATIENCE * total + 100, int(random.integers(2**31)), source, chunk, length, path,
-        )  # fmt: skip
+            first_in,
+            in_arc,
+            topology.tail,
+            topology.head,
+            room,
+            ports,
+            holds,
+            wants,
+            holders,
+            quota,
+            policy.rare,
+            policy.near,
+            PATIENCE * total + 100,
+            int(random.integers(2**31)),
+            source,
+            chunk,
+            length,
+            path,
+        )
         entry = np.nonzero(source >= 0)
         wave, target = entry
         got = chunk[entry].astype(np.int64)
         np.bitwise_or.at(holds, (target, got // 64), np.uint64(1) << (got % 64).astype(np.uint64))
         on_path = np.arange(longest) < length[entry][:, None]
         rounds.append(
-            (wave, source[entry].astype(np.int64), target, got, length[entry].astype(np.int64),
-             path[entry][on_path].astype(np.int64))
-        )  # fmt: skip
+            (
+                wave,
+                source[entry].astype(np.int64),
+                target,
+                got,
+                length[entry].astype(np.int64),
+                path[entry][on_path].astype(np.int64),
+            )
+        )
         idle = 0 if wave.size else idle + 1
         if idle >= IDLE:
             return None
@@ -364,9 +391,14 @@ class PhaseSearch:
 
             seed = int(self.random.integers(2**31))
             schedule = symmetric_copies(
-                self.topology, self.collective, self.limits, rounds, seed, until,
+                self.topology,
+                self.collective,
+                self.limits,
+                rounds,
+                seed,
+                until,
                 *((self.tied.routes, self.tied.wave) if self.tied is not None else ()),
-            )  # fmt: skip
+            )
             self.attempts += 1
             if schedule is not None:
                 self._keep(schedule, "symmetric ejection search" if self.tied is None else "ordered ejection search")
@@ -531,9 +563,13 @@ class Quotient:
         source = self.routes.source[self.routes.pair[path]]
         for symmetry in self.group:
             parts.append(
-                (symmetry.vertex[source], symmetry.vertex[self.items[:, 1]], symmetry.chunk[self.items[:, 0]],
-                 symmetry.arc[route_arcs])
-            )  # fmt: skip
+                (
+                    symmetry.vertex[source],
+                    symmetry.vertex[self.items[:, 1]],
+                    symmetry.chunk[self.items[:, 0]],
+                    symmetry.arc[route_arcs],
+                )
+            )
         sources, targets, chunks, arcs = (np.concatenate(column) for column in zip(*parts, strict=True))
         when, wave = np.divmod(np.tile(bin_of, len(self.group)), self.limits.wavelengths)
         starts = offsets(np.tile(np.diff(start), len(self.group)))
@@ -550,9 +586,15 @@ def small_enough(topology: Topology, collective: Collective, limits: Limits, rou
 
 
 def symmetric_copies(
-    topology: Topology, collective: Collective, limits: Limits, rounds: int, seed: int, left: Callable[[], float],
-    routes: RouteSet | None = None, wave: I64 | None = None,
-) -> RoundSchedule | None:  # fmt: skip
+    topology: Topology,
+    collective: Collective,
+    limits: Limits,
+    rounds: int,
+    seed: int,
+    left: Callable[[], float],
+    routes: RouteSet | None = None,
+    wave: I64 | None = None,
+) -> RoundSchedule | None:
     """A schedule of at most ``rounds`` rounds, by repeated attempts until time is up; None if none is found.
 
     If ``routes`` with their wavelengths ``wave``, ``(P,)``, are given, only these are used.
@@ -565,9 +607,20 @@ def symmetric_copies(
     bin_of, choice = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     while left() > 0:
         missing, _ = eject_ordered(
-            quotient.first, quotient.start, quotient.needs, quotient.after, quotient.tie, quotient.room,
-            limits.wavelengths, rounds, bin_of, choice, int(random.integers(2**31)), STEPS, 0.1,
-        )  # fmt: skip
+            quotient.first,
+            quotient.start,
+            quotient.needs,
+            quotient.after,
+            quotient.tie,
+            quotient.room,
+            limits.wavelengths,
+            rounds,
+            bin_of,
+            choice,
+            int(random.integers(2**31)),
+            STEPS,
+            0.1,
+        )
         if missing == 0:
             return quotient.schedule(bin_of, choice)
     return None

@@ -34,8 +34,18 @@ if TYPE_CHECKING:
 
 
 @njit(cache=True, nogil=True)
-def first_fit(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, order: I64, most: int,
-              bin_of: I64, choice: I64) -> int:  # fmt: skip
+def first_fit(
+    first: I64,
+    start: I64,
+    needs: I64,
+    tie: I64,
+    period: int,
+    room: I64,
+    order: I64,
+    most: int,
+    bin_of: I64,
+    choice: I64,
+) -> int:
     """Put items, in order, into the first bin where one of their candidates fits.
 
     Parameters
@@ -127,8 +137,20 @@ def _take(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32,
 
 
 @njit(cache=True, nogil=True)
-def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, bins: int, bin_of: I64, choice: I64,
-          until: I64, seed: int, steps: int) -> tuple[int, int]:  # fmt: skip
+def eject(
+    first: I64,
+    start: I64,
+    needs: I64,
+    tie: I64,
+    period: int,
+    room: I64,
+    bins: int,
+    bin_of: I64,
+    choice: I64,
+    until: I64,
+    seed: int,
+    steps: int,
+) -> tuple[int, int]:
     """Place the items whose ``bin_of`` is -1, ejecting others, in place.
 
     Arguments as in :func:`first_fit`; ``until``, ``(items, bins)``, is the step until which an item may not return to a
@@ -214,8 +236,21 @@ def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, 
 
 
 @njit(cache=True, nogil=True)
-def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room: I64, waves: int, rounds: int,
-                  bin_of: I64, choice: I64, seed: int, steps: int, care: float) -> tuple[int, int]:  # fmt: skip
+def eject_ordered(
+    first: I64,
+    start: I64,
+    needs: I64,
+    after: I64,
+    tie: I64,
+    room: I64,
+    waves: int,
+    rounds: int,
+    bin_of: I64,
+    choice: I64,
+    seed: int,
+    steps: int,
+    care: float,
+) -> tuple[int, int]:
     """Place all items in ``rounds`` rounds of ``waves`` wavelengths, starting empty.
 
     Parameters
@@ -394,9 +429,17 @@ def _shift(arcs: I32, count: int, by: int, load: I64, limit: int, price: F64, pr
 
 @njit(cache=True, nogil=True)
 def negotiate(
-    first_out: I64, tail: I64, head: I64, source: I64, target: I64, limit: int, route: I32, length: I64, seed: int,
+    first_out: I64,
+    tail: I64,
+    head: I64,
+    source: I64,
+    target: I64,
+    limit: int,
+    route: I32,
+    length: I64,
+    seed: int,
     most: int,
-) -> tuple[int, int]:  # fmt: skip
+) -> tuple[int, int]:
     """Reroute circuits, in place, until no arc carries more than ``limit`` of them or ``most`` reroutings are made.
 
     Parameters
@@ -472,9 +515,18 @@ def negotiate(
 
 @njit(cache=True, nogil=True)
 def weigh(
-    first_out: I64, tail: I64, head: I64, starts: I64, first: I64, target: I64, exponent: F64, best: F64, ratio: F64,
-    rounds: int, rate: float,
-) -> float:  # fmt: skip
+    first_out: I64,
+    tail: I64,
+    head: I64,
+    starts: I64,
+    first: I64,
+    target: I64,
+    exponent: F64,
+    best: F64,
+    ratio: F64,
+    rounds: int,
+    rate: float,
+) -> float:
     """Run multiplicative weights; return the largest ratio of the circuits' distances to the total length.
 
     Parameters

@@ -102,8 +102,23 @@ def _meets(a: U64, b: U64) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64, in_arc: I64, tail: I64, holds: U64,
-             mask: U64, used: I32, sends: I32, depth: I64, way: I64, queue: I64) -> int:  # fmt: skip
+def _nearest(
+    v: int,
+    base: int,
+    ports: int,
+    room: int,
+    reach: int,
+    first_in: I64,
+    in_arc: I64,
+    tail: I64,
+    holds: U64,
+    mask: U64,
+    used: I32,
+    sends: I32,
+    depth: I64,
+    way: I64,
+    queue: I64,
+) -> int:
     """The nearest vertex with a chunk of ``mask`` and a free laser, over arcs with room; -1 if there is none.
 
     ``used`` and ``sends`` are those of one wavelength; ``base`` rotates the order of arcs; ``way`` receives the arc out
@@ -134,8 +149,22 @@ def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64
 
 
 @njit(cache=True, nogil=True)
-def _least_conflict(v: int, ports: int, room: int, first_in: I64, in_arc: I64, tail: I64, holds: U64, mask: U64,
-                    used: I32, sends: I32, price: F64, cost: F64, settled: Mask, way: I64) -> int:  # fmt: skip
+def _least_conflict(
+    v: int,
+    ports: int,
+    room: int,
+    first_in: I64,
+    in_arc: I64,
+    tail: I64,
+    holds: U64,
+    mask: U64,
+    used: I32,
+    sends: I32,
+    price: F64,
+    cost: F64,
+    settled: Mask,
+    way: I64,
+) -> int:
     """The vertex that can send v a chunk of ``mask`` with least conflict on one wavelength; -1 if unreachable."""
     n = cost.size
     cost[:] = np.inf
@@ -164,8 +193,19 @@ def _least_conflict(v: int, ports: int, room: int, first_in: I64, in_arc: I64, t
 
 
 @njit(cache=True, nogil=True)
-def _eject(w: int, x: int, source: I32, chunk: I32, hops: I32, path: I32, users: I32, used: I32, sends: I32,
-           holders: I64, wants: U64) -> None:  # fmt: skip
+def _eject(
+    w: int,
+    x: int,
+    source: I32,
+    chunk: I32,
+    hops: I32,
+    path: I32,
+    users: I32,
+    used: I32,
+    sends: I32,
+    holders: I64,
+    wants: U64,
+) -> None:
     """Remove the circuit into x on wavelength w."""
     for i in range(hops[w, x]):
         a = path[w, x, i]
@@ -182,9 +222,26 @@ def _eject(w: int, x: int, source: I32, chunk: I32, hops: I32, path: I32, users:
 
 
 @njit(cache=True, nogil=True)
-def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports: int, holds: U64, wants: U64,
-              holders: I64, quota: I64, rare: int, near: int, most_steps: int, seed: int,
-              source: I32, chunk: I32, hops: I32, path: I32) -> int:  # fmt: skip
+def one_round(
+    first_in: I64,
+    in_arc: I64,
+    tail: I64,
+    head: I64,
+    room: int,
+    ports: int,
+    holds: U64,
+    wants: U64,
+    holders: I64,
+    quota: I64,
+    rare: int,
+    near: int,
+    most_steps: int,
+    seed: int,
+    source: I32,
+    chunk: I32,
+    hops: I32,
+    path: I32,
+) -> int:
     """Schedule one round.
 
     Parameters
@@ -243,8 +300,23 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
             for w in order:
                 if source[w, v] < 0:
                     turned = np.random.randint(64)  # noqa: NPY002
-                    s = _nearest(v, turned, ports, room, min(near if attempt < 2 else n, longest), first_in, in_arc,
-                                 tail, holds, mask, used[w], sends[w], depth, way, queue)  # fmt: skip
+                    s = _nearest(
+                        v,
+                        turned,
+                        ports,
+                        room,
+                        min(near if attempt < 2 else n, longest),
+                        first_in,
+                        in_arc,
+                        tail,
+                        holds,
+                        mask,
+                        used[w],
+                        sends[w],
+                        depth,
+                        way,
+                        queue,
+                    )
                     if s >= 0:
                         into = int(w)
                         break
@@ -258,8 +330,22 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
                 if source[w, v] < 0:
                     into = int(w)
                     break
-            s = _least_conflict(v, ports, room, first_in, in_arc, tail, holds, mask, used[into], sends[into],
-                                price[into], cost, settled, way)  # fmt: skip
+            s = _least_conflict(
+                v,
+                ports,
+                room,
+                first_in,
+                in_arc,
+                tail,
+                holds,
+                mask,
+                used[into],
+                sends[into],
+                price[into],
+                cost,
+                settled,
+                way,
+            )
             length, u = 0, int(s)
             while s >= 0 and u != v:
                 length += 1

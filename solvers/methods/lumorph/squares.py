@@ -96,10 +96,12 @@ def _on_tiles(schedule: RoundSchedule, square: Topology, mesh: Topology, tiles: 
     arcs = np.array([arc_of[pair] for pair in ends])
     return replace(
         schedule,
-        circuit_source=tiles[schedule.circuit_source], circuit_target=tiles[schedule.circuit_target],
+        circuit_source=tiles[schedule.circuit_source],
+        circuit_target=tiles[schedule.circuit_target],
         circuit_arcs=arcs[schedule.circuit_arcs],
-        transfer_source=tiles[schedule.transfer_source], transfer_target=tiles[schedule.transfer_target],
-    )  # fmt: skip
+        transfer_source=tiles[schedule.transfer_source],
+        transfer_target=tiles[schedule.transfer_target],
+    )
 
 
 METHOD = Method(

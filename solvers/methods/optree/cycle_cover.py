@@ -19,9 +19,13 @@ def run_cycle_cover(context: Context) -> Answer:
     return Answer(
         Termination.OPTIMAL,
         values=values_of(data),
-        solver={"name": "cycle-cover", "version": None, "options": {},
-                "algorithm": "rectangles and triangles" if data.fibres.circular else "chains of intervals"},
-    )  # fmt: skip
+        solver={
+            "name": "cycle-cover",
+            "version": None,
+            "options": {},
+            "algorithm": "rectangles and triangles" if data.fibres.circular else "chains of intervals",
+        },
+    )
 
 
 METHOD = Method(

@@ -354,9 +354,12 @@ def run(context: Context) -> Answer:
                 raise
             break
         measured: dict[str, Any] = {
-            "converged": complete, "conflicts": state.conflicts, "moved": state.moved, "cycled": state.cycled,
+            "converged": complete,
+            "conflicts": state.conflicts,
+            "moved": state.moved,
+            "cycled": state.cycled,
             "without_memory": state.unplaced,
-        }  # fmt: skip
+        }
         if complete:
             device = np.array(state.device)
             begun = starts(data, device, np.arange(data.n))

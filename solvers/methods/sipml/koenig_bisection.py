@@ -57,9 +57,12 @@ def certificate(data: OcsCircuits, time: float, side: int) -> dict[str, int | fl
         exact = abs(quotient - nearest) <= Fraction(1, 2**48) * nearest
         needed.append(nearest + 1 if exact else -(-quotient.numerator // quotient.denominator))
     return {
-        "server": side % n, "side": "out" if side < n else "in", "faster_than_s": time,
-        "circuits_needed": int(sum(needed)), "ports": data.degree,
-    }  # fmt: skip
+        "server": side % n,
+        "side": "out" if side < n else "in",
+        "faster_than_s": time,
+        "circuits_needed": int(sum(needed)),
+        "ports": data.degree,
+    }
 
 
 def run(context: Context) -> Answer:

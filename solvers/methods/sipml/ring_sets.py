@@ -60,19 +60,25 @@ def light_rows(walk: Walks) -> Rows:
         column = np.flatnonzero(mask)
         return way[column], column, np.ones(column.size)
 
-    return Rows({
-        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
-        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
-        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
-    }, 2)  # fmt: skip
+    return Rows(
+        {
+            "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
+            "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
+            "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
+        },
+        2,
+    )
 
 
 def serve_rows(walk: Walks, pairs: int) -> Rows:
     """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
-    return Rows({
-        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
-        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
-    }, pairs)  # fmt: skip
+    return Rows(
+        {
+            "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
+            "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
+        },
+        pairs,
+    )
 
 
 class _Program:
@@ -232,9 +238,13 @@ class _State:
         if values is not None and ending == Termination.OPTIMAL and self.bound < self.value * (1 - 1e-9):
             ending = Termination.TOLERANCE
         return Answer(
-            ending, values=values, bound=self.bound, bound_source=self.source, metrics=metrics,
+            ending,
+            values=values,
+            bound=self.bound,
+            bound_source=self.source,
+            metrics=metrics,
             solver={"name": "ring-sets", "version": None, "algorithm": "prices of sets, whole flows", "options": {}},
-        )  # fmt: skip
+        )
 
 
 METHOD = Method(

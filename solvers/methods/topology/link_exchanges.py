@@ -131,9 +131,16 @@ def _anneal(  # type: ignore[no-untyped-def]
 
 
 def annealed(
-    tail: I64, head: I64, most: int, demand: F64, *, squarings: int, moves: int, random: np.random.Generator,
+    tail: I64,
+    head: I64,
+    most: int,
+    demand: F64,
+    *,
+    squarings: int,
+    moves: int,
+    random: np.random.Generator,
     tick: Callable[[], float | None],
-) -> tuple[I64, I64]:  # fmt: skip
+) -> tuple[I64, I64]:
     """Simulated annealing of links for a demand; every node keeps its numbers of outgoing and incoming links.
 
     Parameters

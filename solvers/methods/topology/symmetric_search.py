@@ -338,8 +338,12 @@ def run_symmetric_search(context: Context) -> Answer:
             metrics={"candidates": result.candidates, "tried": result.tried, "found": result.spec},
         )
 
-    best = search(context, data, on_better=lambda result: context.save(answer_of(result), 1.0 / result.time),
-                  **{name: int(value) for name, value in context.parameters.items()})  # fmt: skip
+    best = search(
+        context,
+        data,
+        on_better=lambda result: context.save(answer_of(result), 1.0 / result.time),
+        **{name: int(value) for name, value in context.parameters.items()},
+    )
     if best.orbits is None:
         ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE
         return Answer(ended, message="no candidate was found; increase starts, or use another degree")

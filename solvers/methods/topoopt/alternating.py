@@ -151,11 +151,14 @@ def run_alternating(context: Context) -> Answer:
             values={"x": best.x.astype(np.float64)},
             solver={"name": "alternating", "version": None, "algorithm": "MCMC and TopologyFinder", "options": {}},
             metrics={
-                "iteration_time": best.time, "over_any_topology": best.time / least if least > 0 else None,
-                "rounds_made": count, "max_load": best.design.max_load, "bandwidth_tax": best.design.bandwidth_tax,
+                "iteration_time": best.time,
+                "over_any_topology": best.time / least if least > 0 else None,
+                "rounds_made": count,
+                "max_load": best.design.max_load,
+                "bandwidth_tax": best.design.bandwidth_tax,
             },
             message="a heuristic: it proves no bound",
-        )  # fmt: skip
+        )
 
     def tick(best: Planned) -> None:
         context.save(answer(best, 0), data.time(best.x.astype(float)))
@@ -173,8 +176,13 @@ METHOD = Method(
     parameters=(
         Parameter("rounds", int, default=10, help="limit on rounds of both planes, k in the paper"),
         Parameter("steps", int, default=2000, help="moves of the chain in one round"),
-        Parameter("start", str, default="replicated", help="first strategy: replicated, or the best over any topology",
-                  choices=("replicated", "ideal")),
+        Parameter(
+            "start",
+            str,
+            default="replicated",
+            help="first strategy: replicated, or the best over any topology",
+            choices=("replicated", "ideal"),
+        ),
     ),
     run=run_alternating,
-)  # fmt: skip
+)

@@ -65,10 +65,12 @@ class Oracle:
 
     def ring_cost(self, dist: F64) -> F64:
         """Length of every listed ring, times its group's bytes, ``(R,)``."""
-        return np.array([
-            size * float(dist[list(ring.order), np.roll(ring.order, -1)].sum())
-            for ring, size in zip(self.data.candidates, self.transfer.tolist(), strict=True)
-        ])  # fmt: skip
+        return np.array(
+            [
+                size * float(dist[list(ring.order), np.roll(ring.order, -1)].sum())
+                for ring, size in zip(self.data.candidates, self.transfer.tolist(), strict=True)
+            ]
+        )
 
     def paid(self, dist: F64) -> float:
         """Lower bound on the total length of the demand's routes under these distances."""
@@ -236,9 +238,14 @@ class WiringSearch:
     """
 
     def __init__(
-        self, data: Wiring, *, tol: float, seed: int, tick: Callable[[], float | None],
+        self,
+        data: Wiring,
+        *,
+        tol: float,
+        seed: int,
+        tick: Callable[[], float | None],
         on_improvement: Callable[[CircuitDesign], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.data, self.tol, self.seed, self.tick, self.on_improvement = data, tol, seed, tick, on_improvement
         self.tax = data.goal == "bandwidth-tax"
         self.oracle = Oracle(data)
@@ -318,9 +325,19 @@ class WiringSearch:
             self.tick()
             seed, piece = int(random.integers(2**31)), -(-budget // PIECES)
             exchange(
-                tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax, piece, hot, cool,
+                tail,
+                head,
+                data.parallel,
+                self.demand,
+                self.member,
+                self.transfer,
+                SKETCH,
+                self.tax,
+                piece,
+                hot,
+                cool,
                 seed,
-            )  # fmt: skip
+            )
         self._take_circuits(tail, head)
 
     def _search(self, tail: I64, head: I64, moves: int | None) -> None:
@@ -350,9 +367,15 @@ class WiringSearch:
             moves = max(min(moves, int(self.pace * left / 2)), least)
         begun = time.monotonic()
         result = annealed(
-            tail, head, self.data.parallel, self.demand, squarings=2 - self.splits % 2, moves=moves,
-            random=self.random, tick=self.tick,
-        )  # fmt: skip
+            tail,
+            head,
+            self.data.parallel,
+            self.demand,
+            squarings=2 - self.splits % 2,
+            moves=moves,
+            random=self.random,
+            tick=self.tick,
+        )
         self.pace = moves / max(time.monotonic() - begun, 1e-9)
         self.splits += 1
         return result
@@ -436,10 +459,29 @@ class WiringSearch:
                 self.tally[0] = 0
                 begun = time.monotonic()
                 state = enumerate_wirings(
-                    options.counts, options.masks, options.size, prefix.size, index, self.demand, ranked, turned,
-                    ranked_back, self.constant, self.data.degree, most, deficits, self.member, self.transfer, STEPS,
-                    target * scale, self.tax, NODES, wirings, values, self.tally,
-                )  # fmt: skip
+                    options.counts,
+                    options.masks,
+                    options.size,
+                    prefix.size,
+                    index,
+                    self.demand,
+                    ranked,
+                    turned,
+                    ranked_back,
+                    self.constant,
+                    self.data.degree,
+                    most,
+                    deficits,
+                    self.member,
+                    self.transfer,
+                    STEPS,
+                    target * scale,
+                    self.tax,
+                    NODES,
+                    wirings,
+                    values,
+                    self.tally,
+                )
                 survivors = int(self.tally[0])
                 self.tally[0] += counted
                 for k in np.argsort(values[:survivors], kind="stable").tolist():

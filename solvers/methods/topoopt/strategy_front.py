@@ -20,10 +20,13 @@ def _splits(parts: int, ways: int) -> I64:
     """All splits of ``parts`` equal parts among ``ways``, ``(., ways)``."""
     if ways == 1:
         return np.array([[parts]])
-    return np.concatenate([
-        np.column_stack([np.full(len(rest), first), rest])
-        for first in range(parts + 1) for rest in [_splits(parts - first, ways - 1)]
-    ])  # fmt: skip
+    return np.concatenate(
+        [
+            np.column_stack([np.full(len(rest), first), rest])
+            for first in range(parts + 1)
+            for rest in [_splits(parts - first, ways - 1)]
+        ]
+    )
 
 
 def _kept(time: F64, memory: F64) -> I64:

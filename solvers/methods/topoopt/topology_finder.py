@@ -321,12 +321,22 @@ METHOD = Method(
     parameters=(
         Parameter("primes", bool, default=False, help="prime ring steps (and +1) only"),
         Parameter("binary", bool, default=False, help="at most log2 n rings, with step ratio 2 if it would be less"),
-        Parameter("matching", str, default="blossom", help="matching of pairs, or of senders with receivers",
-                  choices=("blossom", "assignment")),
+        Parameter(
+            "matching",
+            str,
+            default="blossom",
+            help="matching of pairs, or of senders with receivers",
+            choices=("blossom", "assignment"),
+        ),
         Parameter("split", int, default=1, help="number of shortest paths that forwarded traffic is split over"),
-        Parameter("forwarding", str, default="shortest", help="routes of demand without its own circuit, or of all",
-                  choices=("shortest", "coin-change", "k-shortest")),
+        Parameter(
+            "forwarding",
+            str,
+            default="shortest",
+            help="routes of demand without its own circuit, or of all",
+            choices=("shortest", "coin-change", "k-shortest"),
+        ),
     ),
     run=run_topology_finder,
     construct=topology_finder,
-)  # fmt: skip
+)

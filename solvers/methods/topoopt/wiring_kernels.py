@@ -282,10 +282,29 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
 
 @njit(cache=True)
 def enumerate_wirings(
-    options: I64, masks: I64, size: I64, first: int, index: I64, demand: F64, ranked: I64, turned: F64,
-    ranked_back: I64, constant: float, degree: int, most: int, deficits: bool, member: I64, transfer: F64, steps: int,
-    target: float, tax: bool, nodes: int, wirings: I64, values: F64, tally: I64,
-) -> int:  # fmt: skip
+    options: I64,
+    masks: I64,
+    size: I64,
+    first: int,
+    index: I64,
+    demand: F64,
+    ranked: I64,
+    turned: F64,
+    ranked_back: I64,
+    constant: float,
+    degree: int,
+    most: int,
+    deficits: bool,
+    member: I64,
+    transfer: F64,
+    steps: int,
+    target: float,
+    tax: bool,
+    nodes: int,
+    wirings: I64,
+    values: F64,
+    tally: I64,
+) -> int:
     """Enumerate wirings server by server, pruned by bounds.
 
     Parameters
@@ -449,9 +468,19 @@ def exchange_cost(count: I64, demand: F64, member: I64, transfer: F64, steps: in
 
 @njit(cache=True)
 def exchange(
-    tail: I64, head: I64, most: int, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, moves: int,
-    heat: float, cool: float, seed: int,
-) -> float:  # fmt: skip
+    tail: I64,
+    head: I64,
+    most: int,
+    demand: F64,
+    member: I64,
+    transfer: F64,
+    steps: int,
+    tax: bool,
+    moves: int,
+    heat: float,
+    cool: float,
+    seed: int,
+) -> float:
     """Simulated annealing by 2-exchanges, which swap the heads of two circuits; ``head`` becomes the best found.
 
     Parameters

@@ -69,11 +69,24 @@ def blocks(path):
 def examined(identifier, **changes):
     claim = claims()[identifier]
     row = {
-        "id": identifier, "paper": claim.paper, "where": claim.where, "claim": claim.claim, "expected": 1,
-        "tolerance": "exact", "measured": 0.5, "verdict": str(Verdict.REPRODUCED), "instances": [], "reason": "so",
-        "failed": False, "count": None, "violations": None, "tightness": None, "witness": None, "records": [],
+        "id": identifier,
+        "paper": claim.paper,
+        "where": claim.where,
+        "claim": claim.claim,
+        "expected": 1,
+        "tolerance": "exact",
+        "measured": 0.5,
+        "verdict": str(Verdict.REPRODUCED),
+        "instances": [],
+        "reason": "so",
+        "failed": False,
+        "count": None,
+        "violations": None,
+        "tightness": None,
+        "witness": None,
+        "records": [],
         "rerun": "",
-    }  # fmt: skip
+    }
     return ClaimRow.read({**row, **changes})
 
 
@@ -99,10 +112,13 @@ def test_a_block_is_replaced_and_nothing_else():
 @pytest.mark.parametrize(
     "text",
     [
-        markers.begin("one"), markers.end("one"), markers.end("one") + markers.begin("one"),
-        markers.wrapped("one", "") * 2, markers.begin("one") + markers.wrapped("one", ""),
+        markers.begin("one"),
+        markers.end("one"),
+        markers.end("one") + markers.begin("one"),
+        markers.wrapped("one", "") * 2,
+        markers.begin("one") + markers.wrapped("one", ""),
     ],
-)  # fmt: skip
+)
 def test_a_block_that_does_not_begin_and_end_once_is_refused(text):
     with pytest.raises(BadInput, match="begin and end once"):
         markers.replaced(text, "one", "x")
@@ -131,8 +147,15 @@ def test_tables_have_names_of_their_own():
 
 def test_the_table_of_results_is_what_the_ledger_keeps(store):
     first = bench.SHOWN[0]
-    fill(store, measured={"a": 1.0, "b": 0.123456}, count=12000, violations=7, witness="path:4 | *",
-         verdict=str(Verdict.NOT_REPRODUCED), records=["gone.1"])  # fmt: skip
+    fill(
+        store,
+        measured={"a": 1.0, "b": 0.123456},
+        count=12000,
+        violations=7,
+        witness="path:4 | *",
+        verdict=str(Verdict.NOT_REPRODUCED),
+        records=["gone.1"],
+    )
     text = bench.results_table(store)
     row = next(line for line in text.splitlines() if f"`{first}`" in line)
     assert "a: 1; b: 0.1235; smallest: path:4 \\| \\*" in row
@@ -157,11 +180,16 @@ def test_a_claim_that_is_missing_or_failed_is_named_with_its_command(store):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (None, "–"), (True, "yes"), (3, "3"), (0.123456, "0.1235"), ("so", "so"), ([1, 0.5], "1, 0.5"),
+        (None, "–"),
+        (True, "yes"),
+        (3, "3"),
+        (0.123456, "0.1235"),
+        ("so", "so"),
+        ([1, 0.5], "1, 0.5"),
         ({"a": 1, "b": "c"}, "a: 1; b: c"),
         ({str(n): n / 4 for n in (8, 1, 2, 3, 4)}, "0.25 to 2 (8 … 4)"),
     ],
-)  # fmt: skip
+)
 def test_measurements_in_words(value, words):
     assert bench.in_words(value) == words
 

@@ -20,11 +20,22 @@ def selected(**changes):
     """A run as the benchmark selects it from a store."""
     row = run(NAME, "highs", 0.5) | {"objective": 4.0, "bound": 4.0}
     columns = {
-        "formulation": "alltoall.min-congestion", "solver_version": "1.2", "sense": "min", "problem_name": NAME,
-        "linear": False, "requested_threads": 1, "requested_repetition": 0, "time_solver_cpu_s": 0.25,
-        "finished": "2026-01-01", "size_variables": 3, "size_constraints": 2, "size_nonzeros": 4, "size_integers": 1,
-        "infeasible_by": None, "incumbents": None,
-    }  # fmt: skip
+        "formulation": "alltoall.min-congestion",
+        "solver_version": "1.2",
+        "sense": "min",
+        "problem_name": NAME,
+        "linear": False,
+        "requested_threads": 1,
+        "requested_repetition": 0,
+        "time_solver_cpu_s": 0.25,
+        "finished": "2026-01-01",
+        "size_variables": 3,
+        "size_constraints": 2,
+        "size_nonzeros": 4,
+        "size_integers": 1,
+        "infeasible_by": None,
+        "incumbents": None,
+    }
     return {**columns, **row, **changes}
 
 

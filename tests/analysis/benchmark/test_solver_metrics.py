@@ -29,12 +29,27 @@ LIMIT = 60.0
 def run(problem="p", solver="a", seconds=1.0, **changes):
     """A stored run as the view gives it: solved, unless stated otherwise."""
     known = {
-        "problem_name": problem, "method": solver, "linear": False, "termination": "optimal", "verified": True,
-        "sense": "min", "objective": 10.0, "bound": 10.0, "gap": 0.0, "violations": '{"rows": 0.0}',
-        "kkt_primal": np.nan, "kkt_dual": np.nan, "kkt_gap": np.nan, "time_build_s": 0.1, "time_compile_s": 0.2,
-        "time_solve_s": 9.9, "time_solver_s": seconds, "requested_time_limit_s": LIMIT, "requested_tol": 1e-6,
+        "problem_name": problem,
+        "method": solver,
+        "linear": False,
+        "termination": "optimal",
+        "verified": True,
+        "sense": "min",
+        "objective": 10.0,
+        "bound": 10.0,
+        "gap": 0.0,
+        "violations": '{"rows": 0.0}',
+        "kkt_primal": np.nan,
+        "kkt_dual": np.nan,
+        "kkt_gap": np.nan,
+        "time_build_s": 0.1,
+        "time_compile_s": 0.2,
+        "time_solve_s": 9.9,
+        "time_solver_s": seconds,
+        "requested_time_limit_s": LIMIT,
+        "requested_tol": 1e-6,
         "incumbents": None,
-    }  # fmt: skip
+    }
     return {**known, **changes}
 
 
@@ -90,15 +105,20 @@ def test_a_maximum_is_wrong_the_other_way_round():
 
 
 def test_without_a_proven_value_the_best_of_the_runs_stands_in():
-    rows = [run(solver="a", objective=10.0), run(solver="b", objective=12.0), run(solver="c", objective=1.0,
-            verified=False, violations='{"rows": 1.0}')]  # fmt: skip
+    rows = [
+        run(solver="a", objective=10.0),
+        run(solver="b", objective=12.0),
+        run(solver="c", objective=1.0, verified=False, violations='{"rows": 1.0}'),
+    ]
     table = table_of(*[{**row, "bound": None} for row in rows]).set_index("solver")["verdict"]
     assert table.to_dict() == {"a": "solved", "b": "wrong", "c": "wrong"}
 
 
 def test_a_heuristic_at_the_best_known_value_has_solved_nothing_that_no_bound_proves():
-    rows = [run(solver=name, objective=10.0, bound=bound, termination="iteration-limit")
-            for name, bound in (("a", 9.0), ("b", None))]  # fmt: skip
+    rows = [
+        run(solver=name, objective=10.0, bound=bound, termination="iteration-limit")
+        for name, bound in (("a", 9.0), ("b", None))
+    ]
     assert table_of(*rows)["verdict"].tolist() == ["inexact", "inexact"]
     assert table_of(*rows, run(solver="c", bound=10.0))["verdict"].tolist() == ["solved"] * 3
 
@@ -114,10 +134,16 @@ def test_linear_programs_count_at_the_accuracy_they_reached(accuracy, expected):
 
 def test_accuracy_counts_whether_the_tolerance_was_reached_or_not_but_not_beyond_the_time_limit():
     row = run(linear=True, kkt_primal=1e-8, kkt_dual=1e-8, kkt_gap=1e-8, requested_tol=1e-9)
-    table = {word: table_of({**row, "termination": word})["verdict"].item()
-            for word in ("tolerance-not-reached", "iteration-limit", "time-limit", "memory-limit")}  # fmt: skip
-    assert table == {"tolerance-not-reached": "solved", "iteration-limit": "solved", "time-limit": "limit",
-                    "memory-limit": "memory"}  # fmt: skip
+    table = {
+        word: table_of({**row, "termination": word})["verdict"].item()
+        for word in ("tolerance-not-reached", "iteration-limit", "time-limit", "memory-limit")
+    }
+    assert table == {
+        "tolerance-not-reached": "solved",
+        "iteration-limit": "solved",
+        "time-limit": "limit",
+        "memory-limit": "memory",
+    }
 
 
 def test_an_optimum_of_nothing_is_missed_by_differences_and_not_by_ratios():
@@ -127,8 +153,10 @@ def test_an_optimum_of_nothing_is_missed_by_differences_and_not_by_ratios():
 
 
 def test_matched_accuracy_tells_first_order_from_simplex():
-    rows = [run("p", "simplex", 9.0, linear=True, kkt_primal=0.0, kkt_dual=0.0, kkt_gap=0.0),
-            run("p", "pdlp", 1.0, linear=True, kkt_primal=1e-6, kkt_dual=1e-7, kkt_gap=1e-5)]  # fmt: skip
+    rows = [
+        run("p", "simplex", 9.0, linear=True, kkt_primal=0.0, kkt_dual=0.0, kkt_gap=0.0),
+        run("p", "pdlp", 1.0, linear=True, kkt_primal=1e-6, kkt_dual=1e-7, kkt_gap=1e-5),
+    ]
     table = solver_metrics.by_accuracy(pd.DataFrame(rows), {}).set_index(["solver", "accuracy"])["solved"]
     assert [table["pdlp", e] for e in solver_metrics.ACCURACIES] == [1, 0, 0]
     assert [table["simplex", e] for e in solver_metrics.ACCURACIES] == [1, 1, 1]
@@ -170,11 +198,16 @@ def test_means_ignore_order_and_scale_with_time(times, factor, random):
 def three_problems():
     """``fast`` solves p and q, is stopped on r; ``slow`` solves all; ``part`` has no licence for q."""
     return table_of(
-        run("p", "fast", 1.0), run("q", "fast", 3.0), run("r", "fast", 60.0, termination="time-limit"),
-        run("p", "slow", 3.0), run("q", "slow", 7.0), run("r", "slow", 15.0),
-        run("p", "part", 0.5), run("q", "part", None, termination="unavailable", verified=None, objective=None),
+        run("p", "fast", 1.0),
+        run("q", "fast", 3.0),
+        run("r", "fast", 60.0, termination="time-limit"),
+        run("p", "slow", 3.0),
+        run("q", "slow", 7.0),
+        run("r", "slow", 15.0),
+        run("p", "part", 0.5),
+        run("q", "part", None, termination="unavailable", verified=None, objective=None),
         run("r", "part", 1.0),
-    )  # fmt: skip
+    )
 
 
 def test_summary_by_hand():
@@ -227,13 +260,18 @@ def test_solvers_with_gaps_are_compared_where_all_ran():
     assert set(shared["problem"]) == {"p", "r"}
     result = solver_metrics.performance_profile(shared)
     curves = {name: list(zip(group["ratio"], group["share"], strict=True)) for name, group in result.groupby("solver")}
-    assert curves == {"part": [(1.0, 1.0)], "fast": [(1.0, 0.0), (2.0, 0.5)],
-                      "slow": [(1.0, 0.0), (6.0, 0.5), (15.0, 1.0)]}  # fmt: skip
+    assert curves == {
+        "part": [(1.0, 1.0)],
+        "fast": [(1.0, 0.0), (2.0, 0.5)],
+        "slow": [(1.0, 0.0), (6.0, 0.5), (15.0, 1.0)],
+    }
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.lists(st.tuples(st.floats(0.01, 50), st.floats(0.01, 50), st.booleans()), min_size=1, max_size=8),
-       st.floats(0.1, 10))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.floats(0.01, 50), st.floats(0.01, 50), st.booleans()), min_size=1, max_size=8),
+    st.floats(0.1, 10),
+)
 def test_profiles_rise_to_the_share_solved_and_ignore_units(times, factor):
     def profile(scale):
         rows = []
@@ -268,14 +306,29 @@ def synthetic(seed, problems=12, solvers=5):
         odds = [0.6, 0.15, 0.05, 0.05, 0.15] if s >= solvers - 2 else [0.7, 0.15, 0.08, 0.07, 0.0]
         ending = rng.choice(["optimal", "time-limit", "memory-limit", "crashed", "unavailable"], p=odds)
         result = rng.random() < 0.5
-        answer = {"objective": 10.0, "verified": True} if ending == "optimal" else (
-            {"objective": 10.0 + float(rng.integers(1, 9)), "verified": True} if ending == "time-limit" and result
-            else {"objective": None, "verified": False})  # fmt: skip
+        answer = (
+            {"objective": 10.0, "verified": True}
+            if ending == "optimal"
+            else (
+                {"objective": 10.0 + float(rng.integers(1, 9)), "verified": True}
+                if ending == "time-limit" and result
+                else {"objective": None, "verified": False}
+            )
+        )
         seconds = float(rng.uniform(0.01, 50)) if ending == "optimal" else float(rng.choice([LIMIT, 0.3]))
         times = np.sort(rng.uniform(0, min(seconds, LIMIT), 3))
         trail = [[float(t), v] for t, v in zip(times, (40.0, 25.0, answer["objective"]), strict=True)]
-        rows.append(run(f"p{p}", f"s{s}", seconds, termination=str(ending), violations=None if ending != "optimal" else
-                        '{"rows": 0.0}', incumbents=trail if answer["verified"] else None, **answer))  # fmt: skip
+        rows.append(
+            run(
+                f"p{p}",
+                f"s{s}",
+                seconds,
+                termination=str(ending),
+                violations=None if ending != "optimal" else '{"rows": 0.0}',
+                incumbents=trail if answer["verified"] else None,
+                **answer,
+            )
+        )
     return rows
 
 
@@ -299,8 +352,13 @@ def test_every_metric_against_plain_loops(seed):
     for s in solvers:
         words = [by[p, s]["termination"] for p in problems]
         counts = result.loc[s, ["problems", "solved", "limit", "memory", "failed"]].tolist()
-        assert counts == [len(words) - words.count("unavailable"), words.count("optimal"), words.count("time-limit"),
-                          words.count("memory-limit"), words.count("crashed")]  # fmt: skip
+        assert counts == [
+            len(words) - words.count("unavailable"),
+            words.count("optimal"),
+            words.count("time-limit"),
+            words.count("memory-limit"),
+            words.count("crashed"),
+        ]
         if s in full:
             expected = mean([time.get((p, s), 10 * LIMIT) for p in problems])
             assert result.loc[s, "mean_penalised_s"] == pytest.approx(expected)
@@ -391,9 +449,14 @@ def corner(sense="max", scale=1.0, units=1.0):
     flip = 1.0 if sense == "max" else -1.0
     A = sp.csc_array(np.array([[1.0, 1.0], [1.0, 3.0]])) * scale
     form = StandardForm(
-        A, np.full(2, -np.inf), np.array([4.0, 6.0]) * scale * units, np.zeros(2), np.array([3.0, np.inf]) * units,
-        flip * np.array([3.0, 2.0]), sense,
-    )  # fmt: skip
+        A,
+        np.full(2, -np.inf),
+        np.array([4.0, 6.0]) * scale * units,
+        np.zeros(2),
+        np.array([3.0, np.inf]) * units,
+        flip * np.array([3.0, 2.0]),
+        sense,
+    )
     return form, np.array([3.0, 1.0]) * units, flip * np.array([2.0, 0.0]) / scale
 
 
@@ -533,10 +596,14 @@ def test_a_damaged_file_of_values_is_refused(tmp_path):
 def test_runs_of_the_set_are_found_by_what_they_are():
     one = next(p for p in benchmark_set.problems() if p.settings)
     row = {
-        "formulation": one.formulation, "instance": one.instance, "method": "highs", "requested_tol": one.tols[0],
-        "requested_settings": json.dumps(dict(one.settings)), "requested_time_limit_s": one.limit_s,
+        "formulation": one.formulation,
+        "instance": one.instance,
+        "method": "highs",
+        "requested_tol": one.tols[0],
+        "requested_settings": json.dumps(dict(one.settings)),
+        "requested_time_limit_s": one.limit_s,
         "requested_threads": one.threads,
-    }  # fmt: skip
+    }
     others = [{"method": "auto"}, {"requested_time_limit_s": 5.0}, {"requested_settings": None}, {"instance": "ring:3"}]
     table = benchmark_set.select(pd.DataFrame([row, *({**row, **other} for other in others)]))
     assert table["problem_name"].tolist() == [one.name]
@@ -559,18 +626,24 @@ def solve_file(arguments, arrays, report):
         ("master-ring-16", "one-stage-wdm-ring-n-7-wavelengths-1"),
         pytest.param(
             (
-                "min-congestion-petersen", "all-gather-dgx1", "timestep-mcf-hypercube-3",
+                "min-congestion-petersen",
+                "all-gather-dgx1",
+                "timestep-mcf-hypercube-3",
                 "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1-model-switches",
-                "rounds-lightpath-2x3-lasers-2-waveguides-2-bounds-false", "design-servers-n-6-degree-2",
+                "rounds-lightpath-2x3-lasers-2-waveguides-2-bounds-false",
+                "design-servers-n-6-degree-2",
                 "virtual-channels-genkautz-n-7-d-3-layers-2",
-                "routing-servers-n-24-degree-4-traffic-dlrm", "min-overlap-lightpath-2x4-circuits-permutation",
+                "routing-servers-n-24-degree-4-traffic-dlrm",
+                "min-overlap-lightpath-2x4-circuits-permutation",
                 "ring-wavelengths-wdm-ring-n-8-wavelengths-16-model-sets-seed-1-traffic-random",
-                "path-mcf-torus-5x5-paths-shortest", "link-mcf-hypercube-3", "child-genkautz-n-32-d-4",
+                "path-mcf-torus-5x5-paths-shortest",
+                "link-mcf-hypercube-3",
+                "child-genkautz-n-32-d-4",
             ),
             marks=pytest.mark.slow,
         ),
     ],
-)  # fmt: skip
+)
 def test_an_exported_problem_states_its_best_known_value(names, tmp_path):
     chosen = [one for one in benchmark_set.problems() if one.name in names]
     assert len(chosen) == len(names)
@@ -598,13 +671,27 @@ def results():
         for solver, seconds, ending in (("highs", 0.5, "optimal"), ("scip", one.limit_s, "time-limit")):
             rows.append(
                 run(
-                    one.name, solver, seconds, termination=ending, formulation=one.formulation, instance=one.instance,
-                    requested_settings=json.dumps(dict(one.settings)), requested_threads=one.threads,
-                    requested_time_limit_s=one.limit_s, sense=best.sense,
-                    objective=best.value, bound=best.bound, kkt_primal=1e-9, kkt_dual=0.0, kkt_gap=1e-8,
-                    size_variables=10, size_constraints=5, size_nonzeros=20, size_integers=0,
+                    one.name,
+                    solver,
+                    seconds,
+                    termination=ending,
+                    formulation=one.formulation,
+                    instance=one.instance,
+                    requested_settings=json.dumps(dict(one.settings)),
+                    requested_threads=one.threads,
+                    requested_time_limit_s=one.limit_s,
+                    sense=best.sense,
+                    objective=best.value,
+                    bound=best.bound,
+                    kkt_primal=1e-9,
+                    kkt_dual=0.0,
+                    kkt_gap=1e-8,
+                    size_variables=10,
+                    size_constraints=5,
+                    size_nonzeros=20,
+                    size_integers=0,
                 )
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows)
 
 
@@ -616,9 +703,13 @@ def test_the_section_shows_what_was_measured_and_exports_every_curve():
     result = page.compare(results())
     drawn = page.figures(result)
     assert {one.name for one in drawn} == {
-        "solvers-profile-linear", "solvers-times-linear", "solvers-profile-integer", "solvers-times-integer",
-        "solvers-accuracy", "solvers-gap-over-time",
-    }  # fmt: skip
+        "solvers-profile-linear",
+        "solvers-times-linear",
+        "solvers-profile-integer",
+        "solvers-times-integer",
+        "solvers-accuracy",
+        "solvers-gap-over-time",
+    }
     assert all(axes.get_xlabel() for one in drawn for axes in one.figure.axes)
     assert all(one.figure.axes[0].get_ylabel() for one in drawn)
     tables = page.tables(result)
@@ -637,10 +728,18 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
         for solver, ending in (("highs", "optimal"), ("scip", "optimal"), ("cp-sat", "optimal"), ("gurobi", "optimal")):
             part = solver == "gurobi" and one is more[0]
             result = known[one.name].value
-            row = {**rows.iloc[-1].to_dict(), "formulation": one.formulation, "instance": one.instance,
-                   "requested_settings": json.dumps(dict(one.settings)), "method": solver, "sense": "min",
-                   "termination": "unavailable" if part else ending, "objective": None if part else result,
-                   "bound": None if part else result, "verified": not part}  # fmt: skip
+            row = {
+                **rows.iloc[-1].to_dict(),
+                "formulation": one.formulation,
+                "instance": one.instance,
+                "requested_settings": json.dumps(dict(one.settings)),
+                "method": solver,
+                "sense": "min",
+                "termination": "unavailable" if part else ending,
+                "objective": None if part else result,
+                "bound": None if part else result,
+                "verified": not part,
+            }
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
     result = page.compare(rows)
     drawn = {one.name: one.caption for one in page.figures(result)}

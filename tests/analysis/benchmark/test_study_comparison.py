@@ -120,10 +120,24 @@ def test_a_page_that_cannot_be_written_is_refused(ran, tmp_path, capsys):
 
 def verdicts(*rows):
     known = {
-        "problem": "p", "solver": "a", "tol": 1e-6, "linear": False, "verdict": "solved", "seconds": 1.0,
-        "limit_s": 60.0, "build_s": 0.1, "compile_s": 0.1, "residual": np.nan, "value": 10.0, "best": 10.0,
-        "best_gap": 0.0, "error": 0.0, "allowed": 1e-4, "certified_gap": 0.0, "integral": 1.0,
-    }  # fmt: skip
+        "problem": "p",
+        "solver": "a",
+        "tol": 1e-6,
+        "linear": False,
+        "verdict": "solved",
+        "seconds": 1.0,
+        "limit_s": 60.0,
+        "build_s": 0.1,
+        "compile_s": 0.1,
+        "residual": np.nan,
+        "value": 10.0,
+        "best": 10.0,
+        "best_gap": 0.0,
+        "error": 0.0,
+        "allowed": 1e-4,
+        "certified_gap": 0.0,
+        "integral": 1.0,
+    }
     return pd.DataFrame([{**known, **row} for row in rows])
 
 

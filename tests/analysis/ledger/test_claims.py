@@ -39,9 +39,24 @@ from opticoll.solvers.task import Environment, plain
 
 PAPERS = {"alltoall", "lumorph", "sipml", "topoopt", "optree"}
 KEYS = {
-    "id", "paper", "where", "claim", "expected", "tolerance", "measured", "verdict", "instances", "reason", "failed",
-    "count", "violations", "tightness", "witness", "records", "rerun",
-}  # fmt: skip
+    "id",
+    "paper",
+    "where",
+    "claim",
+    "expected",
+    "tolerance",
+    "measured",
+    "verdict",
+    "instances",
+    "reason",
+    "failed",
+    "count",
+    "violations",
+    "tightness",
+    "witness",
+    "records",
+    "rerun",
+}
 CLAIMS = list(book.claims().values())
 ALL_TO_ALL = [claim for claim in CLAIMS if claim.paper == "alltoall"]
 #: Claims of the all-to-all paper that take a second or two and no solve in another process.
@@ -57,8 +72,16 @@ def one(identifier="paper.one", measure=None, **more):
 
 
 def good(_):
-    return Measurement(np.float64(1.0), Verdict.REPRODUCED, ("ring:4",), "it is", count=np.int64(3), violations=0,
-                       tightness={"min": 0.5, "median": 0.75, "max": float("inf")}, records=("a.1",))  # fmt: skip
+    return Measurement(
+        np.float64(1.0),
+        Verdict.REPRODUCED,
+        ("ring:4",),
+        "it is",
+        count=np.int64(3),
+        violations=0,
+        tightness={"min": 0.5, "median": 0.75, "max": float("inf")},
+        records=("a.1",),
+    )
 
 
 def broken(_):
@@ -138,8 +161,17 @@ def test_quick_claims(name, verdict):
 # sweeps -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("spec", "time"), [("path:4", 4.0), ("ring:8", 8.0), ("hypercube:3", 4.0), ("complete:5", 1.0),
-                                            ("bipartite:4x4", 2.5), ("ring:5,directed", 10.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "time"),
+    [
+        ("path:4", 4.0),
+        ("ring:8", 8.0),
+        ("hypercube:3", 4.0),
+        ("complete:5", 1.0),
+        ("bipartite:4x4", 2.5),
+        ("ring:5,directed", 10.0),
+    ],
+)
 def test_certified_optima_are_the_closed_forms(spec, time):
     assert 1 / comparisons.certified_flow(parse(spec)) == pytest.approx(time)
 
@@ -175,8 +207,12 @@ def test_a_sweep_counts_and_keeps_the_smallest_case():
     sweep = comparisons.Sweep()
     for size, ratio in ((9, 1.0), (7, 0.5), (5, 0.25)):
         sweep.add(ratio, holds=ratio == 1.0, size=size, case=f"n={size}")
-    assert sweep.row == {"count": 3, "violations": 2, "tightness": {"min": 0.25, "median": 0.5, "max": 1.0},
-                         "witness": "n=5"}  # fmt: skip
+    assert sweep.row == {
+        "count": 3,
+        "violations": 2,
+        "tightness": {"min": 0.25, "median": 0.5, "max": 1.0},
+        "witness": "n=5",
+    }
     assert sweep.met == 1
 
 
@@ -319,14 +355,25 @@ def test_an_explanation_stands_alone(ledger_of, store, capfd):
         choices = (reading("up", YES), reading("down | floor", NO))
         return Measurement(1.5, decide(choices), ("ring:8",), "Rounding decides.", witness="ring:8", choices=choices)
 
-    ledger_of(one(measure=measure, scope={"sizes": [8]}, procedure="We count.", lost="Figure 2.", weight=1),
-              one("paper.two", finite))  # fmt: skip
+    ledger_of(
+        one(measure=measure, scope={"sizes": [8]}, procedure="We count.", lost="Figure 2.", weight=1),
+        one("paper.two", finite),
+    )
     assert main(["claims", "--explain", "--store", str(store.root)]) == 0
     text = capfd.readouterr().out
-    for part in ("# one is one", "`paper.one` · table 1", "**Scope.** sizes = 8", "**Procedure.** We count.",
-                 "Figure 2.", "**Measured.** 1.5", "Depends on a choice", "**Witness.** ring:8",
-                 "| rounding | measured | verdict |",
-                 "| down / floor | 1.5 | not-reproduced |", "`opticoll claims paper.one`"):  # fmt: skip
+    for part in (
+        "# one is one",
+        "`paper.one` · table 1",
+        "**Scope.** sizes = 8",
+        "**Procedure.** We count.",
+        "Figure 2.",
+        "**Measured.** 1.5",
+        "Depends on a choice",
+        "**Witness.** ring:8",
+        "| rounding | measured | verdict |",
+        "| down / floor | 1.5 | not-reproduced |",
+        "`opticoll claims paper.one`",
+    ):
         assert part in text
     page = explain.page("Paper", book.kept((), store)[::-1])
     assert page.index("claim-paper-one)=") < page.index("claim-paper-two)="), "headline results come first"
@@ -371,20 +418,44 @@ def test_another_sample_has_other_seeds_and_is_not_stored(ledger_of, store):
 
 
 #: Claims on random samples, by the time they take.
-SAMPLED = ("sipml.sequential", "sipml.split-cap", "sipml.distance", "sipml.hybrid-degree", "optree.lemma2",
-           "lumorph.cover")  # fmt: skip
+SAMPLED = (
+    "sipml.sequential",
+    "sipml.split-cap",
+    "sipml.distance",
+    "sipml.hybrid-degree",
+    "optree.lemma2",
+    "lumorph.cover",
+)
 SAMPLED_SLOWLY = (
-    "sipml.switches-degree", "sipml.ilp", "sipml.convergence", "lumorph.random-worse", "topoopt.imbalance-d4",
-    "topoopt.imbalance-d8", "topoopt.alternating", "alltoall.sp-expander-degree", "alltoall.sssp-order",
-    "alltoall.sssp", "alltoall.disjoint-paths", "alltoall.children", "alltoall.mcf-extp", "alltoall.host-bottleneck",
-    "alltoall.sp-expanders", "alltoall.over-random", "alltoall.over-xpander", "alltoall.over-xpander-d8",
+    "sipml.switches-degree",
+    "sipml.ilp",
+    "sipml.convergence",
+    "lumorph.random-worse",
+    "topoopt.imbalance-d4",
+    "topoopt.imbalance-d8",
+    "topoopt.alternating",
+    "alltoall.sp-expander-degree",
+    "alltoall.sssp-order",
+    "alltoall.sssp",
+    "alltoall.disjoint-paths",
+    "alltoall.children",
+    "alltoall.mcf-extp",
+    "alltoall.host-bottleneck",
+    "alltoall.sp-expanders",
+    "alltoall.over-random",
+    "alltoall.over-xpander",
+    "alltoall.over-xpander-d8",
     "alltoall.expanders-alike",
-)  # fmt: skip
+)
 
 
-@pytest.mark.parametrize("name", [
-    *SAMPLED, *(pytest.param(name, marks=pytest.mark.slow) for name in SAMPLED_SLOWLY),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        *SAMPLED,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SAMPLED_SLOWLY),
+    ],
+)
 def test_verdicts_do_not_depend_on_the_random_sample(name):
     first, second = (next(book.ledger([name], seed=seed)) for seed in (0, 1))
     assert not first.failed
@@ -448,10 +519,18 @@ def test_an_interruption_keeps_what_was_measured(ledger_of, store, capfd):
     assert "2 of 3 claims have no measurement" in err
 
 
-@pytest.mark.parametrize("options", [["--cached", "--no-store"], ["--store", "x", "--no-store"],
-                                     ["--resume", "--no-store"], ["--cached", "--resume"], ["--cached", "--seed", "1"],
-                                     ["--resume", "--seed", "1"],
-                                     ["--explain", "--json"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--cached", "--no-store"],
+        ["--store", "x", "--no-store"],
+        ["--resume", "--no-store"],
+        ["--cached", "--resume"],
+        ["--cached", "--seed", "1"],
+        ["--resume", "--seed", "1"],
+        ["--explain", "--json"],
+    ],
+)
 def test_options_that_exclude_each_other(options, capfd):
     assert main(["claims", *options]) == 2
     assert "mutually exclusive" in capfd.readouterr().err
@@ -540,10 +619,14 @@ def test_claims_by_paper_and_pattern(ledger_of):
             book.chosen([wrong])
 
 
-@pytest.mark.parametrize(("asked", "hint"), [
-    ("optree.theorem9", "optree.theorem"), ("optre", "optree"),
-    ("qqqq", "papers: alltoall, lumorph, optree, sipml, topoopt"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("optree.theorem9", "optree.theorem"),
+        ("optre", "optree"),
+        ("qqqq", "papers: alltoall, lumorph, optree, sipml, topoopt"),
+    ],
+)
 def test_unknown_ids_give_a_one_line_error(asked, hint, capfd):
     assert main(["claims", asked]) == 2
     out, err = capfd.readouterr()
@@ -590,14 +673,17 @@ def test_records_of_a_row_are_in_the_store(ledger_of, store):
 # printed numbers ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "inside", "outside"), [
-    (PrintedNumber("1.11"), (1.105, 1.11, 1.115), (1.104, 1.116)),
-    (PrintedNumber("96.85"), (96.846, 96.854), (96.84, 96.86)),
-    (PrintedNumber("3"), (2.5, 3.06, 3.5), (2.4, 3.6)),
-    (PrintedNumber("10", about=True), (5.0, 14.9), (4.9, 15.1)),
-    (PrintedNumber("80", about=True), (72.0, 88.0), (71.9, 88.1)),
-    (PrintedNumber("2.4", about=True), (2.16, 2.64), (2.15, 2.65)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "inside", "outside"),
+    [
+        (PrintedNumber("1.11"), (1.105, 1.11, 1.115), (1.104, 1.116)),
+        (PrintedNumber("96.85"), (96.846, 96.854), (96.84, 96.86)),
+        (PrintedNumber("3"), (2.5, 3.06, 3.5), (2.4, 3.6)),
+        (PrintedNumber("10", about=True), (5.0, 14.9), (4.9, 15.1)),
+        (PrintedNumber("80", about=True), (72.0, 88.0), (71.9, 88.1)),
+        (PrintedNumber("2.4", about=True), (2.16, 2.64), (2.15, 2.65)),
+    ],
+)
 def test_numbers_in_print(number, inside, outside):
     assert all(map(number.holds, inside))
     assert not any(map(number.holds, outside))
@@ -638,11 +724,17 @@ def test_unknown_ids_are_refused(store):
             ask(["alltoall.nothing"], store)
 
 
-@pytest.mark.parametrize("change", [
-    lambda row: row.pop("claim"), lambda row: row.update(verdict="fine"), lambda row: row.update(id="paper.two"),
-    lambda row: row.update(records="a.1"), lambda row: row.update(instances=[1]),
-    lambda row: row.update(tightness={"min": "<b>"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda row: row.pop("claim"),
+        lambda row: row.update(verdict="fine"),
+        lambda row: row.update(id="paper.two"),
+        lambda row: row.update(records="a.1"),
+        lambda row: row.update(instances=[1]),
+        lambda row: row.update(tightness={"min": "<b>"}),
+    ],
+)
 def test_files_that_are_not_rows_are_refused(ledger_of, store, change):
     ledger_of(one(measure=finite))
     (row,) = book.ledger((), store)

@@ -12,18 +12,32 @@ from opticoll.solvers.methods import methods_for
 
 def heuristic_run(problem, method, objective, bound, proof="feasible"):
     return {
-        "formulation": "f", "instance": problem, "problem": problem, "method": method, "objective": objective,
-        "bound": bound, "proof": proof, "ok": True, "sense": "min", "requested_settings": "{}", "metrics": "{}",
-        "termination": "optimal", "id": f"{problem}-{method}",
-    }  # fmt: skip
+        "formulation": "f",
+        "instance": problem,
+        "problem": problem,
+        "method": method,
+        "objective": objective,
+        "bound": bound,
+        "proof": proof,
+        "ok": True,
+        "sense": "min",
+        "requested_settings": "{}",
+        "metrics": "{}",
+        "termination": "optimal",
+        "id": f"{problem}-{method}",
+    }
 
 
 def test_gaps_are_over_the_optimum_where_it_is_proven_and_over_the_best_bound_elsewhere():
-    rows = pd.DataFrame([
-        heuristic_run("p", "greedy", 12.0, 4.0), heuristic_run("p", "exact", 10.0, 10.0, "optimal"),
-        heuristic_run("q", "greedy", 12.0, 4.0), heuristic_run("q", "exact", 9.0, 8.0, "certified-gap"),
-        {**heuristic_run("r", "greedy", 7.0, None), "ok": False},
-    ])  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            heuristic_run("p", "greedy", 12.0, 4.0),
+            heuristic_run("p", "exact", 10.0, 10.0, "optimal"),
+            heuristic_run("q", "greedy", 12.0, 4.0),
+            heuristic_run("q", "exact", 9.0, 8.0, "certified-gap"),
+            {**heuristic_run("r", "greedy", 7.0, None), "ok": False},
+        ]
+    )
     table = gaps.gap_rows(rows, (gaps.Heuristics("f", ("greedy",)),)).set_index("problem")
     assert table["ratio"].dropna().to_dict() == pytest.approx({"p": 1.2, "q": 1.5})
     assert table["proven"].to_dict() == {"p": True, "q": False, "r": False}
@@ -38,12 +52,19 @@ def test_gaps_are_over_the_optimum_where_it_is_proven_and_over_the_best_bound_el
 
 
 def test_gaps_over_another_formulation_and_of_a_metric():
-    rows = pd.DataFrame([
-        {**heuristic_run("p", "extract", 0.4, 1.0), "formulation": "paths", "sense": "max", "problem": "p [paths=all]"},
-        {**heuristic_run("p", "exact", 0.5, 0.5, "optimal"), "formulation": "flow", "sense": "max"},
-        {**heuristic_run("p", "chain", 2.0, None), "formulation": "plan", "metrics": '{"time": 6.0}'},
-        {**heuristic_run("p", "front", 2.0, 2.0, "optimal"), "formulation": "plan"},
-    ])  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            {
+                **heuristic_run("p", "extract", 0.4, 1.0),
+                "formulation": "paths",
+                "sense": "max",
+                "problem": "p [paths=all]",
+            },
+            {**heuristic_run("p", "exact", 0.5, 0.5, "optimal"), "formulation": "flow", "sense": "max"},
+            {**heuristic_run("p", "chain", 2.0, None), "formulation": "plan", "metrics": '{"time": 6.0}'},
+            {**heuristic_run("p", "front", 2.0, 2.0, "optimal"), "formulation": "plan"},
+        ]
+    )
     wanted = (gaps.Heuristics("paths", ("extract",), over="flow"), gaps.Heuristics("plan", ("chain",), metric="time"))
     table = gaps.gap_rows(rows, wanted).set_index("heuristic")
     assert table["ratio"].to_dict() == pytest.approx({"extract": 1.25, "chain": 3.0})

@@ -76,8 +76,11 @@ def test_the_papers_numbers_at_256():
     # FORMULAS: ring against LUMORPH-2 / -4 [us] at 64 KB, 4 MB, 16 MB, 64 MB.
     result = {64e3: (357, 71, 36), 4e6: (384, 97, 63.5), 16e6: (463, 177, 149), 64e6: (782, 495, 489)}
     for buffer, expected in result.items():
-        ours = (ring_time(256, buffer, LIGHTPATH.electrical), recursive_time((2,) * 8, buffer, LIGHTPATH),
-                recursive_time((4,) * 4, buffer, LIGHTPATH))  # fmt: skip
+        ours = (
+            ring_time(256, buffer, LIGHTPATH.electrical),
+            recursive_time((2,) * 8, buffer, LIGHTPATH),
+            recursive_time((4,) * 4, buffer, LIGHTPATH),
+        )
         assert ours == pytest.approx(expected, abs=0.6)
     assert LIGHTPATH.beta == pytest.approx(1 / 300e3)  # 300 GB/s
 
@@ -101,8 +104,10 @@ def test_sixteen_lasers_give_three_peers_fifteen():
 @given(
     st.sampled_from([8, 16]),
     st.sampled_from(["recursive", "ring", "tree", "double-binary-tree", "divide-and-conquer"]),
-    st.floats(0, 1e9), st.floats(0, 30), st.integers(1, 3),
-)  # fmt: skip
+    st.floats(0, 1e9),
+    st.floats(0, 30),
+    st.integers(1, 3),
+)
 @settings(max_examples=25, deadline=None)
 def test_no_schedule_beats_the_bound_and_time_scales(n, algorithm, buffer, delay, waveguides):
     topology = parse(f"lightpath:{SHAPES[n]},lasers=16,waveguides={waveguides}")

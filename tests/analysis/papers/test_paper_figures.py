@@ -17,10 +17,18 @@ from opticoll.solvers.task import Task
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("store"))
-    tasks = [Task("alltoall.master", s) for s in (
-        "genkautz:n=9,d=4", "genkautz:n=16,d=4", "torus:3x3", "random-regular:n=9,d=4,seed=1",
-        "torus:3x3+host=4.0", "torus:3x3+host=2.0", "torus:3x3+host=1.0",
-    )]  # fmt: skip
+    tasks = [
+        Task("alltoall.master", s)
+        for s in (
+            "genkautz:n=9,d=4",
+            "genkautz:n=16,d=4",
+            "torus:3x3",
+            "random-regular:n=9,d=4,seed=1",
+            "torus:3x3+host=4.0",
+            "torus:3x3+host=2.0",
+            "torus:3x3+host=1.0",
+        )
+    ]
     tasks += [Task("alltoall.link-mcf", "genkautz:n=9,d=4", method=m) for m in ("highs-simplex", "flow-decomposition")]
     tasks += [Task("alltoall.link-mcf", "path:4", settings={"printed": "true"})]
     tasks += [Task("alltoall.master", "bipartite:4x4")]
@@ -84,14 +92,34 @@ def test_the_ratios_are_those_of_the_optima(findings):
 
 def test_loads_are_relative_to_the_optimum():
     base = {"n": 8, "proof": "optimal", "ok": True, "settings": "{}", "objective": 1.0, "max_load": None, "T": None}
-    rows = pd.DataFrame([
-        {**base, "formulation": "alltoall.master", "method": "auto", "instance": "ring:8", "T": 8.0},
-        {**base, "formulation": "alltoall.min-congestion", "method": "sssp", "instance": "ring:8", "max_load": 12.0},
-        {**base, "formulation": "alltoall.path-mcf", "method": "highs", "instance": "ring:8", "T": 8.0,
-         "settings": '{"paths": "disjoint"}'},
-        {**base, "formulation": "alltoall.path-mcf", "method": "highs", "instance": "ring:8", "T": 9.0,
-         "settings": '{"paths": "shortest"}'},
-    ])  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            {**base, "formulation": "alltoall.master", "method": "auto", "instance": "ring:8", "T": 8.0},
+            {
+                **base,
+                "formulation": "alltoall.min-congestion",
+                "method": "sssp",
+                "instance": "ring:8",
+                "max_load": 12.0,
+            },
+            {
+                **base,
+                "formulation": "alltoall.path-mcf",
+                "method": "highs",
+                "instance": "ring:8",
+                "T": 8.0,
+                "settings": '{"paths": "disjoint"}',
+            },
+            {
+                **base,
+                "formulation": "alltoall.path-mcf",
+                "method": "highs",
+                "instance": "ring:8",
+                "T": 9.0,
+                "settings": '{"paths": "shortest"}',
+            },
+        ]
+    )
     one = figure("alltoall-7")
     table = one.select(rows).set_index("scheme")["ratio"]
     assert table["one path, SSSP heuristic"] == pytest.approx(1.5)
@@ -101,20 +129,31 @@ def test_loads_are_relative_to_the_optimum():
 
 def test_expanders_are_compared_with_genkautz_of_their_size_and_degree():
     base = {"formulation": "alltoall.master", "method": "auto", "proof": "optimal", "ok": True, "settings": "{}"}
-    rows = pd.DataFrame([
-        {**base, "instance": spec, "n": n, "T": time, "objective": 1.0 / time}
-        for spec, n, time in (
-            ("genkautz:n=64,d=4", 64, 45.0), ("genkautz:n=64,d=8", 64, 20.0), ("genkautz:n=100,d=4", 100, 80.0),
-            ("sp-expander:n=64,d=4,seed=1", 64, 36.0), ("sp-expander:n=64,d=4,seed=2", 64, 50.0),
-            ("xpander:n=64,d=4,seed=1", 64, 60.0), ("sp-expander:n=100,d=4,seed=1", 100, 80.0),
-            ("sp-expander:n=128,d=4,seed=1", 128, 99.0), ("sp-expander:n=64,d=4,seed=1+host=2.0", 64, 70.0),
-        )
-    ])  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            {**base, "instance": spec, "n": n, "T": time, "objective": 1.0 / time}
+            for spec, n, time in (
+                ("genkautz:n=64,d=4", 64, 45.0),
+                ("genkautz:n=64,d=8", 64, 20.0),
+                ("genkautz:n=100,d=4", 100, 80.0),
+                ("sp-expander:n=64,d=4,seed=1", 64, 36.0),
+                ("sp-expander:n=64,d=4,seed=2", 64, 50.0),
+                ("xpander:n=64,d=4,seed=1", 64, 60.0),
+                ("sp-expander:n=100,d=4,seed=1", 100, 80.0),
+                ("sp-expander:n=128,d=4,seed=1", 128, 99.0),
+                ("sp-expander:n=64,d=4,seed=1+host=2.0", 64, 70.0),
+            )
+        ]
+    )
     one = figure("alltoall-14")
     table = one.select(rows)
-    assert table.set_index("instance")["ratio"].to_dict() == pytest.approx({
-        "sp-expander:n=64,d=4,seed=1": 1.25, "sp-expander:n=64,d=4,seed=2": 0.9, "xpander:n=64,d=4,seed=1": 0.75,
-    })  # fmt: skip
+    assert table.set_index("instance")["ratio"].to_dict() == pytest.approx(
+        {
+            "sp-expander:n=64,d=4,seed=1": 1.25,
+            "sp-expander:n=64,d=4,seed=2": 0.9,
+            "xpander:n=64,d=4,seed=1": 0.75,
+        }
+    )
     axes = one.draw(table).axes[0]
     assert axes.get_xlabel()
     assert axes.get_ylabel()
@@ -126,22 +165,39 @@ def test_expanders_are_compared_with_genkautz_of_their_size_and_degree():
 
 
 def test_programs_of_algorithm_1_are_compared_on_the_same_meshes():
-    base = {"formulation": "lumorph.rounds", "instance": "lightpath:2x4,lasers=4,waveguides=20", "n": 8, "ok": True,
-            "objective": 2.0, "size_variables": 100, "id": "a"}  # fmt: skip
+    base = {
+        "formulation": "lumorph.rounds",
+        "instance": "lightpath:2x4,lasers=4,waveguides=20",
+        "n": 8,
+        "ok": True,
+        "objective": 2.0,
+        "size_variables": 100,
+        "id": "a",
+    }
     coded = '{"program": "coded", "rmax": "5"}'
-    rows = pd.DataFrame([
-        {**base, "method": "highs", "settings": "{}", "time_solver_s": 1.5, "termination": "optimal"},
-        {**base, "method": "highs", "settings": coded, "time_solver_s": 9.0, "termination": "optimal"},
-        {**base, "method": "scip", "settings": coded, "time_solver_s": 60.0, "termination": "time-limit"},
-        {**base, "method": "gurobi", "settings": "{}", "time_solver_s": None, "termination": "unavailable"},
-        {**base, "method": "highs", "settings": "{}", "time_solver_s": 1.0, "termination": "optimal",
-         "instance": "lightpath:4x4"},
-    ])  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            {**base, "method": "highs", "settings": "{}", "time_solver_s": 1.5, "termination": "optimal"},
+            {**base, "method": "highs", "settings": coded, "time_solver_s": 9.0, "termination": "optimal"},
+            {**base, "method": "scip", "settings": coded, "time_solver_s": 60.0, "termination": "time-limit"},
+            {**base, "method": "gurobi", "settings": "{}", "time_solver_s": None, "termination": "unavailable"},
+            {
+                **base,
+                "method": "highs",
+                "settings": "{}",
+                "time_solver_s": 1.0,
+                "termination": "optimal",
+                "instance": "lightpath:4x4",
+            },
+        ]
+    )
     one = figure("lumorph-programs")
     table = one.select(rows)
     assert table[["program", "rmax", "method", "ended"]].to_numpy().tolist() == [
-        ["coded", 5, "highs", True], ["coded", 5, "scip", False], ["corrected", 0, "highs", True],
-    ]  # fmt: skip
+        ["coded", 5, "highs", True],
+        ["coded", 5, "scip", False],
+        ["corrected", 0, "highs", True],
+    ]
     axes = one.draw(table).axes[0]
     assert axes.get_xlabel()
     assert axes.get_ylabel()

@@ -18,11 +18,21 @@ def run(method: str, n: int, **changes: Any) -> dict[str, Any]:
     formulation = "alltoall.master" if method in {"certified-pdhg", "master-ipm"} else "alltoall.link-mcf"
     method = "time-form" if method == "master-ipm" else method
     return {
-        "formulation": formulation, "method": method, "instance": f"genkautz:n={n},d=4", "n": n,
-        "requested_tol": TOL, "requested_time_limit_s": 60.0, "termination": "optimal", "proof": "optimal", "ok": True,
-        "metrics": "{}", "time_build_s": 0.5, "time_compile_s": 0.5, "time_solve_s": 0.001 * n**2.0,
+        "formulation": formulation,
+        "method": method,
+        "instance": f"genkautz:n={n},d=4",
+        "n": n,
+        "requested_tol": TOL,
+        "requested_time_limit_s": 60.0,
+        "termination": "optimal",
+        "proof": "optimal",
+        "ok": True,
+        "metrics": "{}",
+        "time_build_s": 0.5,
+        "time_compile_s": 0.5,
+        "time_solve_s": 0.001 * n**2.0,
         "time_verify_s": 0.1,
-    } | changes  # fmt: skip
+    } | changes
 
 
 def test_phases_are_those_that_a_procedure_reports() -> None:
@@ -78,12 +88,14 @@ def test_a_run_in_time_counts_before_one_that_was_ended_and_the_fastest_of_sever
 
 def test_other_runs_stay_out() -> None:
     others = [
-        run("time-form", 50, requested_tol=1e-6), run("time-form", 50, instance="genkautz:n=50,d=3"),
-        run("time-form", 50, instance="genkautz:n=50,d=4+fail=3,seed=0"), run("glop", 50),
+        run("time-form", 50, requested_tol=1e-6),
+        run("time-form", 50, instance="genkautz:n=50,d=3"),
+        run("time-form", 50, instance="genkautz:n=50,d=4+fail=3,seed=0"),
+        run("glop", 50),
         run("time-form", 50, instance="torus:5x10"),
         run("time-form", 50, termination="crashed", ok=False, proof="none"),
         run("time-form", 50, proof="certified-gap"),
-    ]  # fmt: skip
+    ]
     assert rows_of(pd.DataFrame(others)).empty
 
 

@@ -28,11 +28,14 @@ def test_figure_15_takes_the_optimum_from_the_store():
     figure = next(figure for figure in FIGURES if figure.name == "topoopt-15")
     quantiles = [1e6 * k for k in range(80, 101)]
     row = {
-        "ok": True, "formulation": "topoopt.routing", "proof": "optimal", "n": 128,
+        "ok": True,
+        "formulation": "topoopt.routing",
+        "proof": "optimal",
+        "n": 128,
         "instance": "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=128",
         "settings": json.dumps({"traffic": "point-to-point", "circuits": "topology-finder"}),
         "metrics": json.dumps({"load_quantiles": quantiles, "heuristic_quantiles": quantiles}),
-    }  # fmt: skip
+    }
     other = {**row, "settings": json.dumps({"traffic": "all"})}
     rows = figure.select(pd.DataFrame([row, other]))
     optimal = rows[rows["routing"] == "optimal routing"]

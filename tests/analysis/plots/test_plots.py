@@ -80,9 +80,13 @@ def test_many_instances_are_a_strip_for_each_bound():
 
 def test_time_by_size_has_units_and_log_axes():
     table = pd.DataFrame(
-        {"instance": ["ring:8", "ring:16", "petersen", "dgx1"], "n": [8, 16, 10, 8], "T": [8.0, 32.0, 5.0, None],
-         "proof": ["optimal"] * 4}
-    )  # fmt: skip
+        {
+            "instance": ["ring:8", "ring:16", "petersen", "dgx1"],
+            "n": [8, 16, 10, 8],
+            "T": [8.0, 32.0, 5.0, None],
+            "proof": ["optimal"] * 4,
+        }
+    )
     figure = plots.time_by_size(table)
     axes = figure.axes[0]
     assert axes.get_xscale() == axes.get_yscale() == "log"

@@ -40,23 +40,44 @@ def record(spec, value=None, **changes):
     instance = parse(spec) if "<" not in spec else parse("ring:8")
     solved = value is not None
     known = {
-        "formulation": "alltoall.master", "paper": "p", "instance": spec, "instance_hash": instance.hash,
-        "n": instance.n, "arcs": getattr(instance, "arcs", None), "method": "highs-simplex", "form": "cvxpy",
+        "formulation": "alltoall.master",
+        "paper": "p",
+        "instance": spec,
+        "instance_hash": instance.hash,
+        "n": instance.n,
+        "arcs": getattr(instance, "arcs", None),
+        "method": "highs-simplex",
+        "form": "cvxpy",
         "solver": {"name": "highs-simplex", "version": "1.0", "algorithm": "simplex", "options": {"presolve": "on"}},
-        "termination": "optimal" if solved else "crashed", "proof": "optimal" if solved else "none", "sense": "max",
-        "objective": value, "bound": value, "bound_source": "any-lengths", "gap": 0.0 if solved else None,
-        "verified": solved, "violations": {"balance": 0.0},
+        "termination": "optimal" if solved else "crashed",
+        "proof": "optimal" if solved else "none",
+        "sense": "max",
+        "objective": value,
+        "bound": value,
+        "bound_source": "any-lengths",
+        "gap": 0.0 if solved else None,
+        "verified": solved,
+        "violations": {"balance": 0.0},
         "metrics": {"F": value, "T": 1 / value if solved else None, "ranks": instance.n},
         "time": {"build_s": 0.01, "compile_s": 0.02, "solve_s": 0.5, "verify_s": 0.01},
-        "size": {"variables": 100, "constraints": 50, "nonzeros": 300, "integers": 0}, "peak_memory_mb": 80.0,
+        "size": {"variables": 100, "constraints": 50, "nonzeros": 300, "integers": 0},
+        "peak_memory_mb": 80.0,
         "key": f"{abs(hash((spec, value, str(changes)))):032x}",
         "requested": {
-            "method": changes.get("method", "auto"), "form": changes.get("form"), "settings": {},
-            "time_limit_s": None, "memory_limit_gib": None,
-            "tol": 1e-6, "seed": 0, "threads": 2, "repetition": 0,
+            "method": changes.get("method", "auto"),
+            "form": changes.get("form"),
+            "settings": {},
+            "time_limit_s": None,
+            "memory_limit_gib": None,
+            "tol": 1e-6,
+            "seed": 0,
+            "threads": 2,
+            "repetition": 0,
         },
-        "settings": {}, "message": "" if solved else "the worker died", "incumbents": [],
-    }  # fmt: skip
+        "settings": {},
+        "message": "" if solved else "the worker died",
+        "incumbents": [],
+    }
     return {**known, **changes}
 
 
@@ -254,20 +275,33 @@ def test_values_link_to_their_runs(source):
 
 def test_settings_tell_the_runs_of_a_formulation_apart_whether_or_not_it_is_known(tmp_path):
     asked = record("ring:5")["requested"]
-    store = fill(Store(tmp_path / "store"), *(
-        record("ring:5", value, formulation=name, settings={**parameters, "option": "1"},
-               requested={**asked, "settings": parameters if set_here else {}})
-        for name, parameters, value, set_here in (
-            ("own.barmilp", {"k": "1"}, 1.0, False), ("own.barmilp", {"k": "2"}, 0.75, True),
-            ("own.alone", {"k": "2"}, 0.5, True),
-            ("alltoall.path-mcf", {"k": "4"}, 0.25, True), ("alltoall.path-mcf", {"k": "3"}, 0.2, True),
-        )
-    ))  # fmt: skip
+    store = fill(
+        Store(tmp_path / "store"),
+        *(
+            record(
+                "ring:5",
+                value,
+                formulation=name,
+                settings={**parameters, "option": "1"},
+                requested={**asked, "settings": parameters if set_here else {}},
+            )
+            for name, parameters, value, set_here in (
+                ("own.barmilp", {"k": "1"}, 1.0, False),
+                ("own.barmilp", {"k": "2"}, 0.75, True),
+                ("own.alone", {"k": "2"}, 0.5, True),
+                ("alltoall.path-mcf", {"k": "4"}, 0.25, True),
+                ("alltoall.path-mcf", {"k": "3"}, 0.2, True),
+            )
+        ),
+    )
     problems = {(row.formulation, row.objective): row.problem for row in collect(store).results.itertuples()}
     assert problems == {
-        ("own.barmilp", 1.0): "ring:5 [k=1]", ("own.barmilp", 0.75): "ring:5 [k=2]", ("own.alone", 0.5): "ring:5",
-        ("alltoall.path-mcf", 0.25): "ring:5 [k=4]", ("alltoall.path-mcf", 0.2): "ring:5 [k=3]",
-    }  # fmt: skip
+        ("own.barmilp", 1.0): "ring:5 [k=1]",
+        ("own.barmilp", 0.75): "ring:5 [k=2]",
+        ("own.alone", 0.5): "ring:5",
+        ("alltoall.path-mcf", 0.25): "ring:5 [k=4]",
+        ("alltoall.path-mcf", 0.2): "ring:5 [k=3]",
+    }
 
 
 def test_bounds_stand_beside_the_best_value(store):
@@ -433,13 +467,24 @@ def replace_fields(known):
 def claim(identifier, verdict="reproduced", **changes):
     """A row of the ledger as a measurement makes it."""
     known = {
-        "id": identifier, "paper": identifier.partition(".")[0], "where": "Theorem <1>", "claim": "one & one are two",
-        "expected": [1.5, 2], "tolerance": "2 %", "measured": {"ring:8": 1.25, "both": True}, "verdict": verdict,
-        "instances": [f"ring:{n}" for n in range(3, 12)], "failed": False,
+        "id": identifier,
+        "paper": identifier.partition(".")[0],
+        "where": "Theorem <1>",
+        "claim": "one & one are two",
+        "expected": [1.5, 2],
+        "tolerance": "2 %",
+        "measured": {"ring:8": 1.25, "both": True},
+        "verdict": verdict,
+        "instances": [f"ring:{n}" for n in range(3, 12)],
+        "failed": False,
         "reason": "for <odd> n it is one more, ratio as well",
-        "count": 12, "violations": 3, "tightness": {"min": 0.5, "median": 0.75, "max": 1.0},
-        "witness": "n=3: <3> needed", "records": [], "rerun": f"opticoll claims {identifier}",
-    }  # fmt: skip
+        "count": 12,
+        "violations": 3,
+        "tightness": {"min": 0.5, "median": 0.75, "max": 1.0},
+        "witness": "n=3: <3> needed",
+        "records": [],
+        "rerun": f"opticoll claims {identifier}",
+    }
     return ClaimRow.read({**known, **changes})
 
 
@@ -465,9 +510,22 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed, tmp_path):
     page = Page(source)
     words = " ".join("".join(page.words).split())
     section = source[source.index('id="claims"') : source.index('id="results"')]
-    for part in ("≠ self-contradicted", "✓ reproduced", "! not measured", "✗ not reproduced", "12 cases, 3 failures",
-                 "0.5 / 0.75 / 1", "n=3: <3> needed", "for <odd> n", "1.5, 2", "within 2 %", "ring:8 and 3 more",
-                 "opticoll claims optree.theorem1", "measurement failed: <x>", "could not be measured"):  # fmt: skip
+    for part in (
+        "≠ self-contradicted",
+        "✓ reproduced",
+        "! not measured",
+        "✗ not reproduced",
+        "12 cases, 3 failures",
+        "0.5 / 0.75 / 1",
+        "n=3: <3> needed",
+        "for <odd> n",
+        "1.5, 2",
+        "within 2 %",
+        "ring:8 and 3 more",
+        "opticoll claims optree.theorem1",
+        "measurement failed: <x>",
+        "could not be measured",
+    ):
         assert part in words, part
     assert "<odd>" not in source
     assert f'href="#record-{run}"' in section

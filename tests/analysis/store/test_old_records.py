@@ -30,9 +30,19 @@ def test_tables_are_the_same(table: str) -> None:
     rows, expected = rows_of(table), EXPECTED[table]
     assert [{name: row[name] for name in expected[0]} for row in rows] == expected
     assert set(rows[0]) - set(expected[0]) == {
-        "needed", "plugins", "repaired", "model_built", "model_form", "model_reason", "model_variables",
-        "objective_exact", "requested_exact", "time_exact_s", "time_solver_cpu_s", "superseded",
-    }  # fmt: skip
+        "needed",
+        "plugins",
+        "repaired",
+        "model_built",
+        "model_form",
+        "model_reason",
+        "model_variables",
+        "objective_exact",
+        "requested_exact",
+        "time_exact_s",
+        "time_solver_cpu_s",
+        "superseded",
+    }
     common = [name for name in rows[0] if name in expected[0]]
     assert common == list(expected[0])
 

@@ -268,10 +268,16 @@ def break_record(path: Path, how: str) -> None:
     line = path.read_bytes()
     path.unlink()
     changed = {
-        "empty": b"", "torn": line[: len(line) // 2], "torn at its end": line[:-20], "no object": b"[1]\n",
-        "no fields": b"{}\n", "wrong type": b'{"id": "x", "n": "four"}\n', "deep": b"[" * 100_000,
-        "another value": line.replace(b'"objective":', b'"objective":1'), "not text": b"\xff\xfe\n",
-    }  # fmt: skip
+        "empty": b"",
+        "torn": line[: len(line) // 2],
+        "torn at its end": line[:-20],
+        "no object": b"[1]\n",
+        "no fields": b"{}\n",
+        "wrong type": b'{"id": "x", "n": "four"}\n',
+        "deep": b"[" * 100_000,
+        "another value": line.replace(b'"objective":', b'"objective":1'),
+        "not text": b"\xff\xfe\n",
+    }
     if how == "folder":
         path.mkdir()
     elif how == "pipe":
@@ -281,9 +287,18 @@ def break_record(path: Path, how: str) -> None:
 
 
 BROKEN = [
-    "empty", "torn", "torn at its end", "no object", "no fields", "wrong type", "deep", "another value", "not text",
-    "folder", "pipe",
-]  # fmt: skip
+    "empty",
+    "torn",
+    "torn at its end",
+    "no object",
+    "no fields",
+    "wrong type",
+    "deep",
+    "another value",
+    "not text",
+    "folder",
+    "pipe",
+]
 
 
 @pytest.mark.parametrize("how", BROKEN)

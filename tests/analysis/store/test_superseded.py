@@ -30,12 +30,25 @@ def store(tmp_path: Path) -> Store:
 def save(store: Store, task: oc.Task, version: str, value: float | None, day: int, **changes: object) -> None:
     """A record of a task under one version of everything, finished on one day."""
     known = {
-        "key": digest({"task": str(task), "version": version}), "formulation": task.formulation, "sense": "max",
-        "instance": task.instance, "instance_hash": "h", "method": task.method, "requested": Requested.of(task),
-        "termination": "optimal" if value is not None else "crashed", "objective": value, "bound": value,
-        "gap": 0.0, "verified": value is not None, "proof": "optimal" if value is not None else "none",
-        "settings": {}, "metrics": {}, "solver": {"version": version}, "n": 8, "arcs": 16,
-    }  # fmt: skip
+        "key": digest({"task": str(task), "version": version}),
+        "formulation": task.formulation,
+        "sense": "max",
+        "instance": task.instance,
+        "instance_hash": "h",
+        "method": task.method,
+        "requested": Requested.of(task),
+        "termination": "optimal" if value is not None else "crashed",
+        "objective": value,
+        "bound": value,
+        "gap": 0.0,
+        "verified": value is not None,
+        "proof": "optimal" if value is not None else "none",
+        "settings": {},
+        "metrics": {},
+        "solver": {"version": version},
+        "n": 8,
+        "arcs": 16,
+    }
     record = Record.read({**known, **changes})
     store.save(Run(task, record), finished=START + timedelta(days=day))
 
@@ -58,9 +71,19 @@ def test_the_latest_version_of_a_task_is_current(store: Store) -> None:
 
 
 OTHERS = {
-    "tol": 1e-3, "seed": 1, "threads": 1, "repetition": 1, "exact": True, "time_limit_s": 3.0, "memory_limit_gib": 2.0,
-    "form": "pyomo", "settings": {"k": 2}, "method": "clarabel", "instance": "ring:9", "formulation": "alltoall.sccl",
-}  # fmt: skip
+    "tol": 1e-3,
+    "seed": 1,
+    "threads": 1,
+    "repetition": 1,
+    "exact": True,
+    "time_limit_s": 3.0,
+    "memory_limit_gib": 2.0,
+    "form": "pyomo",
+    "settings": {"k": 2},
+    "method": "clarabel",
+    "instance": "ring:9",
+    "formulation": "alltoall.sccl",
+}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -74,8 +97,9 @@ def test_a_failed_run_of_a_new_version_supersedes_the_old_answer(store: Store) -
     save(store, TASK, "1", 0.5, 0)
     save(store, TASK, "2", None, 1)
     assert store.sql("SELECT termination, superseded FROM latest ORDER BY superseded").to_numpy().tolist() == [
-        ["crashed", False], ["optimal", True],
-    ]  # fmt: skip
+        ["crashed", False],
+        ["optimal", True],
+    ]
 
 
 @pytest.mark.parametrize("word", ["unavailable", "refused"])

@@ -75,8 +75,11 @@ def start(store: Store, cells: int, mode: str = "lock", quick: int | None = None
     """Start a study of so many cells; those from number ``quick`` on, if any, never end."""
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(store.root), str(cells), mode, str(cells if quick is None else quick)],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        start_new_session=True,
+    )
 
 
 def check_complete(store: Store, cells: int) -> None:
@@ -189,9 +192,12 @@ class Solver:
             raise self.ending
         proof = Proof.OPTIMAL if self.ending == Termination.OPTIMAL else Proof.NONE
         record = Record(
-            formulation=task.formulation, termination=self.ending, message=self.message, proof=proof,
+            formulation=task.formulation,
+            termination=self.ending,
+            message=self.message,
+            proof=proof,
             verified=self.verified,
-        )  # fmt: skip
+        )
         return Run(task, record)
 
 

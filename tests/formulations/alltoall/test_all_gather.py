@@ -22,9 +22,16 @@ from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CLOSED = {
-    "ring:8": 3.5, "ring:7,directed": 6, "complete:6": 1, "hypercube:3": 7 / 3, "hypercube:4": 15 / 4, "path:4": 3,
-    "star:5": 4, "torus:4x4": 15 / 4, "petersen": 3,
-}  # fmt: skip
+    "ring:8": 3.5,
+    "ring:7,directed": 6,
+    "complete:6": 1,
+    "hypercube:3": 7 / 3,
+    "hypercube:4": 15 / 4,
+    "path:4": 3,
+    "star:5": 4,
+    "torus:4x4": 15 / 4,
+    "petersen": 3,
+}
 
 
 def solved(spec, form="cvxpy"):
@@ -41,8 +48,11 @@ def enumerated(topology):
         for inside in map(set, combinations(range(topology.n), size)):
             if ranks <= inside or not ranks & inside:
                 continue
-            leaving = sum(c for u, v, c in zip(topology.tail, topology.head, topology.capacity, strict=True)
-                          if u in inside and v not in inside)  # fmt: skip
+            leaving = sum(
+                c
+                for u, v, c in zip(topology.tail, topology.head, topology.capacity, strict=True)
+                if u in inside and v not in inside
+            )
             best = max(best, len(ranks & inside) / leaving)
     return best
 
@@ -67,8 +77,11 @@ def test_the_worst_cut_is_the_optimum_of_the_flow_model(spec):
     data, value, values = solved(spec)
     assert time == pytest.approx(value, rel=1e-8)
     assert max(data.residuals(values).values()) < 1e-8
-    leaving = sum(c for u, v, c in zip(topology.tail, topology.head, topology.capacity, strict=True)
-                  if u in inside and v not in inside)  # fmt: skip
+    leaving = sum(
+        c
+        for u, v, c in zip(topology.tail, topology.head, topology.capacity, strict=True)
+        if u in inside and v not in inside
+    )
     assert time == pytest.approx(len(inside & set(topology.terminals.tolist())) / leaving, rel=1e-12)
     assert not set(topology.terminals.tolist()) <= inside
 
@@ -101,9 +114,12 @@ def test_corrupted_flows_are_refused(spec):
     data, _, values = solved(spec)
     a, v = np.argwhere(values["h"] > 1e-3)[0]
     for name, at, to, block in (
-        ("h", (a, v), 0.0, "balance"), ("h", (a, v), -1.0, "nonnegative"), ("h", (a, v), 99.0, "capacity"),
-        ("h", (a, v), np.nan, "shape"), ("T", (), 0.1, "capacity"),
-    ):  # fmt: skip
+        ("h", (a, v), 0.0, "balance"),
+        ("h", (a, v), -1.0, "nonnegative"),
+        ("h", (a, v), 99.0, "capacity"),
+        ("h", (a, v), np.nan, "shape"),
+        ("T", (), 0.1, "capacity"),
+    ):
         broken = {k: x.copy() for k, x in values.items()}
         broken[name][at] = to
         assert data.residuals(broken)[block] > verify.FEASIBLE

@@ -100,10 +100,15 @@ def test_a_name_alone_proves_nothing():
     assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in data.bounds())
 
 
-@pytest.mark.parametrize(("name", "parameters"), [
-    ("alltoall.master", {}), ("alltoall.link-mcf", {}), ("alltoall.link-mcf", {"printed": True}),
-    ("alltoall.child", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("alltoall.master", {}),
+        ("alltoall.link-mcf", {}),
+        ("alltoall.link-mcf", {"printed": True}),
+        ("alltoall.child", {}),
+    ],
+)
 @pytest.mark.parametrize("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
 def test_every_build_is_the_same_matrix(name, parameters, spec):
     """Pyomo, CVXPY and the direct matrix, where there is one: the same named rows and columns, number by number."""
@@ -163,10 +168,16 @@ def test_children_of_an_optimal_master_attain_its_flow_together(topology, seed):
     assert max(flows) >= F * (1 - 1e-6)
 
 
-@pytest.mark.parametrize(("name", "chosen", "timed"), [
-    ("alltoall.master", {}, True), ("alltoall.link-mcf", {}, True), ("alltoall.path-mcf", {}, True),
-    ("alltoall.child", {"source": 1}, False), ("alltoall.link-mcf", {"printed": True}, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "chosen", "timed"),
+    [
+        ("alltoall.master", {}, True),
+        ("alltoall.link-mcf", {}, True),
+        ("alltoall.path-mcf", {}, True),
+        ("alltoall.child", {"source": 1}, False),
+        ("alltoall.link-mcf", {"printed": True}, False),
+    ],
+)
 def test_T_is_the_time_of_the_whole_collective_or_not_given(name, chosen, timed):
     result = oc.solve(name, "path:4+unit=100Gb/s", shard="1MB", **chosen)
     assert ("T" in result.metrics, "T_s" in result.metrics) == (timed, timed)
@@ -193,10 +204,14 @@ def test_sizes_are_as_the_docstrings_say(spec):
 
 
 @pytest.mark.parametrize("prepare", [module.FORMULATION.prepare for module in (master, link_mcf, child)])
-@pytest.mark.parametrize(("spec", "word"), [
-    ("path:4+fail=1,seed=0", "disconnected"), (Topology(1, [], []), "at least 2"),
-    ("servers:n=4,degree=2,traffic=alltoall", "is not a topology"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ("path:4+fail=1,seed=0", "disconnected"),
+        (Topology(1, [], []), "at least 2"),
+        ("servers:n=4,degree=2,traffic=alltoall", "is not a topology"),
+    ],
+)
 def test_instances_that_have_no_all_to_all_are_refused(prepare, spec, word):
     with pytest.raises(NotApplicable, match=word) as caught:
         prepare(parse(spec) if isinstance(spec, str) else spec)

@@ -35,11 +35,17 @@ from opticoll.solvers.task import Task
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 #: Time of all-gather and reduce-scatter, of a broadcast from rank 0, and of all-reduce [shards / link bandwidth].
 CLOSED = {
-    "ring:8": ("7/2", "1/2", "7"), "ring:6,directed": ("5", "1", "10"), "complete:6": ("1", "1/5", "2"),
-    "hypercube:3": ("7/3", "1/3", "14/3"), "torus:4x4": ("15/4", "1/4", "15/2"), "path:4": ("3", "1", "4"),
-    "dgx1": ("7/6", "1/6", "7/3"), "nvswitch:boxes=2": ("3/100", "1/400", "3/50"),
-    "nvswitch:boxes=1,gpus=5": ("4/450", "1/450", "8/450"), "hypercube:2+host=1.5": ("2", "2/3", "4"),
-}  # fmt: skip
+    "ring:8": ("7/2", "1/2", "7"),
+    "ring:6,directed": ("5", "1", "10"),
+    "complete:6": ("1", "1/5", "2"),
+    "hypercube:3": ("7/3", "1/3", "14/3"),
+    "torus:4x4": ("15/4", "1/4", "15/2"),
+    "path:4": ("3", "1", "4"),
+    "dgx1": ("7/6", "1/6", "7/3"),
+    "nvswitch:boxes=2": ("3/100", "1/400", "3/50"),
+    "nvswitch:boxes=1,gpus=5": ("4/450", "1/450", "8/450"),
+    "hypercube:2+host=1.5": ("2", "2/3", "4"),
+}
 
 
 @st.composite
@@ -155,12 +161,16 @@ def test_partition_bounds():
             partition_bound(parse("ring:4"), sets)
 
 
-@pytest.mark.parametrize(("name", "spec"), [
-    ("alltoall.broadcast", "hypercube:2+host=1.5"), ("alltoall.all-reduce", "path:4"),
-    pytest.param("alltoall.all-gather", "dgx1", marks=pytest.mark.slow),
-    pytest.param("alltoall.reduce-scatter", "genkautz:n=7,d=3", marks=pytest.mark.slow),
-    pytest.param("alltoall.all-reduce", "nvswitch:boxes=2,gpus=2", marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("alltoall.broadcast", "hypercube:2+host=1.5"),
+        ("alltoall.all-reduce", "path:4"),
+        pytest.param("alltoall.all-gather", "dgx1", marks=pytest.mark.slow),
+        pytest.param("alltoall.reduce-scatter", "genkautz:n=7,d=3", marks=pytest.mark.slow),
+        pytest.param("alltoall.all-reduce", "nvswitch:boxes=2,gpus=2", marks=pytest.mark.slow),
+    ],
+)
 def test_the_method_proves_its_value(name, spec):
     run = solve.solve(Task(name, spec, method="tree-packing"))
     assert run.verified
@@ -247,10 +257,12 @@ CHANGES = [
     (lambda d: d["steps"][0][0][0].reverse(), {"not-held", "duplicate", "wrong-sum", "missing-chunk"}),
     (lambda d: d["steps"][0][0].__setitem__(0, [0, 0]), {"no-arc"}),
     (lambda d: d["steps"][0][0].__setitem__(2, 10**6), {"no-chunk"}),
-    (lambda d: d["steps"][0][0].__setitem__(3, "add" if d["steps"][0][0][3] == "copy" else "copy"),
-     {"wrong-sum", "duplicate"}),
+    (
+        lambda d: d["steps"][0][0].__setitem__(3, "add" if d["steps"][0][0][3] == "copy" else "copy"),
+        {"wrong-sum", "duplicate"},
+    ),
     (lambda d: d["steps"].clear(), {"missing-chunk", "wrong-sum"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)
@@ -277,14 +289,18 @@ def test_a_contribution_counts_once(tmp_path):
     assert "twice" in verdict.message
 
 
-@pytest.mark.parametrize("document", [
-    {"kind": "moves", "collective": "gather"}, {"kind": "moves", "collective": "broadcast", "chunks": 1, "steps": []},
-    {"kind": "moves", "collective": "allgather", "chunks": 0, "steps": []},
-    {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0], 0, 0, "copy"]]]},
-    {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0, 1], 0, 0, "move"]]]},
-    {"kind": "moves", "collective": "allgather", "chunks": 1, "root": 0, "steps": []},
-    {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0, 9], 0, 0, "copy"]]]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "moves", "collective": "gather"},
+        {"kind": "moves", "collective": "broadcast", "chunks": 1, "steps": []},
+        {"kind": "moves", "collective": "allgather", "chunks": 0, "steps": []},
+        {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0], 0, 0, "copy"]]]},
+        {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0, 1], 0, 0, "move"]]]},
+        {"kind": "moves", "collective": "allgather", "chunks": 1, "root": 0, "steps": []},
+        {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0, 9], 0, 0, "copy"]]]},
+    ],
+)
 def test_malformed_documents_are_refused_in_one_line(document, tmp_path):
     with pytest.raises(BadFile) as caught:
         read_schedule({"format": "opticoll-schedule/1", **document}, tmp_path / "x.json", parse("ring:4"))

@@ -33,10 +33,18 @@ def test_both_builds_are_the_same_matrix(spec, parameters):
     assert_one_matrix(*(compiled(spec, form, **parameters)[1] for form in ("pyomo", "cvxpy")))
 
 
-@pytest.mark.parametrize(("spec", "load"), [
-    ("ring:5", 3), ("ring:4,directed", 6), ("complete:5", 1), ("hypercube:3", 4), ("path:4", 4), ("star:4", 3),
-    ("bipartite:3x3", 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "load"),
+    [
+        ("ring:5", 3),
+        ("ring:4,directed", 6),
+        ("complete:5", 1),
+        ("hypercube:3", 4),
+        ("path:4", 4),
+        ("star:4", 3),
+        ("bipartite:3x3", 3),
+    ],
+)
 def test_known_optima(spec, load):
     data, form = compiled(spec, paths="all")
     best, x = optimum(form)
@@ -83,11 +91,14 @@ def test_corrupted_routes_are_refused():
     loads = np.bincount([a for (path,) in routes.values() for a in path])
     assert loads.max() == run.objective == run.record["metrics"]["max_load"]
     for change in (
-        lambda v: v["x"].__setitem__(0, 0.0), lambda v: v["x"].__setitem__(0, 0.5),
-        lambda v: v["x"].__setitem__(0, 2.0), lambda v: v.__setitem__("Lambda", v["Lambda"] - 1),
-        lambda v: v.__setitem__("Lambda", v["Lambda"] + 0.5), lambda v: v["path_pair"].__setitem__(-1, 0.0),
+        lambda v: v["x"].__setitem__(0, 0.0),
+        lambda v: v["x"].__setitem__(0, 0.5),
+        lambda v: v["x"].__setitem__(0, 2.0),
+        lambda v: v.__setitem__("Lambda", v["Lambda"] - 1),
+        lambda v: v.__setitem__("Lambda", v["Lambda"] + 0.5),
+        lambda v: v["path_pair"].__setitem__(-1, 0.0),
         lambda v: v["path_arcs"].__setitem__((0, 0), v["path_arcs"][0, 0] % 3 + 5),
-    ):  # fmt: skip
+    ):
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         change(broken)
         assert max(path_flow.residuals(data, broken).values()) > 1e-6
@@ -110,8 +121,10 @@ def least_load_by_enumeration(paths, kappa):
     """The least of the largest number of paths on an arc, over all choices of ``kappa`` paths per pair."""
     choices = []
     for k in range(paths.pairs):
-        ways = [np.bincount([a for p in some for a in paths.path(p)], minlength=paths.topology.arcs)
-                for some in combinations(paths.of_pair(k), kappa)]  # fmt: skip
+        ways = [
+            np.bincount([a for p in some for a in paths.path(p)], minlength=paths.topology.arcs)
+            for some in combinations(paths.of_pair(k), kappa)
+        ]
         choices.append(ways)
     reached = {(0,) * paths.topology.arcs}
     for ways in choices:
@@ -119,10 +132,16 @@ def least_load_by_enumeration(paths, kappa):
     return min(max(load) for load in reached)
 
 
-@pytest.mark.parametrize(("spec", "paths", "kappa"), [
-    ("path:3", {"paths": "all"}, 1), ("ring:4", {"paths": "all"}, 2), ("complete:3", {"paths": "all"}, 1),
-    ("complete:3", {"paths": "all"}, 2), ("complete:4", {"paths": "k", "k": 3}, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "paths", "kappa"),
+    [
+        ("path:3", {"paths": "all"}, 1),
+        ("ring:4", {"paths": "all"}, 2),
+        ("complete:3", {"paths": "all"}, 1),
+        ("complete:3", {"paths": "all"}, 2),
+        ("complete:4", {"paths": "k", "k": 3}, 2),
+    ],
+)
 def test_equal_split_against_enumeration(spec, paths, kappa):
     """Time = paths on the busiest arc / kappa; every path carries 1/kappa of its commodity."""
     data, form = compiled(spec, **paths, kappa=kappa)
@@ -139,10 +158,16 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
     assert run.objective == pytest.approx(best)
 
 
-@pytest.mark.parametrize(("spec", "kappa", "time"), [
-    ("bipartite:4x4", 2, 3.5), ("bipartite:4x4", 3, 4.0), ("bipartite:4x4", 4, 5.5), ("torus:3x3x3", 2, 9.5),
-    ("torus:3x3x3", 4, 11.75),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "kappa", "time"),
+    [
+        ("bipartite:4x4", 2, 3.5),
+        ("bipartite:4x4", 3, 4.0),
+        ("bipartite:4x4", 4, 5.5),
+        ("torus:3x3x3", 2, 9.5),
+        ("torus:3x3x3", 4, 11.75),
+    ],
+)
 def test_equal_split_is_proven_by_lengths(spec, kappa, time):
     """More paths than one cost capacity: the fluid optima are 2.5 and 9, single paths take 3 and 9."""
     run = solve.solve(Task(NAME, spec, "exact-routing", settings={"kappa": kappa, "steps": 30_000, "mip_s": 0}))
@@ -173,11 +198,16 @@ def test_a_repeated_path_does_not_count_twice():
         assert max(path_flow.residuals(data, broken).values()) > 1e-6
 
 
-@pytest.mark.parametrize(("settings", "method", "word"), [
-    ({"kappa": 0}, None, "at least 1"), ({"kappa": 3}, None, "smaller kappa"),
-    ({"paths": "all", "kappa": 3}, None, "smaller kappa"), ({"paths": "all", "kappa": 2}, "sssp", "exact-routing"),
-    ({"kappa": 2}, "lp-rounding", "exact-routing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "method", "word"),
+    [
+        ({"kappa": 0}, None, "at least 1"),
+        ({"kappa": 3}, None, "smaller kappa"),
+        ({"paths": "all", "kappa": 3}, None, "smaller kappa"),
+        ({"paths": "all", "kappa": 2}, "sssp", "exact-routing"),
+        ({"kappa": 2}, "lp-rounding", "exact-routing"),
+    ],
+)
 def test_kappa_that_cannot_be_served_is_refused(settings, method, word):
     with pytest.raises(BadInput, match=word) as caught:
         solve.solve(Task(NAME, "ring:4", *([] if method is None else [method]), settings=settings))
@@ -200,10 +230,15 @@ def test_lp_rounding_is_feasible_and_bounded(settings):
     assert run.objective >= run.bound
 
 
-@pytest.mark.parametrize(("spec", "paths", "load"), [
-    ("torus:3x3x3", "all", 9), ("torus:3x3x3", "disjoint", 9), ("genkautz:n=16,d=4", "all", 8),
-    ("mesh:3x3", "all", 6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "paths", "load"),
+    [
+        ("torus:3x3x3", "all", 9),
+        ("torus:3x3x3", "disjoint", 9),
+        ("genkautz:n=16,d=4", "all", 8),
+        ("mesh:3x3", "all", 6),
+    ],
+)
 def test_exact_routing_proves_the_optimum_over_all_paths(spec, paths, load):
     run = solve.solve(Task(NAME, spec, "exact-routing", settings={"paths": paths}))
     metrics = run.record["metrics"]
@@ -213,10 +248,18 @@ def test_exact_routing_proves_the_optimum_over_all_paths(spec, paths, load):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("spec", "load"), [
-    ("torus:4x4x4", 32), ("hypercube:6", 32), ("genkautz:n=64,d=4", 47), ("torus:8x8", 64),
-    ("xpander:n=64,d=4,seed=1", None), ("random-regular:n=64,d=4,seed=1", None), ("genkautz:n=81,d=4", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "load"),
+    [
+        ("torus:4x4x4", 32),
+        ("hypercube:6", 32),
+        ("genkautz:n=64,d=4", 47),
+        ("torus:8x8", 64),
+        ("xpander:n=64,d=4,seed=1", None),
+        ("random-regular:n=64,d=4,seed=1", None),
+        ("genkautz:n=81,d=4", None),
+    ],
+)
 def test_exact_routing_proves_large_ones(spec, load):
     run = solve.solve(Task(NAME, spec, settings={"paths": "all"}))
     assert run.proof is Proof.OPTIMAL, run.record
@@ -275,10 +318,14 @@ def test_rerouting_finds_a_routing_where_there_is_one():
     assert over >= 27 * 26 * 54 // 26 - 8 * 162  # 1458 uses of 162 arcs do not fit under 8
 
 
-@pytest.mark.parametrize(("spec", "settings", "word"), [
-    ("ring:8", {"paths": "all", "lmax": "3"}, "diameter"), ("path:4+fail=1,seed=0", {}, "disconnected"),
-    ("ring:8", {"paths": "few"}, "disjoint"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "settings", "word"),
+    [
+        ("ring:8", {"paths": "all", "lmax": "3"}, "diameter"),
+        ("path:4+fail=1,seed=0", {}, "disconnected"),
+        ("ring:8", {"paths": "few"}, "disjoint"),
+    ],
+)
 def test_bad_tasks_are_refused_in_one_line(spec, settings, word):
     with pytest.raises(BadInput, match=word) as caught:
         solve.solve(Task(NAME, spec, settings=settings))

@@ -128,11 +128,14 @@ def test_corrupted_solutions_are_refused():
     decoded = path_mcf.decode(data, run.values)
     assert sum(path.amount for path in decoded[0, 9]) == pytest.approx(run.objective)
     for change in (
-        lambda v: v["f"].__setitem__(0, 9.0), lambda v: v["f"].__setitem__(0, -1.0),
-        lambda v: v["f"].__setitem__(0, np.nan), lambda v: v.__setitem__("F", np.asarray(9.0)),
+        lambda v: v["f"].__setitem__(0, 9.0),
+        lambda v: v["f"].__setitem__(0, -1.0),
+        lambda v: v["f"].__setitem__(0, np.nan),
+        lambda v: v.__setitem__("F", np.asarray(9.0)),
         lambda v: v["path_arcs"].__setitem__((0, 0), 1.0 + v["path_arcs"][0, 0] % 30),
-        lambda v: v["path_pair"].__setitem__(-1, 0.0), lambda v: v.__setitem__("f", v["f"][:-1]),
-    ):  # fmt: skip
+        lambda v: v["path_pair"].__setitem__(-1, 0.0),
+        lambda v: v.__setitem__("f", v["f"][:-1]),
+    ):
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         change(broken)
         assert max(data.residuals(broken).values()) > 1e-6
@@ -225,9 +228,15 @@ def test_a_time_limit_keeps_flow_and_bound():
         context.deadline = time.monotonic()
 
     context = Context(
-        task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
-        parameters=plan.method_parameters, deadline=time.monotonic() + 600.0, solve=solve.solve, save=late,
-    )  # fmt: skip
+        task=task,
+        formulation=plan.formulation,
+        data=plan.data,
+        instance=plan.instance,
+        parameters=plan.method_parameters,
+        deadline=time.monotonic() + 600.0,
+        solve=solve.solve,
+        save=late,
+    )
     answer = plan.procedure.run(context)
     assert answer.termination is Termination.TIME_LIMIT
     assert max(plan.data.residuals(answer.values).values()) < 1e-9
@@ -263,9 +272,13 @@ def test_extraction_carries_everything_in_falling_rates_and_leaves_cycles():
         extract_paths(topology, 0, 3, flow, 7.0)
 
 
-@pytest.mark.parametrize(("spec", "link"), [
-    ("genkautz:n=12,d=4", "flow-decomposition"), ("hypercube:2+host=1.5", "highs-simplex"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "link"),
+    [
+        ("genkautz:n=12,d=4", "flow-decomposition"),
+        ("hypercube:2+host=1.5", "highs-simplex"),
+    ],
+)
 def test_mcf_extp_carries_the_link_mcf_whole(spec, link):
     run = solve.solve(Task(NAME, spec, method="mcf-extp", settings={"paths": "all", "link": link}))
     assert run.proof is Proof.OPTIMAL
@@ -279,10 +292,16 @@ def test_mcf_extp_requires_all_paths():
         solve.solve(Task(NAME, "ring:5", method="mcf-extp"))
 
 
-@pytest.mark.parametrize(("settings", "word"), [
-    ({"paths": "most"}, "one of all, shortest, k, disjoint"), ({"paths": "all", "lmax": "2"}, "diameter 4"),
-    ({"paths": "k", "k": "0"}, "at least 1"), ({"lmax": "-1"}, "lmax=-1"), ({"path": "all"}, "paths"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"paths": "most"}, "one of all, shortest, k, disjoint"),
+        ({"paths": "all", "lmax": "2"}, "diameter 4"),
+        ({"paths": "k", "k": "0"}, "at least 1"),
+        ({"lmax": "-1"}, "lmax=-1"),
+        ({"path": "all"}, "paths"),
+    ],
+)
 def test_bad_path_sets_are_refused_in_one_line(settings, word):
     with pytest.raises(BadInput, match=word) as caught:
         solve.solve(Task(NAME, "ring:8", settings=settings))

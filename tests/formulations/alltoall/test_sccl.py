@@ -135,10 +135,14 @@ def test_two_way_lines_of_sources_are_straightened():
     assert {b: v for b, v in data.residuals(split).items() if v > 0} == {}
 
 
-@pytest.mark.parametrize(("spec", "parameters", "words"), [
-    ("hypercube:3", {"steps": 2}, "hypercube:3 of diameter 3"), ("ring:4", {"chunks": 0}, "use 1 to 64"),
-    ("ring:4+host=2", {}, "not ranks"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "parameters", "words"),
+    [
+        ("hypercube:3", {"steps": 2}, "hypercube:3 of diameter 3"),
+        ("ring:4", {"chunks": 0}, "use 1 to 64"),
+        ("ring:4+host=2", {}, "not ranks"),
+    ],
+)
 def test_refusals(spec, parameters, words):
     with pytest.raises(NotApplicable, match=words):
         model.ChunkSteps.prepare(parse(spec), parameters)

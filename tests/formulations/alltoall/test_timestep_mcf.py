@@ -197,9 +197,14 @@ def test_the_unrolled_graph():
     assert reach.tolist() == [[0.0, 1.0, 1.0]]
 
 
-@pytest.mark.parametrize(("parameters", "word"), [
-    ({"steps": 2}, "diameter is 3"), ({"alpha": -1.0}, "alpha"), ({"beta": float("inf")}, "beta"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [
+        ({"steps": 2}, "diameter is 3"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"beta": float("inf")}, "beta"),
+    ],
+)
 def test_refusals(parameters, word):
     with pytest.raises(NotApplicable, match=word) as caught:
         model.StepFlow.prepare(parse("hypercube:3"), parameters)

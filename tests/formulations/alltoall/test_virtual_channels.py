@@ -56,9 +56,16 @@ def test_no_layer_of_a_heuristic_has_a_cycle(spec, name):
     assert data.objective(values) == layer.max() + 1 >= data.bounds()[0].value
 
 
-@pytest.mark.parametrize(("spec", "layers"), [
-    ("ring:4,directed", 2), ("ring:5,directed", 3), ("ring:5", 2), ("star:4", 1), ("path:4", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "layers"),
+    [
+        ("ring:4,directed", 2),
+        ("ring:5,directed", 3),
+        ("ring:5", 2),
+        ("star:4", 1),
+        ("path:4", 1),
+    ],
+)
 def test_the_exact_model_finds_the_fewest(spec, layers):
     """On a directed n-ring a layer is free of cycles if some vertex forwards nothing: ceil(n/2) layers, n = 4, 5."""
     data = first_shortest(spec, layers=max(layers, 2))
@@ -80,9 +87,11 @@ def test_one_layer_is_infeasible_where_there_is_a_cycle():
     data = first_shortest("ring:4,directed", layers=1)
     form = compile_model(data.pyomo())
     result = milp(
-        form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
-        bounds=Bounds(form.col_lower, form.col_upper), integrality=form.integer.astype(int),
-    )  # fmt: skip
+        form.cost,
+        constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
+        bounds=Bounds(form.col_lower, form.col_upper),
+        integrality=form.integer.astype(int),
+    )
     assert result.status == 2  # infeasible
 
 

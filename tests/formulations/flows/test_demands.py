@@ -269,9 +269,15 @@ def test_pdhg_finds_what_simplex_does(case, unit, single):
 
 
 METHODS = (
-    "highs-simplex", "highs-ipx", "time-form", "certified-pdhg", "screened-lp", "orbit-lp", "column-generation",
+    "highs-simplex",
+    "highs-ipx",
+    "time-form",
+    "certified-pdhg",
+    "screened-lp",
+    "orbit-lp",
+    "column-generation",
     "certified-pdlp",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -308,10 +314,15 @@ def test_auto_counts_only_the_symmetry_that_is_left():
     assert plan.method != "orbit-lp"
 
 
-@pytest.mark.parametrize(("name", "method"), [
-    ("alltoall.all-gather", "worst-cut"), ("alltoall.virtual-channels", "layer-assignment"),
-    ("lumorph.min-overlap", "exact-routing"), ("alltoall.all-gather", "highs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("alltoall.all-gather", "worst-cut"),
+        ("alltoall.virtual-channels", "layer-assignment"),
+        ("lumorph.min-overlap", "exact-routing"),
+        ("alltoall.all-gather", "highs"),
+    ],
+)
 def test_other_formulations_say_that_they_take_no_demand(name, method):
     with pytest.raises(BadOption, match="no setting 'demand'") as caught:
         make_plan(Task(name, "ring:4", method, settings={"demand": "random:1"}))
@@ -356,10 +367,22 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     matrix[3] = 0.0
     np.savetxt(demand, matrix, delimiter=",")
     file, paths = tmp_path / "solution.json", tmp_path / "paths.npz"
-    run = CliRunner().invoke(cli, [
-        "solve", NAME, "ring:5", "--demand", str(demand), "--no-store", "--json", "--solution", str(file),
-        "--paths", str(paths),
-    ])  # fmt: skip
+    run = CliRunner().invoke(
+        cli,
+        [
+            "solve",
+            NAME,
+            "ring:5",
+            "--demand",
+            str(demand),
+            "--no-store",
+            "--json",
+            "--solution",
+            str(file),
+            "--paths",
+            str(paths),
+        ],
+    )
     assert run.exit_code == 0, run.output
     assert json.loads(run.output)["metrics"]["sources"] == 4
     wanted = ["--set", f"demand=file:{demand}"]
@@ -387,9 +410,19 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
 
 
 def test_programs_are_of_equal_shards(tmp_path):
-    run = CliRunner().invoke(cli, [
-        "solve", NAME, "ring:5", "--set", "demand=random", "--no-store", "--schedule", str(tmp_path / "s.xml"),
-    ])  # fmt: skip
+    run = CliRunner().invoke(
+        cli,
+        [
+            "solve",
+            NAME,
+            "ring:5",
+            "--set",
+            "demand=random",
+            "--no-store",
+            "--schedule",
+            str(tmp_path / "s.xml"),
+        ],
+    )
     assert isinstance(run.exception, BadInput)
     assert "equal shards" in str(run.exception)
 
@@ -440,10 +473,15 @@ def test_the_uniform_demand_is_the_all_to_all():
     assert "shards" not in data.metrics(1.0)
 
 
-@pytest.mark.parametrize(("suffix", "text"), [
-    (".csv", "0, 1, 2.5\n# comment\n\n3,0,1e-3\n0,0,0\n"), (".txt", "0 1 2.5\n3 0 1e-3\n-0 0 0"),
-    (".json", "[[0, 1, 2.5], [3, 0, 0.001], [0, 0, 0]]"), (".json", '{"demand": [[0,1,2.5],[3,0,1e-3],[0,0,0]]}'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".csv", "0, 1, 2.5\n# comment\n\n3,0,1e-3\n0,0,0\n"),
+        (".txt", "0 1 2.5\n3 0 1e-3\n-0 0 0"),
+        (".json", "[[0, 1, 2.5], [3, 0, 0.001], [0, 0, 0]]"),
+        (".json", '{"demand": [[0,1,2.5],[3,0,1e-3],[0,0,0]]}'),
+    ],
+)
 def test_demand_files(tmp_path, suffix, text):
     path = tmp_path / f"demand{suffix}"
     path.write_text(text)
@@ -452,20 +490,36 @@ def test_demand_files(tmp_path, suffix, text):
     assert not np.signbit(result).any()
 
 
-@pytest.mark.parametrize(("suffix", "text", "word"), [
-    (".csv", "", "is empty"), (".csv", "0,1\n1,0\n", "2 numbers"), (".csv", "0,1,1\n1,0,1\n", "2 rows"),
-    (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"), (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
-    (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"), (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
-    (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "nonnegative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
-    (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e16,1e9\n1e9,0,1e9\n1e9,1e9,0\n", "another unit"),
-    (".csv", "0,1e-9,1\n1,0,1\n1,1,0\n", "another unit"), (".csv", "0,1e999,1\n1,0,1\n1,1,0\n", "finite"),
-    (".csv", "0,1e9,1\n1,0,1e-5\n1,1,0\n", "apart"),
-    (".json", "{", "not valid JSON"), (".json", "3", "no list"), (".json", "[[0,1],[1,0]]", "2 rows"),
-    (".json", "[[0,1,1],[1,0,1],[1,1]]", "row 3"), (".json", "[[0,1,true],[1,0,1],[1,1,0]]", "row 1"),
-    (".json", '[[0,1,"1"],[1,0,1],[1,1,0]]', "row 1"), (".json", "[" * 10_000, "not valid JSON"),
-    (".json", "[[0,1,NaN],[1,0,1],[1,1,0]]", "NaN is not"), (".json", '{"matrix": []}', "no list"),
-    (".json", f"[[0,1,1{'0' * 400}],[1,0,1],[1,1,0]]", "too large"), (".json", '[[0,1,[1]],[1,0,1],[1,1,0]]', "row 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("suffix", "text", "word"),
+    [
+        (".csv", "", "is empty"),
+        (".csv", "0,1\n1,0\n", "2 numbers"),
+        (".csv", "0,1,1\n1,0,1\n", "2 rows"),
+        (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"),
+        (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
+        (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"),
+        (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
+        (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "nonnegative"),
+        (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
+        (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"),
+        (".csv", "0,1e16,1e9\n1e9,0,1e9\n1e9,1e9,0\n", "another unit"),
+        (".csv", "0,1e-9,1\n1,0,1\n1,1,0\n", "another unit"),
+        (".csv", "0,1e999,1\n1,0,1\n1,1,0\n", "finite"),
+        (".csv", "0,1e9,1\n1,0,1e-5\n1,1,0\n", "apart"),
+        (".json", "{", "not valid JSON"),
+        (".json", "3", "no list"),
+        (".json", "[[0,1],[1,0]]", "2 rows"),
+        (".json", "[[0,1,1],[1,0,1],[1,1]]", "row 3"),
+        (".json", "[[0,1,true],[1,0,1],[1,1,0]]", "row 1"),
+        (".json", '[[0,1,"1"],[1,0,1],[1,1,0]]', "row 1"),
+        (".json", "[" * 10_000, "not valid JSON"),
+        (".json", "[[0,1,NaN],[1,0,1],[1,1,0]]", "NaN is not"),
+        (".json", '{"matrix": []}', "no list"),
+        (".json", f"[[0,1,1{'0' * 400}],[1,0,1],[1,1,0]]", "too large"),
+        (".json", "[[0,1,[1]],[1,0,1],[1,1,0]]", "row 1"),
+    ],
+)
 def test_bad_demand_files_are_refused_in_one_line(tmp_path, suffix, text, word):
     path = tmp_path / f"demand{suffix}"
     path.write_text(text)
@@ -479,9 +533,12 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     path.write_bytes(b"\xff\xfe0,1")
     os.mkfifo(tmp_path / "pipe.csv")
     for where, word in (
-        (path, "UTF-8"), (tmp_path / "none.csv", "No such file"), (tmp_path, "directory"),
-        (tmp_path / "pipe.csv", "not a regular file"), ("\0", "not a path"),
-    ):  # fmt: skip
+        (path, "UTF-8"),
+        (tmp_path / "none.csv", "No such file"),
+        (tmp_path, "directory"),
+        (tmp_path / "pipe.csv", "not a regular file"),
+        ("\0", "not a path"),
+    ):
         with pytest.raises(BadFile, match=word):
             data_of("ring:3", f"file:{where}")
     path.write_text("0,1,1\n1,0,1\n1,1,0\n")
@@ -493,10 +550,22 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         data_of("ring:3", "random:1")
 
 
-@pytest.mark.parametrize("text", [
-    "some", "", "file:", "random:x", "random:-1", "random:1.5", "random:9999999999", "uniform:1", "longest-matching:2",
-    "random:٣x", "gravity:seed=1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "some",
+        "",
+        "file:",
+        "random:x",
+        "random:-1",
+        "random:1.5",
+        "random:9999999999",
+        "uniform:1",
+        "longest-matching:2",
+        "random:٣x",
+        "gravity:seed=1",
+    ],
+)
 def test_unknown_demands_are_refused(text):
     with pytest.raises(BadInput) as caught:
         make_plan(Task(NAME, "ring:4", settings={"demand": text}))
@@ -535,11 +604,14 @@ def test_a_path_is_a_demand(tmp_path):
     assert given.objective == pytest.approx(oc.solve(NAME, "ring:3", demand=f"file:{asked}").objective, rel=1e-9)
 
 
-@pytest.mark.parametrize(("demand", "word"), [
-    ({("0", "0"): 1.0}, "0 sends 1 to itself"),
-    (pd.DataFrame({"src": ["0"], "bytes": [1.0]}), "columns src, dst and an amount"),
-    (pd.DataFrame({"src": ["0"], "dst": ["1"], "bytes": ["4 gigabytes"]}), "sizes such as 64MB"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("demand", "word"),
+    [
+        ({("0", "0"): 1.0}, "0 sends 1 to itself"),
+        (pd.DataFrame({"src": ["0"], "bytes": [1.0]}), "columns src, dst and an amount"),
+        (pd.DataFrame({"src": ["0"], "dst": ["1"], "bytes": ["4 gigabytes"]}), "sizes such as 64MB"),
+    ],
+)
 def test_invalid_demand_data_are_refused_with_the_reason(demand, word):
     with pytest.raises(BadInput, match=word):
         oc.solve(NAME, "ring:3", demand=demand)

@@ -290,11 +290,14 @@ def test_a_demand_that_cannot_be_split_is_bounded_by_its_widest_path():
 # methods --------------------------------------------------------------------------------------------------------
 
 SOLVED_BY = (
-    ("alltoall.link-mcf", {}, "column-generation"), ("alltoall.link-mcf", {}, "flow-decomposition"),
-    ("alltoall.link-mcf", {}, "master-child"), ("alltoall.link-mcf", {}, "certified-pdlp"),
-    ("alltoall.path-mcf", {"paths": "all"}, "column-generation"), ("alltoall.path-mcf", {"paths": "all"}, "mcf-extp"),
+    ("alltoall.link-mcf", {}, "column-generation"),
+    ("alltoall.link-mcf", {}, "flow-decomposition"),
+    ("alltoall.link-mcf", {}, "master-child"),
+    ("alltoall.link-mcf", {}, "certified-pdlp"),
+    ("alltoall.path-mcf", {"paths": "all"}, "column-generation"),
+    ("alltoall.path-mcf", {"paths": "all"}, "mcf-extp"),
     ("alltoall.path-mcf", {"paths": "all", "lmax": 6}, "column-generation"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("name", "parameters", "method"), SOLVED_BY)
@@ -356,12 +359,18 @@ def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
     assert resume_key(again) == key
 
 
-@pytest.mark.parametrize("text", [
-    "src,dst,bytes\na,b,6e6\na,c,1e6 # note\n\nb,a,2e6\n", "dst bytes src\nb 6000000 a\nc 1e6 a\na 2e6 b\n",
-    "Source,Target,Amount\n0,1,6e6\n0,2,1e6\n1,0,2e6\n", ",a,b,c\na,0,6e6,1e6\nc,0,0,0\nb,2e6,0,0\n",
-    "0,6e6,1e6\n2e6,0,0\n0,0,0\n", "src,dst,bytes\na,b,6MB\na,c,1000kB\nb,a,16 Mb\n",
-    ",a,b,c\na,0,6MB,1MB\nc,0,0,0\nb,2MB,0,0\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "src,dst,bytes\na,b,6e6\na,c,1e6 # note\n\nb,a,2e6\n",
+        "dst bytes src\nb 6000000 a\nc 1e6 a\na 2e6 b\n",
+        "Source,Target,Amount\n0,1,6e6\n0,2,1e6\n1,0,2e6\n",
+        ",a,b,c\na,0,6e6,1e6\nc,0,0,0\nb,2e6,0,0\n",
+        "0,6e6,1e6\n2e6,0,0\n0,0,0\n",
+        "src,dst,bytes\na,b,6MB\na,c,1000kB\nb,a,16 Mb\n",
+        ",a,b,c\na,0,6MB,1MB\nc,0,0,0\nb,2MB,0,0\n",
+    ],
+)
 def test_files_of_pairs_and_of_labelled_rows(tmp_path, text):
     path = tmp_path / "traffic.csv"
     path.write_text(text)
@@ -383,35 +392,59 @@ def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
         read_demand({(0, 1): 1.0}, hosts, "test")
 
 
-@pytest.mark.parametrize(("demand", "word"), [
-    ({("a", "b"): -1.0}, "nonnegative"), ({("a", "b"): float("nan")}, "finite"), ({("a", "z"): 1.0}, "'z' is not a"),
-    ({("a", "switch"): 1.0}, "not a rank"), ({("a", "a"): 1.0}, "to itself"), ({"ab": 1.0}, "pair"), ({}, "no rank"),
-    ({("a", "b"): "much"}, "numbers"), (np.ones((2, 2)), "2x2"), (np.ones((3, 2)), "square"),
-    (np.ones((3, 3)), "itself"), (np.array([[0, np.nan, 1], [1, 0, 1], [1, 1, 0]]), "finite"), (7, "int"),
-    ([], "square"), ([[0, 1], [1]], "numbers"),
-    (pd.DataFrame({"src": ["a", "a"], "dst": ["b", "b"], "bytes": [1, 2]}), "occurs twice"),
-    (pd.DataFrame({"src": ["a"], "dst": ["b"], "x": [1]}), "no column has"),
-    (pd.DataFrame({"src": ["a"], "dst": ["b"], "bytes": [1], "amount": [2]}), "2 columns"),
-    (pd.DataFrame(MATRIX, index=list("abc"), columns=list("abd")), "only a row"),
-    (pd.DataFrame(MATRIX, index=list("aab"), columns=list("aab")), "occurs twice"),
-    (pd.DataFrame([["x", 1], [1, 0]], index=list("ab"), columns=list("ab")), "numbers"),
-    ("matrix:0123456789abcdef", "Python session"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("demand", "word"),
+    [
+        ({("a", "b"): -1.0}, "nonnegative"),
+        ({("a", "b"): float("nan")}, "finite"),
+        ({("a", "z"): 1.0}, "'z' is not a"),
+        ({("a", "switch"): 1.0}, "not a rank"),
+        ({("a", "a"): 1.0}, "to itself"),
+        ({"ab": 1.0}, "pair"),
+        ({}, "no rank"),
+        ({("a", "b"): "much"}, "numbers"),
+        (np.ones((2, 2)), "2x2"),
+        (np.ones((3, 2)), "square"),
+        (np.ones((3, 3)), "itself"),
+        (np.array([[0, np.nan, 1], [1, 0, 1], [1, 1, 0]]), "finite"),
+        (7, "int"),
+        ([], "square"),
+        ([[0, 1], [1]], "numbers"),
+        (pd.DataFrame({"src": ["a", "a"], "dst": ["b", "b"], "bytes": [1, 2]}), "occurs twice"),
+        (pd.DataFrame({"src": ["a"], "dst": ["b"], "x": [1]}), "no column has"),
+        (pd.DataFrame({"src": ["a"], "dst": ["b"], "bytes": [1], "amount": [2]}), "2 columns"),
+        (pd.DataFrame(MATRIX, index=list("abc"), columns=list("abd")), "only a row"),
+        (pd.DataFrame(MATRIX, index=list("aab"), columns=list("aab")), "occurs twice"),
+        (pd.DataFrame([["x", 1], [1, 0]], index=list("ab"), columns=list("ab")), "numbers"),
+        ("matrix:0123456789abcdef", "Python session"),
+    ],
+)
 def test_invalid_demand_data_are_refused_in_one_line(demand, word):
     with pytest.raises(BadInput, match=word) as caught:
         make_plan(Task("alltoall.master", network(), settings={"demand": demand}))
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "word"), [
-    ("src,dst\na,b\n", "no column has"), ("src,dst,bytes\na,b\n", "line 2"), ("src,dst,bytes\na,b,many\n", "line 2"),
-    ("src,dst,bytes\na,b,1\na,b,2\n", "occurs twice"), ("src,dst,bytes\na,q,1\n", "'q' is not a rank"),
-    ("src,dst,bytes\na,b,-1\n", "nonnegative"), ("src,dst,bytes\na,b,nan\n", "finite"), ("a,b,6e6\n", "convert"),
-    ("one,two,three\na,b,1\n", "heading"), (",a,b\na,0\n", "line 2"), ("src,dst,bytes\n", "no rank"),
-    ("src;dst;bytes\na;b;1\n", "use commas"),
-    ("src,dst,bytes\na,b,1GiB\na,c,3\n", "line 3: amount 3 has no unit"), ("src,dst,bytes\na,b,4GB/s\n", "line 2"),
-    (",a,b\na,0,1MB\nb,2,0\n", "line 3: amount 2 has no unit"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("src,dst\na,b\n", "no column has"),
+        ("src,dst,bytes\na,b\n", "line 2"),
+        ("src,dst,bytes\na,b,many\n", "line 2"),
+        ("src,dst,bytes\na,b,1\na,b,2\n", "occurs twice"),
+        ("src,dst,bytes\na,q,1\n", "'q' is not a rank"),
+        ("src,dst,bytes\na,b,-1\n", "nonnegative"),
+        ("src,dst,bytes\na,b,nan\n", "finite"),
+        ("a,b,6e6\n", "convert"),
+        ("one,two,three\na,b,1\n", "heading"),
+        (",a,b\na,0\n", "line 2"),
+        ("src,dst,bytes\n", "no rank"),
+        ("src;dst;bytes\na;b;1\n", "use commas"),
+        ("src,dst,bytes\na,b,1GiB\na,c,3\n", "line 3: amount 3 has no unit"),
+        ("src,dst,bytes\na,b,4GB/s\n", "line 2"),
+        (",a,b\na,0,1MB\nb,2,0\n", "line 3: amount 2 has no unit"),
+    ],
+)
 def test_bad_lists_of_pairs_are_refused_in_one_line(tmp_path, text, word):
     path = tmp_path / "traffic.csv"
     path.write_text(text)
@@ -469,18 +502,35 @@ def test_the_closed_form_of_a_family_is_not_used_for_a_demand():
     assert sweep_cut_bound(data).value == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("name", [
-    "alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf", "alltoall.timestep-mcf", "alltoall.min-congestion",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "alltoall.master",
+        "alltoall.link-mcf",
+        "alltoall.path-mcf",
+        "alltoall.timestep-mcf",
+        "alltoall.min-congestion",
+    ],
+)
 def test_the_command_line_solves_schedules_and_checks_a_file_of_traffic(tmp_path, name):
     topology, net, traffic = network(), tmp_path / "net.json", tmp_path / "traffic.csv"
     oc.save_topology(topology, net)
     FRAME.to_csv(traffic, index=False)
     solution, schedule = tmp_path / "s.json", tmp_path / "t.json"
     words = [name, f"file:{net}", "--set", f"demand=file:{traffic}"]
-    run = CliRunner().invoke(cli, [
-        "solve", *words, "--no-store", "--json", "--solution", str(solution), "--schedule", str(schedule),
-    ])  # fmt: skip
+    run = CliRunner().invoke(
+        cli,
+        [
+            "solve",
+            *words,
+            "--no-store",
+            "--json",
+            "--solution",
+            str(solution),
+            "--schedule",
+            str(schedule),
+        ],
+    )
     assert run.exit_code == 0, run.output
     record = json.loads(run.output)
     assert record["proof"] == "optimal"
@@ -581,8 +631,10 @@ def test_changed_schedules_of_a_demand_are_refused(tmp_path):
 @pytest.mark.parametrize("cluster", [False, True])
 def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster):
     topology = network()
-    tasks = [Task("alltoall.path-mcf", topology, m, settings={"demand": FRAME, "paths": "all"})
-             for m in ("highs", "column-generation")]  # fmt: skip
+    tasks = [
+        Task("alltoall.path-mcf", topology, m, settings={"demand": FRAME, "paths": "all"})
+        for m in ("highs", "column-generation")
+    ]
     cells = [Cell(task, resume_key(task), topology.spec) for task in tasks]
     with ExitStack() as stack:
         address = None

@@ -110,10 +110,14 @@ def test_disjoint_sets_are_largest_disjoint_and_shortest(spec):
         assert len(arcs) == nx.cost_of_flow(graph, cheapest)
 
 
-@pytest.mark.parametrize(("spec", "rule", "count"), [
-    ("genkautz:n=16,d=4", PathRule("all"), "3,636,276"), ("torus:3x3x3", PathRule("all"), "more than 20,000,000"),
-    ("hypercube:7", PathRule("shortest"), "1,753,472"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "rule", "count"),
+    [
+        ("genkautz:n=16,d=4", PathRule("all"), "3,636,276"),
+        ("torus:3x3x3", PathRule("all"), "more than 20,000,000"),
+        ("hypercube:7", PathRule("shortest"), "1,753,472"),
+    ],
+)
 def test_too_many_paths_are_refused_with_their_count(spec, rule, count):
     with pytest.raises(NotApplicable, match=count) as caught:
         build_path_set(parse(spec), rule, "alltoall.path-mcf")

@@ -127,9 +127,13 @@ def test_proposals_of_a_family_are_verified():
     ring, torus, cube = parse("ring:8"), parse("torus:4x4"), parse("hypercube:3")
     chord = Topology(8, [*ring.tail, 0, 3], [*ring.head, 3, 0], spec="ring:8", parameters=ring.parameters)
     wide = Topology(
-        16, torus.tail, torus.head, np.where(np.arange(torus.arcs) == 5, 2.0, 1.0), spec="torus:4x4",
+        16,
+        torus.tail,
+        torus.head,
+        np.where(np.arange(torus.arcs) == 5, 2.0, 1.0),
+        spec="torus:4x4",
         parameters=torus.parameters,
-    )  # fmt: skip
+    )
     relay = Topology(8, cube.tail, cube.head, terminals=[0, 1, 2], spec="hypercube:3", parameters=cube.parameters)
     for changed, original in ((chord, ring), (wide, torus), (relay, cube)):
         orbits = assert_reduces(data_of(changed))

@@ -60,10 +60,17 @@ def test_the_printed_relaxation_keeps_thin_arcs_too():
         assert data.residuals(broken)[block] > 0.5
 
 
-@pytest.mark.parametrize("name", [
-    "alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce",
-    "alltoall.timestep-mcf", "alltoall.min-congestion",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "alltoall.all-gather",
+        "alltoall.broadcast",
+        "alltoall.reduce-scatter",
+        "alltoall.all-reduce",
+        "alltoall.timestep-mcf",
+        "alltoall.min-congestion",
+    ],
+)
 def test_times_do_not_depend_on_the_unit_of_capacity(name):
     """Capacities that are coefficients: below 1e-9 solvers drop them, and a ring was called infeasible."""
     plain, tiny = (solve(Task(name, spec, method="highs")) for spec in ("ring:5", "ring:5+scale=1e-12"))
@@ -84,10 +91,16 @@ def test_columns_with_tiny_coefficients_are_rescaled():
 
     def form(tiny, integer=False):
         return StandardForm(
-            A=sp.csc_array(np.array([[-1.0, tiny], [1.0, 0.0]])), row_lower=np.array([0.0, 3.0]),
-            row_upper=np.array([np.inf, 3.0]), col_lower=np.zeros(2), col_upper=np.array([np.inf, 8.0 / tiny]),
-            cost=np.array([0.0, 2.0]), sense="min", offset=5.0, integer=np.array([False, integer]),
-        )  # fmt: skip
+            A=sp.csc_array(np.array([[-1.0, tiny], [1.0, 0.0]])),
+            row_lower=np.array([0.0, 3.0]),
+            row_upper=np.array([np.inf, 3.0]),
+            col_lower=np.zeros(2),
+            col_upper=np.array([np.inf, 8.0 / tiny]),
+            cost=np.array([0.0, 2.0]),
+            sense="min",
+            offset=5.0,
+            integer=np.array([False, integer]),
+        )
 
     assert unit_columns(form(1.0)) is None
     assert unit_columns(form(1e-9, integer=True)) is None
@@ -110,8 +123,12 @@ def test_columns_with_tiny_coefficients_are_rescaled():
 def test_interior_points_in_large_units_are_repaired_rather_than_refused():
     """Noise of 1e-11 of a capacity of 1e6 is more than a column's absolute 1e-6 in the matrix."""
     random = np.random.default_rng(3)
-    topology = Topology(6, np.repeat(np.arange(6), 3), (np.repeat(np.arange(6), 3) + np.tile([1, 2, 4], 6)) % 6,
-                        1e6 * random.uniform(0.02, 1.0, 18))  # fmt: skip
+    topology = Topology(
+        6,
+        np.repeat(np.arange(6), 3),
+        (np.repeat(np.arange(6), 3) + np.tile([1, 2, 4], 6)) % 6,
+        1e6 * random.uniform(0.02, 1.0, 18),
+    )
     run = solve(Task("alltoall.master", topology, method="clarabel"))
     assert run.verified
     assert run.proof == "optimal"

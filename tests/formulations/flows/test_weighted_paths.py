@@ -59,9 +59,14 @@ def test_corrupted_paths_are_refused():
     beyond = good.arcs.copy()
     beyond[0] = data.topology.arcs
     for field, wrong, block in (
-        ("arcs", arcs, "path"), ("rate", rate, "rate"), ("rate", negative, "rate"), ("first_path", first, "rate"),
-        ("arcs", beyond, "path"), ("targets", good.sources, "commodities"), ("F", 2 * good.F, "rate"),
-    ):  # fmt: skip
+        ("arcs", arcs, "path"),
+        ("rate", rate, "rate"),
+        ("rate", negative, "rate"),
+        ("first_path", first, "rate"),
+        ("arcs", beyond, "path"),
+        ("targets", good.sources, "commodities"),
+        ("F", 2 * good.F, "rate"),
+    ):
         assert wp.violations(data, replace(good, **{field: wrong}))[block] > 1e-3
     doubled = replace(good, rate=2 * good.rate, F=2 * good.F)
     assert wp.violations(data, doubled)["capacity"] > 0.5

@@ -41,9 +41,12 @@ def exhausted(spec):
     return min(
         sum(max(time[k] for k in block) for block in blocks)
         for blocks in partitions(list(time))
-        if all(not set(calls[a].ranks) & set(calls[b].ranks) for block in blocks
-               for a, b in itertools.combinations(block, 2))
-    )  # fmt: skip
+        if all(
+            not set(calls[a].ranks) & set(calls[b].ranks)
+            for block in blocks
+            for a, b in itertools.combinations(block, 2)
+        )
+    )
 
 
 @pytest.mark.parametrize("seed", [2, 5])
@@ -98,9 +101,13 @@ def test_every_wrong_solution_is_noticed():
     assert data.residuals({"x": np.zeros(3)})["once"] == np.inf
 
 
-@pytest.mark.parametrize(("spec", "words"), [
-    ("ring:4", "needs an iteration"), ("training:random,gpus=16,calls=2001", "use 1 to 2000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("ring:4", "needs an iteration"),
+        ("training:random,gpus=16,calls=2001", "use 1 to 2000"),
+    ],
+)
 def test_other_instances_are_refused(spec, words):
     with pytest.raises(NotApplicable, match=words):
         prepared(spec)

@@ -55,11 +55,17 @@ def proven(spec, *, method="highs", form="cvxpy", **parameters):
     return run.objective
 
 
-@pytest.mark.parametrize("parameters", [
-    {}, {"collective": "all-to-all", "paths": 1}, {"collective": "all-reduce", "rmax": 3},
-    {"collective": "broadcast", "root": 2, "wavelengths": "fixed"}, {"rmin": 2, "rmax": 3, "symmetry": "false"},
-    {"routes": "algorithm-2", "collective": "scatter"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"collective": "all-to-all", "paths": 1},
+        {"collective": "all-reduce", "rmax": 3},
+        {"collective": "broadcast", "root": 2, "wavelengths": "fixed"},
+        {"rmin": 2, "rmax": 3, "symmetry": "false"},
+        {"routes": "algorithm-2", "collective": "scatter"},
+    ],
+)
 def test_every_build_is_the_same_matrix(parameters):
     data = prepared("lightpath:2x2,lasers=2", **parameters)
     assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
@@ -104,9 +110,20 @@ MUTATED = {
 BLOCKS = {
     "corrected": ("deliver", "received", "hold", "laser", "photodiode", "waveguide", "mirror", "order"),
     "coded": ("possess", "deliver", "laser", "photodiode", "edge", "used", "unused", "minimum", "order", "span"),
-    "printed": ("possess", "once", "unique", "deliver", "laser", "photodiode", "waveguide", "used", "minimum", "order",
-                "span"),
-}  # fmt: skip
+    "printed": (
+        "possess",
+        "once",
+        "unique",
+        "deliver",
+        "laser",
+        "photodiode",
+        "waveguide",
+        "used",
+        "minimum",
+        "order",
+        "span",
+    ),
+}
 
 
 @pytest.mark.parametrize("program", MUTATED)
@@ -160,12 +177,15 @@ def test_the_comparison_finds_every_mutation_of_the_cvxpy_build(program, monkeyp
                 assert_one_matrix(right, build(at, drop=drop))
 
 
-@pytest.mark.parametrize(("spec", "parameters"), [
-    ("lightpath:2x2,lasers=2", {}),
-    ("lightpath:2x3,lasers=2", {"collective": "all-to-all"}),
-    ("lightpath:2x3,lasers=1", {"collective": "broadcast"}),
-    ("lightpath:2x2,lasers=1", {"collective": "all-reduce"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "parameters"),
+    [
+        ("lightpath:2x2,lasers=2", {}),
+        ("lightpath:2x3,lasers=2", {"collective": "all-to-all"}),
+        ("lightpath:2x3,lasers=1", {"collective": "broadcast"}),
+        ("lightpath:2x2,lasers=1", {"collective": "all-reduce"}),
+    ],
+)
 def test_the_stated_model_equals_the_certified_method(spec, parameters):
     certified = solve(Task(NAME, spec, method="certified-rounds", settings=parameters))
     assert certified.proof == "optimal"
@@ -174,22 +194,29 @@ def test_the_stated_model_equals_the_certified_method(spec, parameters):
         assert (stated.verified, stated.proof, stated.objective) == (True, "optimal", certified.objective)
 
 
-@pytest.mark.parametrize(("spec", "collective", "best"), [
-    # Straight from the definition: who holds the chunk doubles (L = 1), or grows by L + 1.
-    ("lightpath:1x4,lasers=1", "broadcast", 2),
-    ("lightpath:2x2,lasers=1", "broadcast", 2),
-    ("lightpath:1x3,lasers=2,waveguides=2", "broadcast", 1),
-    # One source sends everything, one sink receives everything.
-    ("lightpath:1x4,lasers=1", "scatter", 3), ("lightpath:1x4,lasers=1", "gather", 3),
-    ("lightpath:1x4,lasers=2", "scatter", 2),
-    # Everybody receives n - 1 chunks; the middle of a path is crossed by 4 of 12 shards.
-    ("lightpath:2x2,lasers=1", "all-gather", 3), ("lightpath:2x2,lasers=3,waveguides=2", "all-gather", 1),
-    ("lightpath:1x4,lasers=1", "all-to-all", 4), ("lightpath:1x4,lasers=1,waveguides=2", "all-to-all", 3),
-    ("lightpath:1x3,lasers=1", "all-to-all", 2),
-    # Reductions are copies backwards.
-    ("lightpath:2x2,lasers=1", "reduce-scatter", 3), ("lightpath:2x2,lasers=1", "all-reduce", 6),
-    ("lightpath:2x2,lasers=1", "reduce", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "collective", "best"),
+    [
+        # Straight from the definition: who holds the chunk doubles (L = 1), or grows by L + 1.
+        ("lightpath:1x4,lasers=1", "broadcast", 2),
+        ("lightpath:2x2,lasers=1", "broadcast", 2),
+        ("lightpath:1x3,lasers=2,waveguides=2", "broadcast", 1),
+        # One source sends everything, one sink receives everything.
+        ("lightpath:1x4,lasers=1", "scatter", 3),
+        ("lightpath:1x4,lasers=1", "gather", 3),
+        ("lightpath:1x4,lasers=2", "scatter", 2),
+        # Everybody receives n - 1 chunks; the middle of a path is crossed by 4 of 12 shards.
+        ("lightpath:2x2,lasers=1", "all-gather", 3),
+        ("lightpath:2x2,lasers=3,waveguides=2", "all-gather", 1),
+        ("lightpath:1x4,lasers=1", "all-to-all", 4),
+        ("lightpath:1x4,lasers=1,waveguides=2", "all-to-all", 3),
+        ("lightpath:1x3,lasers=1", "all-to-all", 2),
+        # Reductions are copies backwards.
+        ("lightpath:2x2,lasers=1", "reduce-scatter", 3),
+        ("lightpath:2x2,lasers=1", "all-reduce", 6),
+        ("lightpath:2x2,lasers=1", "reduce", 2),
+    ],
+)
 def test_known_optima(spec, collective, best):
     assert optimum_of(spec, collective=collective, bounds="false") == best
     assert max(bound.value for bound in prepared(spec, collective=collective).bounds()) == best
@@ -214,8 +241,16 @@ def test_solvers_agree_and_the_modelling_layers_too():
 def test_fixed_wavelengths_are_no_better_and_hold_to_their_wave():
     spec = "lightpath:2x2,lasers=2"
     free = optimum_of(spec, collective="all-to-all")
-    run = solve(Task(NAME, spec, method="highs", form="cvxpy",
-                     settings={"collective": "all-to-all", "wavelengths": "fixed"}, time_limit_s=600))  # fmt: skip
+    run = solve(
+        Task(
+            NAME,
+            spec,
+            method="highs",
+            form="cvxpy",
+            settings={"collective": "all-to-all", "wavelengths": "fixed"},
+            time_limit_s=600,
+        )
+    )
     assert run.verified
     assert run.objective >= free
     data = prepared(spec, collective="all-to-all", wavelengths="fixed")
@@ -231,12 +266,17 @@ def test_the_paper_gives_up_here():
 
 #: Sufficient rounds are exact here: around a ring, by halving, by shifts, from one sender.
 EXACT = [
-    ("lightpath:2x4,lasers=1", "all-gather", 7), ("lightpath:2x6,lasers=2", "all-gather", 6),
-    ("lightpath:1x5,lasers=1", "all-gather", 4), ("lightpath:4x4,lasers=1", "broadcast", 4),
-    ("lightpath:3x3,lasers=2", "all-to-all", 4), ("lightpath:1x12,lasers=4", "all-to-all", 9),
-    ("lightpath:2x4,lasers=4,waveguides=2", "all-to-all", 2), ("lightpath:3x3,lasers=3", "scatter", 3),
-    ("lightpath:3x3,lasers=4", "gather", 2), ("ring:6", "all-gather", 5),
-]  # fmt: skip
+    ("lightpath:2x4,lasers=1", "all-gather", 7),
+    ("lightpath:2x6,lasers=2", "all-gather", 6),
+    ("lightpath:1x5,lasers=1", "all-gather", 4),
+    ("lightpath:4x4,lasers=1", "broadcast", 4),
+    ("lightpath:3x3,lasers=2", "all-to-all", 4),
+    ("lightpath:1x12,lasers=4", "all-to-all", 9),
+    ("lightpath:2x4,lasers=4,waveguides=2", "all-to-all", 2),
+    ("lightpath:3x3,lasers=3", "scatter", 3),
+    ("lightpath:3x3,lasers=4", "gather", 2),
+    ("ring:6", "all-gather", 5),
+]
 
 
 @pytest.mark.parametrize(("spec", "collective", "best"), EXACT)
@@ -248,27 +288,40 @@ def test_closed_forms_of_sufficient_rounds_that_are_exact(spec, collective, best
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(["lightpath:2x3,lasers=2", "lightpath:2x3,lasers=1+fail=2,seed=1", "lightpath:1x5", "lightpath:4x3,"
-                     "lasers=3,waveguides=2", "lightpath:3x5,lasers=2+fail=3,seed=2", "lightpath:4x4,lasers=4"]),
-    st.sampled_from(COLLECTIVES), st.integers(1, 3), st.sampled_from(["free", "fixed"]),
+    st.sampled_from(
+        [
+            "lightpath:2x3,lasers=2",
+            "lightpath:2x3,lasers=1+fail=2,seed=1",
+            "lightpath:1x5",
+            "lightpath:4x3,lasers=3,waveguides=2",
+            "lightpath:3x5,lasers=2+fail=3,seed=2",
+            "lightpath:4x4,lasers=4",
+        ]
+    ),
+    st.sampled_from(COLLECTIVES),
+    st.integers(1, 3),
+    st.sampled_from(["free", "fixed"]),
     st.sampled_from(["straight", "yen"]),
-)  # fmt: skip
+)
 def test_sufficient_rounds_are_at_least_the_bounds_and_at_most_one_a_delivery(spec, collective, pieces, waves, routes):
     data = prepared(spec, collective=collective, pieces=pieces, wavelengths=waves, routes=routes)
     for phase, least in zip(data.phases, data.least, strict=True):
         assert least <= sufficient_rounds(data.program_of_one(phase)) <= len(phase.copying.deliveries)
 
 
-@pytest.mark.parametrize(("spec", "parameters"), [
-    ("lightpath:2x3,lasers=1+fail=2,seed=1", {"collective": "all-gather"}),
-    ("lightpath:2x3,lasers=2+fail=1,seed=2", {"collective": "all-to-all", "paths": 1}),
-    ("lightpath:2x3,lasers=2", {"collective": "all-to-all", "wavelengths": "fixed"}),
-    ("lightpath:2x2,lasers=3", {"collective": "all-gather", "wavelengths": "fixed", "pieces": 2}),
-    ("lightpath:1x4,lasers=2,waveguides=2", {"collective": "all-to-all"}),
-    ("lightpath:2x2,lasers=2", {"collective": "broadcast", "pieces": 5, "paths": 1}),
-    ("lightpath:3x2,lasers=1", {"collective": "broadcast", "root": 3}),
-    ("lightpath:1x5,lasers=2", {"collective": "broadcast", "root": 2, "pieces": 2}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "parameters"),
+    [
+        ("lightpath:2x3,lasers=1+fail=2,seed=1", {"collective": "all-gather"}),
+        ("lightpath:2x3,lasers=2+fail=1,seed=2", {"collective": "all-to-all", "paths": 1}),
+        ("lightpath:2x3,lasers=2", {"collective": "all-to-all", "wavelengths": "fixed"}),
+        ("lightpath:2x2,lasers=3", {"collective": "all-gather", "wavelengths": "fixed", "pieces": 2}),
+        ("lightpath:1x4,lasers=2,waveguides=2", {"collective": "all-to-all"}),
+        ("lightpath:2x2,lasers=2", {"collective": "broadcast", "pieces": 5, "paths": 1}),
+        ("lightpath:3x2,lasers=1", {"collective": "broadcast", "root": 3}),
+        ("lightpath:1x5,lasers=2", {"collective": "broadcast", "root": 2, "pieces": 2}),
+    ],
+)
 def test_the_program_has_a_solution_within_sufficient_rounds(spec, parameters):
     """Solved without any bound, so the default of R_max alone limits the rounds."""
     data = prepared(spec, bounds="false", **parameters)
@@ -403,31 +456,38 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
         solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="cvxpy", settings=output))
 
 
-@pytest.mark.parametrize(("spec", "parameters", "word"), [
-    ("ring:4", {}, "lasers"),
-    ("lightpath:2x2,lasers=1", {"collective": "all-gater"}, "all-gather"),
-    ("lightpath:2x2,lasers=1", {"collective": "broadcast", "root": 4}, "root"),
-    ("lightpath:2x2,lasers=1", {"root": -1}, "negative"),
-    ("lightpath:2x2,lasers=1", {"paths": -1}, "paths"),
-    ("lightpath:2x2,lasers=1", {"pieces": 0}, "chunks"),
-    ("lightpath:2x2,lasers=1", {"routes": "xy"}, "routes"),
-    ("lightpath:2x2,lasers=1", {"routes": "algorithm-2", "paths": 2}, "one route per pair"),
-    ("lightpath:3x4,lasers=1+fail=2,seed=3", {"routes": "algorithm-2", "rmax": 9}, "not proven optimal"),
-    ("lightpath:2x2,lasers=1+fail=4", {}, "no path"),
-    ("lightpath:2x2,lasers=0", {}, "lasers"),
-    ("lightpath:16x16,lasers=16", {}, "too many"),
-    ("servers:n=4,degree=2,traffic=alltoall", {}, "topology"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "parameters", "word"),
+    [
+        ("ring:4", {}, "lasers"),
+        ("lightpath:2x2,lasers=1", {"collective": "all-gater"}, "all-gather"),
+        ("lightpath:2x2,lasers=1", {"collective": "broadcast", "root": 4}, "root"),
+        ("lightpath:2x2,lasers=1", {"root": -1}, "negative"),
+        ("lightpath:2x2,lasers=1", {"paths": -1}, "paths"),
+        ("lightpath:2x2,lasers=1", {"pieces": 0}, "chunks"),
+        ("lightpath:2x2,lasers=1", {"routes": "xy"}, "routes"),
+        ("lightpath:2x2,lasers=1", {"routes": "algorithm-2", "paths": 2}, "one route per pair"),
+        ("lightpath:3x4,lasers=1+fail=2,seed=3", {"routes": "algorithm-2", "rmax": 9}, "not proven optimal"),
+        ("lightpath:2x2,lasers=1+fail=4", {}, "no path"),
+        ("lightpath:2x2,lasers=0", {}, "lasers"),
+        ("lightpath:16x16,lasers=16", {}, "too many"),
+        ("servers:n=4,degree=2,traffic=alltoall", {}, "topology"),
+    ],
+)
 def test_bad_tasks_are_refused_in_one_line(spec, parameters, word):
     with pytest.raises(BadInput, match=word) as refused:
         assert prepared(spec, **parameters).programs[0].columns
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("spec", "collective", "overlap"), [
-    ("lightpath:2x3,lasers=1", "scatter", 3), ("lightpath:2x3,lasers=1+fail=1,seed=2", "scatter", None),
-    ("lightpath:2x2,lasers=1", "all-gather", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "collective", "overlap"),
+    [
+        ("lightpath:2x3,lasers=1", "scatter", 3),
+        ("lightpath:2x3,lasers=1+fail=1,seed=2", "scatter", None),
+        ("lightpath:2x2,lasers=1", "all-gather", 2),
+    ],
+)
 def test_routes_of_algorithm_2_are_an_optimum_of_algorithm_2(spec, collective, overlap, tmp_path):
     """The routes of all pairs that move, against the program of Algorithm 2 by branch and bound."""
     program = prepared(spec, collective=collective, routes="algorithm-2").program_of_one(

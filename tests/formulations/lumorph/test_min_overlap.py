@@ -78,11 +78,17 @@ def brute_force(data):
 # The model --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("spec", "parameters"), [
-    ("lightpath:2x3", {"circuits": "recursive:3:0"}), ("mesh:2x3", {"circuits": "permutation", "seed": 3}),
-    ("kautz:d=2,D=1", {"circuits": "all"}), ("lightpath:3x3+fail=3,seed=1", {"circuits": "permutation"}),
-    ("lightpath:3x3", {"model": "path", "k": 3}), ("ring:5", {"model": "path", "paths": "all", "circuits": "all"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "parameters"),
+    [
+        ("lightpath:2x3", {"circuits": "recursive:3:0"}),
+        ("mesh:2x3", {"circuits": "permutation", "seed": 3}),
+        ("kautz:d=2,D=1", {"circuits": "all"}),
+        ("lightpath:3x3+fail=3,seed=1", {"circuits": "permutation"}),
+        ("lightpath:3x3", {"model": "path", "k": 3}),
+        ("ring:5", {"model": "path", "paths": "all", "circuits": "all"}),
+    ],
+)
 def test_both_builds_are_the_same_matrix_of_the_estimated_size(spec, parameters):
     data = data_of(spec, **parameters)
     forms = [compile_model(data.build(form)) for form in ("pyomo", "cvxpy")]
@@ -110,10 +116,14 @@ def test_both_forms_and_the_method_find_what_brute_force_finds(seed):
     assert routes.load == truth
 
 
-@pytest.mark.parametrize(("spec", "pairs"), [
-    ("lightpath:3x3", [(0, 8), (8, 0), (2, 6), (6, 2), (0, 8)]), ("ring:6", [(0, 3), (3, 0), (1, 4), (0, 3)]),
-    ("complete:4", [(0, 3)] * 4 + [(1, 3), (2, 3)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "pairs"),
+    [
+        ("lightpath:3x3", [(0, 8), (8, 0), (2, 6), (6, 2), (0, 8)]),
+        ("ring:6", [(0, 3), (3, 0), (1, 4), (0, 3)]),
+        ("complete:4", [(0, 3)] * 4 + [(1, 3), (2, 3)]),
+    ],
+)
 def test_the_arc_form_traces_to_routes_of_its_optimum(spec, pairs):
     data = given_pairs(parse(spec), pairs)
     value, compiled, values = best_of(data)
@@ -241,8 +251,10 @@ def test_relabelling_and_reversing_keep_the_optimum(order, seed):
     new = np.array(order)
     loads = []
     for topology, sources, targets in (
-        (mesh, s, d), (mesh.relabelled(new), new[s], new[d]), (mesh.reversed(), d, s),
-    ):  # fmt: skip
+        (mesh, s, d),
+        (mesh.relabelled(new), new[s], new[d]),
+        (mesh.reversed(), d, s),
+    ):
         data = min_overlap.unit_data(topology, sources, targets)
         loads.append(best_of(data)[0])
         assert max(b.value for b in data.bounds()) <= loads[-1]
@@ -267,11 +279,17 @@ def test_cycles_beside_the_path_are_feasible_and_dropped():
     assert data.repair(values)["x"].sum() == 2
 
 
-@pytest.mark.parametrize("change", [
-    lambda x: x.__setitem__((0, 0), 1 - x[0, 0]), lambda x: x.__setitem__((slice(None), 1), 0),
-    lambda x: x.__setitem__((slice(None), 0), x[:, 1].copy()), lambda x: x.__imul__(0.5), lambda x: x.fill(np.nan),
-    lambda x: x.fill(1.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.__setitem__((0, 0), 1 - x[0, 0]),
+        lambda x: x.__setitem__((slice(None), 1), 0),
+        lambda x: x.__setitem__((slice(None), 0), x[:, 1].copy()),
+        lambda x: x.__imul__(0.5),
+        lambda x: x.fill(np.nan),
+        lambda x: x.fill(1.0),
+    ],
+)
 def test_corrupted_arc_solutions_are_refused(change):
     data = given_pairs(parse("lightpath:3x3"), [(0, 8), (2, 6), (7, 1)])
     values = data.repair(best_of(data)[2])
@@ -308,12 +326,15 @@ def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
 # Methods ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("spec", "settings_", "load"), [
-    ("lightpath:16x16", {"circuits": "recursive-quadrupling:3"}, 16),
-    ("lightpath:8x16", {"circuits": "permutation", "seed": "1"}, 5),
-    ("lightpath:4x4", {"circuits": "all"}, 16),
-    ("lightpath:8x16+fail=23,seed=5", {"seed": "5"}, 7),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "settings_", "load"),
+    [
+        ("lightpath:16x16", {"circuits": "recursive-quadrupling:3"}, 16),
+        ("lightpath:8x16", {"circuits": "permutation", "seed": "1"}, 5),
+        ("lightpath:4x4", {"circuits": "all"}, 16),
+        ("lightpath:8x16+fail=23,seed=5", {"seed": "5"}, 7),
+    ],
+)
 def test_the_default_proves_the_optimum(spec, settings_, load):
     run = solve.solve(Task(NAME, spec, settings=settings_))
     assert run.record["method"] == "negotiated-rerouting"
@@ -334,10 +355,15 @@ def test_permutations_at_rack_scale_are_proven(shape, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("spec", "seeds"), [
-    ("lightpath:8x16+fail=23", (1, 3, 5)), ("lightpath:16x16+fail=48", (1, 2, 8)), ("lightpath:4x64+fail=44", (2, 4)),
-    ("lightpath:8x32+fail=47", (5, 7, 8)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "seeds"),
+    [
+        ("lightpath:8x16+fail=23", (1, 3, 5)),
+        ("lightpath:16x16+fail=48", (1, 2, 8)),
+        ("lightpath:4x64+fail=44", (2, 4)),
+        ("lightpath:8x32+fail=47", (5, 7, 8)),
+    ],
+)
 def test_with_a_tenth_of_the_links_gone_too(spec, seeds):
     for seed in seeds:
         run = solve.solve(Task(NAME, f"{spec},seed={seed}", settings={"seed": str(seed)}))
@@ -410,10 +436,14 @@ def test_recursive_exchanges_are_the_known_patterns():
     assert len(every) == 30
 
 
-@pytest.mark.parametrize(("suffix", "text"), [
-    (".csv", "source,destination\n0,1\n# a comment\n\n0.1, 1.2\n"), (".json", "[[0, 1], [1, 5]]"),
-    (".json", '{"circuits": [["0", 1], ["0.1", "1.2"]]}'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".csv", "source,destination\n0,1\n# a comment\n\n0.1, 1.2\n"),
+        (".json", "[[0, 1], [1, 5]]"),
+        (".json", '{"circuits": [["0", 1], ["0.1", "1.2"]]}'),
+    ],
+)
 def test_circuit_files(tmp_path, suffix, text):
     path = tmp_path / f"circuits{suffix}"
     path.write_text(text)
@@ -432,14 +462,24 @@ def test_a_changed_file_is_another_task(tmp_path):
         data_of("lightpath:2x3", circuits=pinned)
 
 
-@pytest.mark.parametrize(("suffix", "text", "word"), [
-    (".csv", "0,0\n", "itself"), (".csv", "0,9\n", "not a vertex"), (".csv", "0\n", "not a pair"),
-    (".csv", "", "no circuits"),
-    (".csv", "0,1,2\n", "not a pair"), (".csv", "0,-1\n", "not a vertex"), (".json", "[[0, 1.5]]", "not a pair"),
-    (".json", "[[0, true]]", "not a pair"), (".json", "{", "not valid JSON"), (".json", "3", "list"),
-    (".json", "[" * 10_000, "not valid JSON"),
-    (".csv", '"0\0,1', "not "), (".json", '[{"0": 1}]', "not a pair"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("suffix", "text", "word"),
+    [
+        (".csv", "0,0\n", "itself"),
+        (".csv", "0,9\n", "not a vertex"),
+        (".csv", "0\n", "not a pair"),
+        (".csv", "", "no circuits"),
+        (".csv", "0,1,2\n", "not a pair"),
+        (".csv", "0,-1\n", "not a vertex"),
+        (".json", "[[0, 1.5]]", "not a pair"),
+        (".json", "[[0, true]]", "not a pair"),
+        (".json", "{", "not valid JSON"),
+        (".json", "3", "list"),
+        (".json", "[" * 10_000, "not valid JSON"),
+        (".csv", '"0\0,1', "not "),
+        (".json", '[{"0": 1}]', "not a pair"),
+    ],
+)
 def test_bad_circuit_files_are_refused_in_one_line(tmp_path, suffix, text, word):
     path = tmp_path / f"circuits{suffix}"
     path.write_text(text)
@@ -463,22 +503,25 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         data_of("lightpath:2x3", circuits=f"file:{path}")
 
 
-@pytest.mark.parametrize(("spec", "settings_", "word"), [
-    ("lightpath:4x4", {"circuits": "recursive-doubling:4"}, "steps 0..3"),
-    ("lightpath:4x4", {"circuits": "recursive-doubling:-1"}, "whole number"),
-    ("lightpath:4x4", {"circuits": "recursive:17:0"}, "radix 17"),
-    ("lightpath:4x4", {"circuits": "recursive:1:0"}, "radix 1"),
-    ("lightpath:2x3", {"circuits": "recursive-doubling:1"}, "power of 2"),
-    ("lightpath:4x4", {"circuits": "recursive-doubling"}, "not a circuit list"),
-    ("lightpath:4x4", {"circuits": "some"}, "not a circuit list"),
-    ("lightpath:4x4", {"circuits": "permutation", "seed": "-1"}, "negative"),
-    ("lightpath:1x2", {"circuits": "permutation", "seed": "0"}, "no circuits"),
-    ("lightpath:4x4", {"model": "node"}, "arc, path"),
-    ("lightpath:4x4", {"model": "path", "k": "0"}, "k=0"),
-    ("lightpath:4x4", {"model": "path", "lmax": "1"}, "lmax must be at least"),
-    ("path:4+fail=1,seed=0", {"circuits": "all"}, "no path from"),
-    ("servers:n=4,degree=2,traffic=alltoall", {}, "not a topology"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "settings_", "word"),
+    [
+        ("lightpath:4x4", {"circuits": "recursive-doubling:4"}, "steps 0..3"),
+        ("lightpath:4x4", {"circuits": "recursive-doubling:-1"}, "whole number"),
+        ("lightpath:4x4", {"circuits": "recursive:17:0"}, "radix 17"),
+        ("lightpath:4x4", {"circuits": "recursive:1:0"}, "radix 1"),
+        ("lightpath:2x3", {"circuits": "recursive-doubling:1"}, "power of 2"),
+        ("lightpath:4x4", {"circuits": "recursive-doubling"}, "not a circuit list"),
+        ("lightpath:4x4", {"circuits": "some"}, "not a circuit list"),
+        ("lightpath:4x4", {"circuits": "permutation", "seed": "-1"}, "negative"),
+        ("lightpath:1x2", {"circuits": "permutation", "seed": "0"}, "no circuits"),
+        ("lightpath:4x4", {"model": "node"}, "arc, path"),
+        ("lightpath:4x4", {"model": "path", "k": "0"}, "k=0"),
+        ("lightpath:4x4", {"model": "path", "lmax": "1"}, "lmax must be at least"),
+        ("path:4+fail=1,seed=0", {"circuits": "all"}, "no path from"),
+        ("servers:n=4,degree=2,traffic=alltoall", {}, "not a topology"),
+    ],
+)
 def test_bad_tasks_are_refused_in_one_line(spec, settings_, word):
     with pytest.raises(BadInput, match=word) as caught:
         solve.solve(Task(NAME, spec, settings=settings_))

@@ -80,8 +80,11 @@ def problems(draw):
     spec = f"lightpath:{shape},lasers={draw(st.sampled_from([1, 2, 3, 4, 12]))},waveguides={draw(st.integers(1, 3))}"
     chosen = {"collective": draw(st.sampled_from(COLLECTIVES))}
     for name, values in (
-        ("composition", ["phases", "any"]), ("wavelengths", ["fixed"]), ("paths", [1, 2]), ("routes", ["yen"]),
-    ):  # fmt: skip
+        ("composition", ["phases", "any"]),
+        ("wavelengths", ["fixed"]),
+        ("paths", [1, 2]),
+        ("routes", ["yen"]),
+    ):
         if draw(st.sampled_from([True, False, False])):
             chosen[name] = draw(st.sampled_from(values))
     return spec, chosen
@@ -125,10 +128,16 @@ def test_algorithms_of_another_composition_are_refused(method):
     assert solve(Task(NAME, "lightpath:2x2,lasers=2", method, settings={**chosen, "composition": "any"})).verified
 
 
-@pytest.mark.parametrize(("name", "method"), [
-    (NAME, "certified-rounds"), (NAME, "round-program"), (NAME, "ring"), ("lumorph.sum-rounds", "combined-rounds"),
-    ("lumorph.sum-rounds", "squares"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        (NAME, "certified-rounds"),
+        (NAME, "round-program"),
+        (NAME, "ring"),
+        ("lumorph.sum-rounds", "combined-rounds"),
+        ("lumorph.sum-rounds", "squares"),
+    ],
+)
 @pytest.mark.parametrize("routes", [{"paths": 1}, {"routes": "yen"}])
 def test_methods_that_choose_their_routes_refuse_stated_ones(name, method, routes):
     with pytest.raises(MethodMismatch, match="chooses its own routes, not among the stated ones"):

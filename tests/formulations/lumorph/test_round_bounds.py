@@ -72,9 +72,15 @@ def exhaustive(topology, wanted, limits, most=6):
 
 
 @pytest.mark.parametrize("name", ["broadcast", "scatter", "gather", "all-gather", "all-to-all"])
-@pytest.mark.parametrize(("spec", "limits"), [
-    ("path:3", Limits(1)), ("path:3", Limits(2)), ("path:3", Limits(1, 2)), ("star:3", Limits(1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "limits"),
+    [
+        ("path:3", Limits(1)),
+        ("path:3", Limits(2)),
+        ("path:3", Limits(1, 2)),
+        ("star:3", Limits(1)),
+    ],
+)
 def test_never_above_the_optimum_of_exhaustive_search(spec, limits, name):
     topology = parse(spec)
     if topology.n > 3 and name.startswith("all"):
@@ -109,9 +115,14 @@ def test_never_above_the_optimum_of_drawn_collectives(seed, lasers, waveguides):
 def test_never_above_what_branch_and_bound_proves(spec, name):
     """The program without our bounds; on these meshes all routes that matter are candidates."""
     run = solve.solve(
-        Task("lumorph.rounds", spec, method="highs", settings={"collective": name, "bounds": "false", "paths": 4},
-             time_limit_s=600)
-    )  # fmt: skip
+        Task(
+            "lumorph.rounds",
+            spec,
+            method="highs",
+            settings={"collective": name, "bounds": "false", "paths": 4},
+            time_limit_s=600,
+        )
+    )
     assert run.objective is not None
     again = solve.solve(Task("lumorph.rounds", spec, method="certified-rounds", settings={"collective": name}))
     assert again.bound <= run.objective

@@ -31,22 +31,32 @@ def solution(data):
     return data.repair(form.values(optimum(form)[1])), form
 
 
-@pytest.mark.parametrize(("spec", "parameters"), [
-    ("lightpath:2x2,lasers=2", {"program": "coded", "rmax": 3}),
-    ("lightpath:2x3,lasers=2", {"program": "coded", "rmax": 3, "collective": "broadcast", "waveguides": 1}),
-    ("lightpath:1x3,lasers=2", {"program": "coded", "rmax": 1, "paths": 2}),
-    ("lightpath:1x3,lasers=2", {"program": "printed", "rmax": 3}),
-    ("lightpath:2x2,lasers=1", {"program": "printed", "collective": "all-to-all", "rmax": 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "parameters"),
+    [
+        ("lightpath:2x2,lasers=2", {"program": "coded", "rmax": 3}),
+        ("lightpath:2x3,lasers=2", {"program": "coded", "rmax": 3, "collective": "broadcast", "waveguides": 1}),
+        ("lightpath:1x3,lasers=2", {"program": "coded", "rmax": 1, "paths": 2}),
+        ("lightpath:1x3,lasers=2", {"program": "printed", "rmax": 3}),
+        ("lightpath:2x2,lasers=1", {"program": "printed", "collective": "all-to-all", "rmax": 1}),
+    ],
+)
 def test_both_builds_are_the_same_matrix(spec, parameters):
     data = prepared(spec, **parameters)
     assert_one_matrix(compile_model(data.pyomo()), compile_model(data.cvxpy()))
 
 
-@pytest.mark.parametrize(("spec", "collective", "lasers", "best"), [
-    ("lightpath:2x2", "all-gather", 1, 2), ("lightpath:2x2", "all-gather", 2, 1), ("lightpath:2x2", "all-gather", 4, 0),
-    ("lightpath:2x2", "broadcast", 1, 1), ("lightpath:1x3", "all-gather", 1, 1), ("lightpath:2x3", "broadcast", 1, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "collective", "lasers", "best"),
+    [
+        ("lightpath:2x2", "all-gather", 1, 2),
+        ("lightpath:2x2", "all-gather", 2, 1),
+        ("lightpath:2x2", "all-gather", 4, 0),
+        ("lightpath:2x2", "broadcast", 1, 1),
+        ("lightpath:1x3", "all-gather", 1, 1),
+        ("lightpath:2x3", "broadcast", 1, 2),
+    ],
+)
 def test_the_coded_value_is_the_number_of_the_last_round(spec, collective, lasers, best):
     parameters = {"collective": collective, "lasers": lasers}
     data = prepared(spec, program="coded", rmax=3, **parameters)
@@ -80,10 +90,21 @@ def test_both_directions_of_an_edge_share_its_limit_as_coded():
     assert {name for name, worst in coded.residuals(both).items() if worst} == {"edge"}
 
 
-@pytest.mark.parametrize(("block", "change"), [
-    ("possess", "early"), ("deliver", "missing"), ("laser", "twice"), ("photodiode", "twice"), ("used", "unmarked"),
-    ("unused", "marked"), ("minimum", "empty"), ("order", "gap"), ("binary", "half"), ("replay", "early"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("block", "change"),
+    [
+        ("possess", "early"),
+        ("deliver", "missing"),
+        ("laser", "twice"),
+        ("photodiode", "twice"),
+        ("used", "unmarked"),
+        ("unused", "marked"),
+        ("minimum", "empty"),
+        ("order", "gap"),
+        ("binary", "half"),
+        ("replay", "early"),
+    ],
+)
 def test_the_check_finds_what_violates_the_coded_program(block, change):
     data = prepared("lightpath:2x2", **CODED)
     values, _ = solution(data)
@@ -173,13 +194,16 @@ def test_the_code_cannot_send_chunks_whose_holders_do_not_require_them(collectiv
         assert (run.record["termination"], run.record["infeasible_by"]) == ("infeasible", "program=coded")
 
 
-@pytest.mark.parametrize(("parameters", "word"), [
-    ({"program": "codded"}, "program"),
-    ({"program": "coded", "collective": "all-reduce"}, "sums"),
-    ({"program": "printed", "wavelengths": "fixed"}, "every wavelength"),
-    ({"program": "coded", "rmin": 6}, "rmin=6 is above rmax=5"),
-    ({"program": "printed", "rmin": 9}, "rmin=9"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [
+        ({"program": "codded"}, "program"),
+        ({"program": "coded", "collective": "all-reduce"}, "sums"),
+        ({"program": "printed", "wavelengths": "fixed"}, "every wavelength"),
+        ({"program": "coded", "rmin": 6}, "rmin=6 is above rmax=5"),
+        ({"program": "printed", "rmin": 9}, "rmin=9"),
+    ],
+)
 def test_bad_settings_are_refused_in_one_line(parameters, word):
     with pytest.raises(BadInput, match=word) as refused:
         assert prepared("lightpath:2x2", **parameters).programs

@@ -79,8 +79,10 @@ def hand_made():
     data = model.SumModel.prepare(parse("lightpath:1x3,lasers=1"), {"collective": "all-reduce", "rmax": 4, "pieces": 1})
     sends = [(0, 0, 1), (1, 2, 1), (2, 1, 0), (3, 1, 2)]
     C, F = np.zeros(data.columns["r"].size), np.zeros(data.drops[0].size)
-    columns, drops = (list(zip(*(of.tolist() for of in group), strict=True)) for group in
-                      ([data.columns[k] for k in "rsdc"], data.drops))  # fmt: skip
+    columns, drops = (
+        list(zip(*(of.tolist() for of in group), strict=True))
+        for group in ([data.columns[k] for k in "rsdc"], data.drops)
+    )
     for r, s, d in sends:
         C[columns.index((r, s, d, 0))] = 1
     for r, d in ((2, 0), (3, 2)):

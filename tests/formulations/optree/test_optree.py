@@ -86,8 +86,10 @@ def test_lemma_1_is_one_too_large_on_rings_of_odd_size_alone():
     assert all(wavelengths.lemma_1(n, ring=False) == wavelengths.load_bound(n, ring=False) for n in range(2, 500))
 
 
-@pytest.mark.parametrize("spec", [f"wdm-ring:n={n},wavelengths=2" for n in (3, 4, 5, 6)] + [
-    f"wdm-line:n={n},wavelengths=2" for n in (2, 3, 4, 5)])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec",
+    [f"wdm-ring:n={n},wavelengths=2" for n in (3, 4, 5, 6)] + [f"wdm-line:n={n},wavelengths=2" for n in (2, 3, 4, 5)],
+)
 def test_the_milp_needs_no_fewer_and_no_more(spec):
     """Proven by branch and bound over wavelengths as many as the lemma says, by SciPy's own HiGHS."""
     instance = parse(spec)
@@ -115,9 +117,11 @@ def test_one_wavelength_fewer_is_infeasible():
         needed = wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
         form = compiled(ONE, instance, colours=needed - 1)[1]
         answer = milp(
-            form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
-            bounds=Bounds(form.col_lower, form.col_upper), integrality=form.integer.astype(int),
-        )  # fmt: skip
+            form.cost,
+            constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
+            bounds=Bounds(form.col_lower, form.col_upper),
+            integrality=form.integer.astype(int),
+        )
         assert answer.status == 2
 
 
@@ -194,9 +198,13 @@ def test_rotating_and_mirroring_a_ring_keeps_an_assignment_valid(n, turn, mirror
     pairs = wavelengths.assign(n, ring=True)
     sign = -1 if mirror else 1
     moved = wavelengths.WavelengthAssignment(
-        n, (sign * pairs.source + turn) % n, (sign * pairs.target + turn) % n,
-        pairs.onward ^ mirror, pairs.colour, pairs.colours[::sign],
-    )  # fmt: skip
+        n,
+        (sign * pairs.source + turn) % n,
+        (sign * pairs.target + turn) % n,
+        pairs.onward ^ mirror,
+        pairs.colour,
+        pairs.colours[::sign],
+    )
     assert wavelengths.conflicts(n, moved, ring=True) == 0
 
 
@@ -326,10 +334,20 @@ def test_more_wavelengths_and_fewer_ceilings_take_no_more_steps(n, w, count, is_
     assert graph.arcs == sum(-(-n // P) - 1 for P in range(1, n))
 
 
-@pytest.mark.parametrize("values", [
-    {"radices": [4, 3]}, {"radices": [4, 4, 2]}, {"radices": [1, 16]}, {"radices": [2.5, 8]}, {"radices": [[4, 4]]},
-    {"radices": [np.nan, 4]}, {"radices": [1e300]}, {}, {"y": np.ones(3)},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"radices": [4, 3]},
+        {"radices": [4, 4, 2]},
+        {"radices": [1, 16]},
+        {"radices": [2.5, 8]},
+        {"radices": [[4, 4]]},
+        {"radices": [np.nan, 4]},
+        {"radices": [1e300]},
+        {},
+        {"y": np.ones(3)},
+    ],
+)
 def test_corrupted_trees_are_refused(values):
     data = tree.TreeChoice.prepare(ring(16))
     assert np.isinf(max(data.residuals({k: np.asarray(v, dtype=float) for k, v in values.items()}).values()))
@@ -381,8 +399,10 @@ def test_one_stage_takes_the_lemmas_rounds(n):
 
 def test_the_other_algorithms_run():
     for n in (4, 6, 10, 16):
-        for make, steps in ((ring_schedule, step_counts.ring_steps), (neighbour_exchange_schedule,
-                                                                step_counts.neighbour_exchange_steps)):  # fmt: skip
+        for make, steps in (
+            (ring_schedule, step_counts.ring_steps),
+            (neighbour_exchange_schedule, step_counts.neighbour_exchange_steps),
+        ):
             schedule = make(ring(n))
             assert not any(violations(ring(n), schedule).values())
             assert schedule.rounds == steps(n)
@@ -456,33 +476,51 @@ def test_a_rotated_ring_schedule_is_valid(n, turn, w):
 # bad input ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "spec", "given_settings", "word"), [
-    (TREE, "ring:8", {}, "wdm-ring"), (ONE, "torus:3x3", {}, "wdm-ring"), (TREE, "servers:n=4,degree=2", {}, "wdm"),
-    (TREE, "wdm-ring:n=8,wavelengths=0", {}, "at least 1"), (TREE, "wdm-ring:n=2,wavelengths=1", {}, "at least 3"),
-    (TREE, "wdm-ring:n=8,wavelengths=2", {"depth": "9"}, "depth 1 to 3"),
-    (TREE, "wdm-ring:n=8,wavelengths=2", {"depth": "-1"}, "depth 1 to 3"),
-    (TREE, "wdm-ring:n=8,wavelengths=2", {"count": "some"}, "lemma"),
-    (TREE, "wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
-    (ONE, "wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
-    (TREE, "wdm-ring:n=300000,wavelengths=2", {}, "fewer"), (ONE, "wdm-ring:n=5000,wavelengths=2", {}, "at most"),
-    (ONE, "wdm-ring:n=8,wavelengths=2", {"colours": "-3"}, "colours"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "spec", "given_settings", "word"),
+    [
+        (TREE, "ring:8", {}, "wdm-ring"),
+        (ONE, "torus:3x3", {}, "wdm-ring"),
+        (TREE, "servers:n=4,degree=2", {}, "wdm"),
+        (TREE, "wdm-ring:n=8,wavelengths=0", {}, "at least 1"),
+        (TREE, "wdm-ring:n=2,wavelengths=1", {}, "at least 3"),
+        (TREE, "wdm-ring:n=8,wavelengths=2", {"depth": "9"}, "depth 1 to 3"),
+        (TREE, "wdm-ring:n=8,wavelengths=2", {"depth": "-1"}, "depth 1 to 3"),
+        (TREE, "wdm-ring:n=8,wavelengths=2", {"count": "some"}, "lemma"),
+        (TREE, "wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
+        (ONE, "wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
+        (TREE, "wdm-ring:n=300000,wavelengths=2", {}, "fewer"),
+        (ONE, "wdm-ring:n=5000,wavelengths=2", {}, "at most"),
+        (ONE, "wdm-ring:n=8,wavelengths=2", {"colours": "-3"}, "colours"),
+    ],
+)
 def test_bad_tasks_are_refused_in_one_line(name, spec, given_settings, word):
     with pytest.raises(BadInput, match=word) as caught:
         solve.solve(Task(name, spec, settings=given_settings))
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: wavelengths.assign(1, ring=True), lambda: wavelengths.assign(10**6, ring=True), lambda: Fabric(1, 1),
-    lambda: Fabric(4, 0),
-    lambda: Fabric(4, 1, count="none"), lambda: step_counts.theorem_1(8, 1, 0), lambda: step_counts.theorem_1(1, 1, 1),
-    lambda: step_counts.neighbour_exchange_steps(7), lambda: step_times.step_time(-1.0), lambda: ring_schedule(line(4)),
-    lambda: neighbour_exchange_schedule(ring(7)), lambda: neighbour_exchange_schedule(ring(8, 1)),
-    lambda: tree_schedule(ring(8), [2, 2]), lambda: tree_schedule(ring(3000, 64), [3000]),
-    lambda: tree_schedule(parse("wdm-ring:n=8,wavelengths=2+fail=1,seed=0"), [8]),
-    lambda: best_tree(Fabric(8, 1), 7),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: wavelengths.assign(1, ring=True),
+        lambda: wavelengths.assign(10**6, ring=True),
+        lambda: Fabric(1, 1),
+        lambda: Fabric(4, 0),
+        lambda: Fabric(4, 1, count="none"),
+        lambda: step_counts.theorem_1(8, 1, 0),
+        lambda: step_counts.theorem_1(1, 1, 1),
+        lambda: step_counts.neighbour_exchange_steps(7),
+        lambda: step_times.step_time(-1.0),
+        lambda: ring_schedule(line(4)),
+        lambda: neighbour_exchange_schedule(ring(7)),
+        lambda: neighbour_exchange_schedule(ring(8, 1)),
+        lambda: tree_schedule(ring(8), [2, 2]),
+        lambda: tree_schedule(ring(3000, 64), [3000]),
+        lambda: tree_schedule(parse("wdm-ring:n=8,wavelengths=2+fail=1,seed=0"), [8]),
+        lambda: best_tree(Fabric(8, 1), 7),
+    ],
+)
 def test_bad_arguments_are_refused_in_one_line(call):
     with pytest.raises(BadInput) as caught:
         call()
@@ -538,8 +576,12 @@ def test_figures_take_their_rows_from_runs(tmp_path):
             result[one.name] = (len(rows), one.finding(rows))
             assert png(one.draw(rows)).startswith(b"\x89PNG")
     assert {name: count for name, (count, _) in result.items()} == {
-        "optree-savings": 24, "optree-lemma1": 1, "optree-4": 2, "optree-5": 2, "optree-6": 0,
-    }  # fmt: skip
+        "optree-savings": 24,
+        "optree-lemma1": 1,
+        "optree-4": 2,
+        "optree-5": 2,
+        "optree-6": 0,
+    }
     assert "rings of 5 nodes" in result["optree-lemma1"][1]
     assert "exact 31 at depth 5; lemma 32" in result["optree-4"][1]
     assert "exact 70, lemma 72" in result["optree-5"][1]

@@ -153,10 +153,15 @@ def test_collectives_say_what_they_mean(name, pieces):
     result = collective(name, n, ranks, root=2, pieces=pieces)
     one_shard, per_rank = pieces * (p - 1), pieces * p * (p - 1)
     deliveries = {
-        "broadcast": one_shard, "scatter": one_shard, "gather": one_shard,
-        "all-gather": per_rank, "all-to-all": per_rank,
-        "reduce": 0, "reduce-scatter": 0, "all-reduce": 0,
-    }  # fmt: skip
+        "broadcast": one_shard,
+        "scatter": one_shard,
+        "gather": one_shard,
+        "all-gather": per_rank,
+        "all-to-all": per_rank,
+        "reduce": 0,
+        "reduce-scatter": 0,
+        "all-reduce": 0,
+    }
     assert len(result.deliveries) == deliveries[name]
     assert set(np.unique(result.pre[:, 1])) | set(np.unique(result.post[:, 1])) <= set(ranks)
     assert result.summing == name.startswith(("reduce", "all-reduce"))

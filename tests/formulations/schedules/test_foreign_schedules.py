@@ -34,12 +34,21 @@ GATHER = [
 
 def _halves():
     """An all-to-all of ring:4: neighbours directly, opposite ranks half each way."""
-    first = [f"Chunk {(s + d) % 4} from {s} traveled over {s}->{(s + d) % 4} with volume 1.0 in epoch 0"
-             for s in range(4) for d in (1, 3)]  # fmt: skip
-    out = [f"Chunk {(s + 2) % 4} from {s} traveled over {s}->{(s + d) % 4} with volume 0.5 in epoch 0"
-           for s in range(4) for d in (1, 3)]  # fmt: skip
-    on = [f"Chunk {(s + 2) % 4} from {s} traveled over {(s + d) % 4}->{(s + 2) % 4} with volume 0.5 in epoch 1"
-          for s in range(4) for d in (1, 3)]  # fmt: skip
+    first = [
+        f"Chunk {(s + d) % 4} from {s} traveled over {s}->{(s + d) % 4} with volume 1.0 in epoch 0"
+        for s in range(4)
+        for d in (1, 3)
+    ]
+    out = [
+        f"Chunk {(s + 2) % 4} from {s} traveled over {s}->{(s + d) % 4} with volume 0.5 in epoch 0"
+        for s in range(4)
+        for d in (1, 3)
+    ]
+    on = [
+        f"Chunk {(s + 2) % 4} from {s} traveled over {(s + d) % 4}->{(s + 2) % 4} with volume 0.5 in epoch 1"
+        for s in range(4)
+        for d in (1, 3)
+    ]
     return [*first, *out, *on]
 
 
@@ -48,16 +57,20 @@ def _teccl(flows, key="7-Flows"):
 
 
 def _msccl(steps, inputs, outputs):
-    maps = {name: {str(r): addresses for r, addresses in enumerate(m)} for name, m in
-            (("input_map", inputs), ("output_map", outputs))}  # fmt: skip
+    maps = {
+        name: {str(r): addresses for r, addresses in enumerate(m)}
+        for name, m in (("input_map", inputs), ("output_map", outputs))
+    }
     steps = [{"msccl_type": "step", "rounds": 1, "sends": sends} for sends in steps]
     return {"msccl_type": "algorithm", "name": "x", "instance": {}, "steps": steps, **maps}
 
 
 AROUND = _msccl([[[(r - k) % 3, r, (r + 1) % 3] for r in range(3)] for k in range(2)], [[0], [1], [2]], [[0, 1, 2]] * 3)
-SWAP = _msccl([[[3 * s + t, s, t] for s, t in permutations(range(3), 2)]],
-              [[3 * s + t for t in range(3)] for s in range(3)],
-              [[3 * s + t for s in range(3)] for t in range(3)])  # fmt: skip
+SWAP = _msccl(
+    [[[3 * s + t, s, t] for s, t in permutations(range(3), 2)]],
+    [[3 * s + t for t in range(3)] for s in range(3)],
+    [[3 * s + t for s in range(3)] for t in range(3)],
+)
 
 
 def _trees(k=2):
@@ -86,16 +99,19 @@ def executed(tmp_path, content, topology, collective):
     return verify_file(path, topology, collective)
 
 
-@pytest.mark.parametrize(("content", "topology", "collective", "metrics"), [
-    (_teccl(GATHER), STAR, "allgather", {"async_time": 2.0, "steps": 2, "transfers": 6, "over_bound": 1.0}),
-    (_teccl(_halves()), RING, "alltoall", {"async_time": 2.0, "chunks": 1, "over_bound": 1.0}),
-    (_teccl(_halves(), "6-Flows"), RING, "alltoall", {"async_time": 2.0}),
-    (AROUND, parse("complete:3"), "allgather", {"time": 2.0, "async_time": 2.0, "chunks": 1}),
-    (AROUND, STAR, "allgather", {"time": 2.0, "over_bound": 1.0}),
-    (SWAP, parse("complete:3"), "alltoall", {"time": 1.0, "over_bound": 1.0}),
-    (SWAP, STAR, "alltoall", {"time": 2.0, "over_bound": 1.0}),
-    (_trees(), _named_star(), "allgather", {"time": 2.0, "trees": 6, "height": 2, "chunks": 2, "over_bound": 1.0}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "topology", "collective", "metrics"),
+    [
+        (_teccl(GATHER), STAR, "allgather", {"async_time": 2.0, "steps": 2, "transfers": 6, "over_bound": 1.0}),
+        (_teccl(_halves()), RING, "alltoall", {"async_time": 2.0, "chunks": 1, "over_bound": 1.0}),
+        (_teccl(_halves(), "6-Flows"), RING, "alltoall", {"async_time": 2.0}),
+        (AROUND, parse("complete:3"), "allgather", {"time": 2.0, "async_time": 2.0, "chunks": 1}),
+        (AROUND, STAR, "allgather", {"time": 2.0, "over_bound": 1.0}),
+        (SWAP, parse("complete:3"), "alltoall", {"time": 1.0, "over_bound": 1.0}),
+        (SWAP, STAR, "alltoall", {"time": 2.0, "over_bound": 1.0}),
+        (_trees(), _named_star(), "allgather", {"time": 2.0, "trees": 6, "height": 2, "chunks": 2, "over_bound": 1.0}),
+    ],
+)
 def test_valid_schedules_take_the_time_of_their_links(tmp_path, content, topology, collective, metrics):
     verdict = executed(tmp_path, content, topology, collective)
     assert verdict.valid, verdict.message
@@ -106,53 +122,71 @@ def changed(document, old, new):
     return json.loads(json.dumps(document).replace(old, new, 1))
 
 
-@pytest.mark.parametrize(("content", "topology", "collective", "reason"), [
-    (_teccl(GATHER[:-1]), STAR, "allgather", "missing-chunk: rank"),
-    (_teccl(GATHER), STAR, "alltoall", "collective"),
-    (_teccl(GATHER), oc.topology([(0, 1), (1, 0), (0, 2), (2, 0), (3, 0)], ranks=[1, 2, 3]), "allgather",
-     "no-arc: step 0: chunk 0 of 2: moves 0->3"),
-    (changed(_teccl(GATHER), "3->1 in epoch 0", "2->1 in epoch 0"), STAR, "allgather", "not-held: step 0"),
-    (changed(_teccl(GATHER), " via switches 0", ""), STAR, "allgather", "no-arc"),
-    (changed(_teccl(GATHER), "via switches 0", "via switches 3"), STAR, "allgather", "no-arc"),
-    (changed(_teccl(GATHER), "1->2", "1->0"), STAR, "allgather", "no-arc"),
-    (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.6 in epoch 1"), RING, "alltoall", "not-held"),
-    (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.4 in epoch 1"), RING, "alltoall",
-     "arrives only in part (0.9)"),
-    (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.5 in epoch 0"), RING, "alltoall", "not-held"),
-    (_msccl([[[0, 0, 1]]], [[0], [1], [2]], [[0, 1, 2]] * 3), parse("complete:3"), "allgather", "missing-chunk"),
-    (_msccl([[[1, 0, 2]]], [[0], [1], [2]], [[0, 1, 2]] * 3), parse("complete:3"), "allgather", "not-held"),
-    (SWAP, parse("ring:3,directed"), "alltoall", "no-arc"),
-    (_trees().replace('nchunks="1"', 'nchunks="2"', 1), _named_star(), "allgather", "weights"),
-    (_trees(1), _named_star(), "allgather", "weights"),
-    (_trees(), _named_star(), "alltoall", "collective"),
-    (re.sub("<send [^>]*>", "", _trees(), count=1), _named_star(), "allgather", "not-held: line 4"),
-    (_trees().replace("(-1, 'NVS', 0),", "", 1), _named_star(), "allgather", "no-arc: line 3"),
-    (_trees().replace("(0, 'GPU', 1)\" path", "(0, 'GPU', 2)\" path", 1), _named_star(), "allgather",
-     "no-route: line 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "topology", "collective", "reason"),
+    [
+        (_teccl(GATHER[:-1]), STAR, "allgather", "missing-chunk: rank"),
+        (_teccl(GATHER), STAR, "alltoall", "collective"),
+        (
+            _teccl(GATHER),
+            oc.topology([(0, 1), (1, 0), (0, 2), (2, 0), (3, 0)], ranks=[1, 2, 3]),
+            "allgather",
+            "no-arc: step 0: chunk 0 of 2: moves 0->3",
+        ),
+        (changed(_teccl(GATHER), "3->1 in epoch 0", "2->1 in epoch 0"), STAR, "allgather", "not-held: step 0"),
+        (changed(_teccl(GATHER), " via switches 0", ""), STAR, "allgather", "no-arc"),
+        (changed(_teccl(GATHER), "via switches 0", "via switches 3"), STAR, "allgather", "no-arc"),
+        (changed(_teccl(GATHER), "1->2", "1->0"), STAR, "allgather", "no-arc"),
+        (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.6 in epoch 1"), RING, "alltoall", "not-held"),
+        (
+            changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.4 in epoch 1"),
+            RING,
+            "alltoall",
+            "arrives only in part (0.9)",
+        ),
+        (changed(_teccl(_halves()), "volume 0.5 in epoch 1", "volume 0.5 in epoch 0"), RING, "alltoall", "not-held"),
+        (_msccl([[[0, 0, 1]]], [[0], [1], [2]], [[0, 1, 2]] * 3), parse("complete:3"), "allgather", "missing-chunk"),
+        (_msccl([[[1, 0, 2]]], [[0], [1], [2]], [[0, 1, 2]] * 3), parse("complete:3"), "allgather", "not-held"),
+        (SWAP, parse("ring:3,directed"), "alltoall", "no-arc"),
+        (_trees().replace('nchunks="1"', 'nchunks="2"', 1), _named_star(), "allgather", "weights"),
+        (_trees(1), _named_star(), "allgather", "weights"),
+        (_trees(), _named_star(), "alltoall", "collective"),
+        (re.sub("<send [^>]*>", "", _trees(), count=1), _named_star(), "allgather", "not-held: line 4"),
+        (_trees().replace("(-1, 'NVS', 0),", "", 1), _named_star(), "allgather", "no-arc: line 3"),
+        (
+            _trees().replace("(0, 'GPU', 1)\" path", "(0, 'GPU', 2)\" path", 1),
+            _named_star(),
+            "allgather",
+            "no-route: line 3",
+        ),
+    ],
+)
 def test_wrong_schedules_are_refused_with_the_reason(tmp_path, content, topology, collective, reason):
     verdict = executed(tmp_path, content, topology, collective)
     assert not verdict.valid
     assert reason in verdict.message
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (_teccl([]), "'7-Flows' must be a list"),
-    (_teccl(["Chunk 0 of 1"]), "7-Flows[0]: 'Chunk 0 of 1' is not"),
-    (_teccl([GATHER[0], _halves()[0]]), "7-Flows[1]"),
-    (_teccl(["Chunk 0 from 1 traveled over 1->9 in epoch 0"]), "vertex 9 is not one of"),
-    (_teccl([_halves()[0].replace("1.0", "-1.0")]), "volume '-1.0'"),
-    (_teccl([_halves()[0].replace("1.0", "1-0")]), "volume '1-0'"),
-    ({**AROUND, "steps": 3}, "steps[0] must have a list of 'sends'"),
-    ({**AROUND, "steps": [{"sends": [[0, 0]]}]}, "steps[0].sends[0]"),
-    ({**AROUND, "steps": [{"sends": [[7, 0, 1]]}]}, "steps[0].sends[0]"),
-    ({**AROUND, "input_map": {"0": [0]}}, "'input_map' must hold"),
-    (_msccl([], [[0], [0], [0]], [[0]] * 3), "reducing collectives are not supported"),
-    (_msccl([], [[0], [1], [2]], [[0, 1, 2], [0], [0]]), "neither an all-gather nor an all-to-all of 3"),
-    (_trees().replace("'GPU', 1", "'GPU', 7", 1), "line 3: \"(0, 'GPU', 7)\" is not the label of a vertex"),
-    (_trees().replace('nchunks="1"', 'nchunks="x"', 1), "line 2: nchunks='x'"),
-    (_trees().replace("</Algo>", ""), "not well-formed XML"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (_teccl([]), "'7-Flows' must be a list"),
+        (_teccl(["Chunk 0 of 1"]), "7-Flows[0]: 'Chunk 0 of 1' is not"),
+        (_teccl([GATHER[0], _halves()[0]]), "7-Flows[1]"),
+        (_teccl(["Chunk 0 from 1 traveled over 1->9 in epoch 0"]), "vertex 9 is not one of"),
+        (_teccl([_halves()[0].replace("1.0", "-1.0")]), "volume '-1.0'"),
+        (_teccl([_halves()[0].replace("1.0", "1-0")]), "volume '1-0'"),
+        ({**AROUND, "steps": 3}, "steps[0] must have a list of 'sends'"),
+        ({**AROUND, "steps": [{"sends": [[0, 0]]}]}, "steps[0].sends[0]"),
+        ({**AROUND, "steps": [{"sends": [[7, 0, 1]]}]}, "steps[0].sends[0]"),
+        ({**AROUND, "input_map": {"0": [0]}}, "'input_map' must hold"),
+        (_msccl([], [[0], [0], [0]], [[0]] * 3), "reducing collectives are not supported"),
+        (_msccl([], [[0], [1], [2]], [[0, 1, 2], [0], [0]]), "neither an all-gather nor an all-to-all of 3"),
+        (_trees().replace("'GPU', 1", "'GPU', 7", 1), "line 3: \"(0, 'GPU', 7)\" is not the label of a vertex"),
+        (_trees().replace('nchunks="1"', 'nchunks="x"', 1), "line 2: nchunks='x'"),
+        (_trees().replace("</Algo>", ""), "not well-formed XML"),
+    ],
+)
 def test_malformed_files_are_refused_in_one_line(tmp_path, content, message):
     topology = _named_star() if isinstance(content, str) else STAR
     with pytest.raises(BadFile) as caught:
@@ -209,10 +243,16 @@ def test_changed_algorithms_are_judged_as_by_sets(tmp_path, data):
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_mutated_files_give_a_verdict_or_one_line(tmp_path, data):
-    document, topology, collective = data.draw(st.sampled_from([
-        (json.dumps(_teccl(GATHER)), STAR, "allgather"), (json.dumps(_teccl(_halves())), RING, "alltoall"),
-        (json.dumps(AROUND), STAR, "allgather"), (_trees(), _named_star(), "allgather"),
-    ]))  # fmt: skip
+    document, topology, collective = data.draw(
+        st.sampled_from(
+            [
+                (json.dumps(_teccl(GATHER)), STAR, "allgather"),
+                (json.dumps(_teccl(_halves())), RING, "alltoall"),
+                (json.dumps(AROUND), STAR, "allgather"),
+                (_trees(), _named_star(), "allgather"),
+            ]
+        )
+    )
     at = data.draw(st.integers(1, len(document) - 1))
     new = data.draw(st.sampled_from(["", document[at] * 2, "0", "9", "-", "x", '"', "<", "(", ",", "\x00"]))
     path = tmp_path / ("m.xml" if document.startswith("<") else "m.json")
@@ -282,19 +322,35 @@ outofplace="1" minBytes="0" maxBytes="0"><gpu id="0" i_chunks="2" o_chunks="2" s
 </algo>"""
 
 
-@pytest.mark.parametrize(("old", "new", "refusing", "reason"), [
-    (' maxBytes="0"', "", {"rccl", "azure-msccl"}, "no attribute maxBytes"),
-    (' outofplace="1"', "", {"rccl", "azure-msccl"}, "no attribute outofplace"),
-    (' name="x"', "", {"msccl"}, "no attribute name"),
-    (' nchannels="1"', "", {"msccl", "rccl", "azure-msccl"}, "no attribute nchannels"),
-    (' depid="-1" deps="-1" hasdep="1"', ' hasdep="1"', {"msccl", "rccl", "azure-msccl"}, "no attribute depid, deps"),
-    ('cnt="1" depid="0" deps="0"', 'cnt="1" depid="-1" deps="-1"', {"msccl", "rccl", "azure-msccl"},
-     "steps after a nop that wait for nothing (1)"),
-    ('<tb id="2"', '<tb id="3"', {"msccl", "rccl", "azure-msccl"}, "thread blocks of rank 0"),
-    ('i_chunks="2"', 'i_chunks="3"', {"msccl"}, "i_chunks=3 of rank 0, which must be 2 or 0"),
-    ('<tb id="2" send="-1" recv="-1" chan="0">', '<tb id="2" send="-1" recv="-1" chan="-1">',
-     {"msccl", "rccl", "azure-msccl"}, "without a channel"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "refusing", "reason"),
+    [
+        (' maxBytes="0"', "", {"rccl", "azure-msccl"}, "no attribute maxBytes"),
+        (' outofplace="1"', "", {"rccl", "azure-msccl"}, "no attribute outofplace"),
+        (' name="x"', "", {"msccl"}, "no attribute name"),
+        (' nchannels="1"', "", {"msccl", "rccl", "azure-msccl"}, "no attribute nchannels"),
+        (
+            ' depid="-1" deps="-1" hasdep="1"',
+            ' hasdep="1"',
+            {"msccl", "rccl", "azure-msccl"},
+            "no attribute depid, deps",
+        ),
+        (
+            'cnt="1" depid="0" deps="0"',
+            'cnt="1" depid="-1" deps="-1"',
+            {"msccl", "rccl", "azure-msccl"},
+            "steps after a nop that wait for nothing (1)",
+        ),
+        ('<tb id="2"', '<tb id="3"', {"msccl", "rccl", "azure-msccl"}, "thread blocks of rank 0"),
+        ('i_chunks="2"', 'i_chunks="3"', {"msccl"}, "i_chunks=3 of rank 0, which must be 2 or 0"),
+        (
+            '<tb id="2" send="-1" recv="-1" chan="0">',
+            '<tb id="2" send="-1" recv="-1" chan="-1">',
+            {"msccl", "rccl", "azure-msccl"},
+            "without a channel",
+        ),
+    ],
+)
 def test_what_parsers_of_runtimes_refuse_is_reported(tmp_path, old, new, refusing, reason):
     path, topology = tmp_path / "x.xml", parse("complete:2")
     sized = CHAIN.replace('maxBytes="0"', 'maxBytes="1024"')

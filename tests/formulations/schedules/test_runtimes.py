@@ -99,9 +99,17 @@ def test_instances_and_protocol_and_sizes():
     assert verdict.time <= one.time + 1e-9
 
 
-@pytest.mark.parametrize("wrong", [
-    {"target": "nccl"}, {"protocol": "Fast"}, {"channels": 0}, {"instances": 0}, {"sizes": (4, 4)}, {"sizes": (-1, 4)},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"target": "nccl"},
+        {"protocol": "Fast"},
+        {"channels": 0},
+        {"instances": 0},
+        {"sizes": (4, 4)},
+        {"sizes": (-1, 4)},
+    ],
+)
 def test_wrong_options_are_refused(wrong):
     with pytest.raises(BadInput):
         XmlOptions(**wrong)
@@ -248,13 +256,20 @@ def collective_text(name: str, spec: str) -> str:
 
 
 FILES = [
-    *(write_xml(program_of(spec, options, chunks=chunks)[1]) for spec, options, chunks in (
-        ("ring:4", None, 1), ("genkautz:n=6,d=2", XmlOptions("rccl", channels=2), 1), ("complete:3", None, 2),
-    )),
+    *(
+        write_xml(program_of(spec, options, chunks=chunks)[1])
+        for spec, options, chunks in (
+            ("ring:4", None, 1),
+            ("genkautz:n=6,d=2", XmlOptions("rccl", channels=2), 1),
+            ("complete:3", None, 2),
+        )
+    ),
     *(collective_text(f"alltoall.{name}", "ring:3") for name in ("all-gather", "reduce-scatter", "all-reduce")),
     *(write_xml(ring(name, 3, inplace)) for name in ("allgather", "allreduce") for inplace in (False, True)),
-    write_xml(ring("reducescatter", 3)), write_xml(all_pairs_allreduce(3)), write_xml(two_phase_allreduce(3)),
-]  # fmt: skip
+    write_xml(ring("reducescatter", 3)),
+    write_xml(all_pairs_allreduce(3)),
+    write_xml(two_phase_allreduce(3)),
+]
 NOP = '<step s="0" type="nop" srcbuf="i" srcoff="-1" dstbuf="o" dstoff="-1" cnt="0" depid="{}" deps="{}" hasdep="{}"/>'
 COPY = (
     '<tb id="{}" send="-1" recv="-1" chan="0"><step s="0" type="{}" srcbuf="{}" srcoff="{}" dstbuf="{}" dstoff="{}" '
@@ -328,9 +343,22 @@ def mutated(text: str, chance: random.Random, changes: int) -> str:
 
 
 CHANGES = (
-    "drop", "repeat", "exchange", "attribute", "wait", "free", "signal", "buffer", "type", "block", "gpu", "algo",
-    "nop", "copy", "skipped",
-)  # fmt: skip
+    "drop",
+    "repeat",
+    "exchange",
+    "attribute",
+    "wait",
+    "free",
+    "signal",
+    "buffer",
+    "type",
+    "block",
+    "gpu",
+    "algo",
+    "nop",
+    "copy",
+    "skipped",
+)
 
 
 def compared(text: str, path, without: frozenset[tuple[int, int]] = frozenset()) -> tuple[str, str]:
@@ -359,9 +387,11 @@ def compared(text: str, path, without: frozenset[tuple[int, int]] = frozenset())
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    which=st.integers(0, len(FILES) - 1), seed=st.integers(0, 2**32 - 1), changes=st.integers(0, 4),
+    which=st.integers(0, len(FILES) - 1),
+    seed=st.integers(0, 2**32 - 1),
+    changes=st.integers(0, 4),
     without=st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=2),
-)  # fmt: skip
+)
 def test_two_interpreters_agree_on_mutated_files(which, seed, changes, without, tmp_path):
     """Both accept a file, or both refuse it."""
     ours, other = compared(mutated(FILES[which], random.Random(seed), changes), tmp_path / "x.xml", without)

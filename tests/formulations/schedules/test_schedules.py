@@ -122,8 +122,12 @@ def test_alpha_decides_how_many_steps():
 
 
 def blocks_with(program, kind):
-    return [(v, b) for v, rank in enumerate(program.ranks) for b in rank.blocks.values()
-            if any(one.kind == kind for one in b.instructions)]  # fmt: skip
+    return [
+        (v, b)
+        for v, rank in enumerate(program.ranks)
+        for b in rank.blocks.values()
+        if any(one.kind == kind for one in b.instructions)
+    ]
 
 
 def first(block, kind):
@@ -232,12 +236,23 @@ def without_peer(program):
 
 
 CORRUPTED = [
-    (drop_send, "unmatched-receive"), (drop_receive, "unmatched-send"), (drop_transfer, None),
-    (duplicate_send, "unmatched-send"), (duplicate_element, "unmatched-send"), (swap_sends, "wrong-chunk"),
-    (make_cycle, "deadlock"), (no_signal, "deadlock"), (no_dependency, "race"), (own_copy, "missing-chunk"),
-    (other_place, None), (beyond, "bounds"), (two_channels_in_one, "two-owners"), (longer, "count-mismatch"),
-    (elsewhere, "dependency"), (without_peer, "no-peer"),
-]  # fmt: skip
+    (drop_send, "unmatched-receive"),
+    (drop_receive, "unmatched-send"),
+    (drop_transfer, None),
+    (duplicate_send, "unmatched-send"),
+    (duplicate_element, "unmatched-send"),
+    (swap_sends, "wrong-chunk"),
+    (make_cycle, "deadlock"),
+    (no_signal, "deadlock"),
+    (no_dependency, "race"),
+    (own_copy, "missing-chunk"),
+    (other_place, None),
+    (beyond, "bounds"),
+    (two_channels_in_one, "two-owners"),
+    (longer, "count-mismatch"),
+    (elsewhere, "dependency"),
+    (without_peer, "no-peer"),
+]
 
 
 @pytest.mark.parametrize(("change", "reason"), CORRUPTED)
@@ -274,12 +289,15 @@ def neighbours(sends):
     return next(i for i in sends if i + 1 in sends)
 
 
-@pytest.mark.parametrize(("change", "reason"), [
-    (lambda lines, sends: lines.pop(sends[0]), "unmatched-receive"),
-    (lambda lines, sends: lines.insert(sends[0], lines[sends[0]]), "unmatched-send"),
-    (lambda lines, sends: lines.insert(neighbours(sends), lines.pop(neighbours(sends) + 1)), "wrong-chunk"),
-    (lambda lines, sends: lines.__setitem__(sends[0], lines[sends[0]].replace('s="0"', 's="7"', 1)), "numbering"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda lines, sends: lines.pop(sends[0]), "unmatched-receive"),
+        (lambda lines, sends: lines.insert(sends[0], lines[sends[0]]), "unmatched-send"),
+        (lambda lines, sends: lines.insert(neighbours(sends), lines.pop(neighbours(sends) + 1)), "wrong-chunk"),
+        (lambda lines, sends: lines.__setitem__(sends[0], lines[sends[0]].replace('s="0"', 's="7"', 1)), "numbering"),
+    ],
+)
 def test_edited_files_are_refused_each_for_its_reason(change, reason, tmp_path):
     text = write_xml(program_of("hypercube:3")[1])
     path = tmp_path / "x.xml"
@@ -424,10 +442,13 @@ def test_an_all_gather_as_links(tmp_path):
 
 
 ROUTE_CHANGES = [
-    (lambda r: r.pop(), "weights"), (lambda r: r[0].__setitem__("weight", 0.5), "weights"),
-    (lambda r: r[0]["path"].reverse(), "no-route"), (lambda r: r[0].__setitem__("path", [0, 7]), None),
-    (lambda r: r.append(dict(r[0])), "weights"), (lambda r: r[0].__setitem__("target", 0), "no-route"),
-]  # fmt: skip
+    (lambda r: r.pop(), "weights"),
+    (lambda r: r[0].__setitem__("weight", 0.5), "weights"),
+    (lambda r: r[0]["path"].reverse(), "no-route"),
+    (lambda r: r[0].__setitem__("path", [0, 7]), None),
+    (lambda r: r.append(dict(r[0])), "weights"),
+    (lambda r: r[0].__setitem__("target", 0), "no-route"),
+]
 
 
 @pytest.mark.parametrize(("change", "reason"), ROUTE_CHANGES)
@@ -496,14 +517,25 @@ def test_what_a_file_declares_allocates_nothing(tmp_path):
 
 
 BAD_JSON = [
-    {"kind": "tree"}, {"chunks": 0}, {"chunks": 10**12}, {"chunks": "2"}, {"steps": 3}, {"steps": [3]},
-    {"steps": [[[0, 1, 0, 1]]]}, {"steps": [[[0, 1, 0, 9, 0]]]}, {"steps": [[[0, 1, 0, 1, -1]]]},
-    {"steps": [[[0, 1, 0, 1, 0.5]]]}, {"instance_hash": "0"}, {"collective": "scan"},
-    {"kind": "routes"}, {"kind": "routes", "routes": [3]}, {"kind": "routes", "routes": [{"source": 0}]},
+    {"kind": "tree"},
+    {"chunks": 0},
+    {"chunks": 10**12},
+    {"chunks": "2"},
+    {"steps": 3},
+    {"steps": [3]},
+    {"steps": [[[0, 1, 0, 1]]]},
+    {"steps": [[[0, 1, 0, 9, 0]]]},
+    {"steps": [[[0, 1, 0, 1, -1]]]},
+    {"steps": [[[0, 1, 0, 1, 0.5]]]},
+    {"instance_hash": "0"},
+    {"collective": "scan"},
+    {"kind": "routes"},
+    {"kind": "routes", "routes": [3]},
+    {"kind": "routes", "routes": [{"source": 0}]},
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 1], "weight": "1", "chunks": 1}]},
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 99], "weight": 1, "chunks": 1}]},
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 1], "weight": 10**400, "chunks": 1}]},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("change", BAD_JSON)
@@ -545,19 +577,22 @@ def test_solve_writes_a_schedule_and_check_takes_it(tmp_path, capfd):
         assert capfd.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [
-    ["alltoall.master", "ring:4", "--schedule", "x.txt"],
-    ["alltoall.virtual-channels", "ring:4", "--schedule", "x.xml"],
-    ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"],
-    ["alltoall.all-gather", "ring:4", "--schedule", "x.xml", "--channels", "99"],
-    ["alltoall.master", "ring:4", "--schedule", "x.xml", "--channels", "17", "--instances", "2"],
-    ["alltoall.master", "ring:4", "--schedule", "x.xml", "--target", "nccl"],
-    ["alltoall.master", "ring:4", "--schedule", "x.xml", "--bytes", "1MB:1KB"],
-    ["alltoall.master", "ring:4", "--schedule", "x.json", "--target", "rccl"],
-    ["alltoall.master", "ring:4", "--schedule", "nowhere/x.xml"],
-    ["alltoall.master", "ring:4", "--chunks", "3"],
-    ["alltoall.master", "ring:4", "--schedule", "x.xml", "--chunks", "0"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["alltoall.master", "ring:4", "--schedule", "x.txt"],
+        ["alltoall.virtual-channels", "ring:4", "--schedule", "x.xml"],
+        ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"],
+        ["alltoall.all-gather", "ring:4", "--schedule", "x.xml", "--channels", "99"],
+        ["alltoall.master", "ring:4", "--schedule", "x.xml", "--channels", "17", "--instances", "2"],
+        ["alltoall.master", "ring:4", "--schedule", "x.xml", "--target", "nccl"],
+        ["alltoall.master", "ring:4", "--schedule", "x.xml", "--bytes", "1MB:1KB"],
+        ["alltoall.master", "ring:4", "--schedule", "x.json", "--target", "rccl"],
+        ["alltoall.master", "ring:4", "--schedule", "nowhere/x.xml"],
+        ["alltoall.master", "ring:4", "--chunks", "3"],
+        ["alltoall.master", "ring:4", "--schedule", "x.xml", "--chunks", "0"],
+    ],
+)
 def test_what_gives_no_schedule_is_refused_before_the_solve(arguments, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     assert main(["solve", *arguments, "--no-store"]) == 2

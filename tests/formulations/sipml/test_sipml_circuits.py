@@ -245,20 +245,26 @@ def test_more_peers_than_ports_is_refuted():
     assert "11 others but has 4 ports" in run.record["message"]
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: parse("servers:n=6,degree=0"), "degree must be at least 1"),
-    (lambda: ServerPool(2, 1, [[0, -1], [0, 0]]), "nonnegative"),
-    (lambda: ServerPool(2, 1, [[0, np.nan], [0, 0]]), "finite"),
-    (lambda: ServerPool(2, 1, [[0, 1, 2], [0, 0, 1]]), "2x3"),
-    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, np.zeros((2, 2)))), "no server sends anything"),
-    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": 0.0}), "bandwidth=0.0"),
-    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": np.nan}), "=nan"),
-    (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1e-320], [1, 0]])), "scale the traffic"),
-    (lambda: ocs_circuits.OcsCircuits.prepare(parse("ring:8")), "needs servers"),
-    (lambda: duty_cycle.duty_cycle(0, 1), "hold time"),
-    (lambda: duty_cycle.duty_cycle(1, -1), "latency"),
-    (lambda: duty_cycle.least_hold(1, 1.0), "between 0 and 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: parse("servers:n=6,degree=0"), "degree must be at least 1"),
+        (lambda: ServerPool(2, 1, [[0, -1], [0, 0]]), "nonnegative"),
+        (lambda: ServerPool(2, 1, [[0, np.nan], [0, 0]]), "finite"),
+        (lambda: ServerPool(2, 1, [[0, 1, 2], [0, 0, 1]]), "2x3"),
+        (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, np.zeros((2, 2)))), "no server sends anything"),
+        (
+            lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": 0.0}),
+            "bandwidth=0.0",
+        ),
+        (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": np.nan}), "=nan"),
+        (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1e-320], [1, 0]])), "scale the traffic"),
+        (lambda: ocs_circuits.OcsCircuits.prepare(parse("ring:8")), "needs servers"),
+        (lambda: duty_cycle.duty_cycle(0, 1), "hold time"),
+        (lambda: duty_cycle.duty_cycle(1, -1), "latency"),
+        (lambda: duty_cycle.least_hold(1, 1.0), "between 0 and 1"),
+    ],
+)
 def test_bad_input_is_one_line(make, message):
     with pytest.raises(BadInput, match=message) as caught:
         make()

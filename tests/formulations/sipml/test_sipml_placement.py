@@ -54,9 +54,13 @@ def brute_force(data):
 
 
 PARAMETERS = (
-    {"k": 2, "degree": 2}, {"k": 3, "degree": 2}, {"k": 3, "degree": 2, "rule": "degree"}, {"k": 2, **FREE},
-    {"k": 3, "degree": 2, "rule": "degree", "bandwidth": 1e6}, {"k": 3, "degree": 2, "bandwidth": 1e6},
-)  # fmt: skip
+    {"k": 2, "degree": 2},
+    {"k": 3, "degree": 2},
+    {"k": 3, "degree": 2, "rule": "degree"},
+    {"k": 2, **FREE},
+    {"k": 3, "degree": 2, "rule": "degree", "bandwidth": 1e6},
+    {"k": 3, "degree": 2, "bandwidth": 1e6},
+)
 
 
 @pytest.mark.parametrize("parameters", PARAMETERS)
@@ -105,9 +109,11 @@ def limited(rng, n, share, **parameters):
 
 
 MEMORY = (
-    {"k": 2, "degree": 2}, {"k": 3, "degree": 2, "bandwidth": 1e6}, {"k": 3, "degree": 3, "rule": "degree"},
+    {"k": 2, "degree": 2},
+    {"k": 3, "degree": 2, "bandwidth": 1e6},
+    {"k": 3, "degree": 3, "rule": "degree"},
     {"k": 2, **FREE, "bandwidth": 5e5},
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("parameters", MEMORY)
@@ -375,29 +381,37 @@ def test_quantum_sets_the_parts():
     assert (counts == np.clip(np.round(times / 50), 1, 64)).all()
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: parse("op-graph:model=nothing"), "unknown model 'nothing'"),
-    (lambda: parse("op-graph:model=transformer,layers=0"), "layers must be at least 1"),
-    (lambda: parse("op-graph:model=transformer,splits=1x2"), "no other model accepts it"),
-    (lambda: parse("op-graph:model=chain"), "splits"),
-    (lambda: parse("op-graph:model=chain,splits=1x0"), "at least 1 part"),
-    (lambda: parse("op-graph:model=transformer,quantum=-1"), "quantum"),
-    (lambda: parse("op-graph:model=transformer,layers=100000,parts=100000"), "use fewer"),
-    (lambda: parse("op-graph:model=chain,splits=900000x900000"), "exceed the limits"),
-    (lambda: OpGraph([1, 1], [0, 1], [1], [0], [1]), "violates the order"),
-    (lambda: OpGraph([1, 0], [0, 1], [0], [1], [1]), "positive number of microseconds"),
-    (lambda: OpGraph([1, 1], [0, 1], [0], [2], [1]), "outside"),
-    (lambda: OpGraph([1, 1], [0, 1], [0, 0], [1, 1], [1, 1]), "twice"),
-    (lambda: OpGraph([1, np.nan], [0, 1], [0], [1], [1]), "positive number"),
-    (lambda: OpGraph([1, 1], [1, 0], [0], [1], [1]), "consecutive"),
-    (lambda: OpGraph([1, 1], [0, 1], [0], [1], [-1]), "bytes"),
-    (lambda: placement.Placement.prepare(parse("ring:8")), "needs a computation graph"),
-    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"degree": 1}), "degree=1"),
-    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 0}), "k=0"),
-    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"bandwidth": -1.0}), "bandwidth"),
-    (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 4}), "a group of k=4 "
-        "GPUs for 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: parse("op-graph:model=nothing"), "unknown model 'nothing'"),
+        (lambda: parse("op-graph:model=transformer,layers=0"), "layers must be at least 1"),
+        (lambda: parse("op-graph:model=transformer,splits=1x2"), "no other model accepts it"),
+        (lambda: parse("op-graph:model=chain"), "splits"),
+        (lambda: parse("op-graph:model=chain,splits=1x0"), "at least 1 part"),
+        (lambda: parse("op-graph:model=transformer,quantum=-1"), "quantum"),
+        (lambda: parse("op-graph:model=transformer,layers=100000,parts=100000"), "use fewer"),
+        (lambda: parse("op-graph:model=chain,splits=900000x900000"), "exceed the limits"),
+        (lambda: OpGraph([1, 1], [0, 1], [1], [0], [1]), "violates the order"),
+        (lambda: OpGraph([1, 0], [0, 1], [0], [1], [1]), "positive number of microseconds"),
+        (lambda: OpGraph([1, 1], [0, 1], [0], [2], [1]), "outside"),
+        (lambda: OpGraph([1, 1], [0, 1], [0, 0], [1, 1], [1, 1]), "twice"),
+        (lambda: OpGraph([1, np.nan], [0, 1], [0], [1], [1]), "positive number"),
+        (lambda: OpGraph([1, 1], [1, 0], [0], [1], [1]), "consecutive"),
+        (lambda: OpGraph([1, 1], [0, 1], [0], [1], [-1]), "bytes"),
+        (lambda: placement.Placement.prepare(parse("ring:8")), "needs a computation graph"),
+        (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"degree": 1}), "degree=1"),
+        (lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 0}), "k=0"),
+        (
+            lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"bandwidth": -1.0}),
+            "bandwidth",
+        ),
+        (
+            lambda: placement.Placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 4}),
+            "a group of k=4 GPUs for 3",
+        ),
+    ],
+)
 def test_bad_input_is_one_line(make, message):
     with pytest.raises(BadInput, match=message) as caught:
         make()

@@ -261,16 +261,19 @@ def test_first_fit_meets_needs_or_returns_none():
     assert attainable_times(data)[-1] == 1e6
 
 
-@pytest.mark.parametrize(("spec", "given_", "message"), [
-    ("ring:8", {}, "needs wdm-ring"),
-    ("wdm-ring:n=8,wavelengths=2", {"traffic": "nonsense"}, "unknown traffic"),
-    ("wdm-ring:n=8,wavelengths=2", {"bandwidth": -1.0}, "bandwidth=-1.0"),
-    ("wdm-ring:n=8,wavelengths=2", {"wavelengths": -1}, "wavelengths=-1"),
-    ("wdm-ring:n=8,wavelengths=2", {"volume": 0.0}, "volume"),
-    ("wdm-ring:n=1024,wavelengths=64", {}, "use at most 256"),
-    ("wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
-    ("servers:n=2,degree=4", {}, "at least 3 servers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "given_", "message"),
+    [
+        ("ring:8", {}, "needs wdm-ring"),
+        ("wdm-ring:n=8,wavelengths=2", {"traffic": "nonsense"}, "unknown traffic"),
+        ("wdm-ring:n=8,wavelengths=2", {"bandwidth": -1.0}, "bandwidth=-1.0"),
+        ("wdm-ring:n=8,wavelengths=2", {"wavelengths": -1}, "wavelengths=-1"),
+        ("wdm-ring:n=8,wavelengths=2", {"volume": 0.0}, "volume"),
+        ("wdm-ring:n=1024,wavelengths=64", {}, "use at most 256"),
+        ("wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
+        ("servers:n=2,degree=4", {}, "at least 3 servers"),
+    ],
+)
 def test_bad_input_is_one_line(spec, given_, message):
     with pytest.raises(BadInput, match=message) as caught:
         ring.RingTraffic.prepare(parse(spec), given_)

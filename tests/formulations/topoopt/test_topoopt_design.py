@@ -30,12 +30,17 @@ from opticoll.solvers.plan import rebuild, send
 from opticoll.solvers.task import Task
 
 SPECS = [
-    "n=2,degree=1,traffic=dlrm", "n=2,degree=3,traffic=alltoall", "n=3,degree=1,traffic=random",
-    "n=12,degree=4,traffic=dlrm", "n=12,degree=1,traffic=vgg,parallel=hybrid,shards=3", "n=13,degree=5,traffic=random",
+    "n=2,degree=1,traffic=dlrm",
+    "n=2,degree=3,traffic=alltoall",
+    "n=3,degree=1,traffic=random",
+    "n=12,degree=4,traffic=dlrm",
+    "n=12,degree=1,traffic=vgg,parallel=hybrid,shards=3",
+    "n=13,degree=5,traffic=random",
     "n=9,degree=2,traffic=alltoall",
-    "n=12,degree=4,traffic=bert,parallel=hybrid,shards=4", "n=24,degree=4,traffic=dlrm,section=5.4,batch=2048",
+    "n=12,degree=4,traffic=bert,parallel=hybrid,shards=4",
+    "n=24,degree=4,traffic=dlrm,section=5.4,batch=2048",
     "n=16,degree=20,traffic=ncf",
-]  # fmt: skip
+]
 OPTIONS = [{}, {"matching": "assignment"}, {"paths": 2}, {"primes": True}]
 
 
@@ -163,9 +168,13 @@ def test_renaming_servers_keeps_the_value_of_a_design(order):
     place = np.lexsort((moved[:, 1], moved[:, 0]))
     number = np.argsort(place)
     again = circuit_design.CircuitDesign(
-        renamed, moved[place], tuple(Ring(r.group, r.share, tuple(new[list(r.order)].tolist())) for r in result.rings),
-        result.route_start, number[result.route_circuits], result.route_bytes,
-    )  # fmt: skip
+        renamed,
+        moved[place],
+        tuple(Ring(r.group, r.share, tuple(new[list(r.order)].tolist())) for r in result.rings),
+        result.route_start,
+        number[result.route_circuits],
+        result.route_bytes,
+    )
     assert worst(renamed, again) < 1e-12
     assert again.max_load == result.max_load
     one, other = lower_bounds(pool), lower_bounds(renamed)
@@ -301,9 +310,13 @@ def test_the_rule_of_ratio_two_leaves_ports_to_the_matchings():
     np.testing.assert_array_equal(topology_finder(few, binary=True).circuits, topology_finder(few).circuits)
 
 
-@pytest.mark.parametrize(("instance", "says"), [
-    ("ring:8", "server pool"), (ServerPool(3, 1, np.zeros((3, 3))), "no traffic"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("instance", "says"),
+    [
+        ("ring:8", "server pool"),
+        (ServerPool(3, 1, np.zeros((3, 3))), "no traffic"),
+    ],
+)
 def test_an_invalid_pool_is_refused(instance, says):
     with pytest.raises(NotApplicable, match=says):
         circuit_design.server_pool(parse(instance) if isinstance(instance, str) else instance, "here")
@@ -315,11 +328,16 @@ def test_bad_pools_are_refused(spec):
         parse(f"servers:{spec}")
 
 
-@pytest.mark.parametrize(("name", "given"), [
-    ("topology-finder",
-     {"primes": False, "binary": False, "matching": "blossom", "split": 1, "forwarding": "coin-change"}),
-    ("ocs-reconfig", {"discount": 0.5, "split": 2}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        (
+            "topology-finder",
+            {"primes": False, "binary": False, "matching": "blossom", "split": 1, "forwarding": "coin-change"},
+        ),
+        ("ocs-reconfig", {"discount": 0.5, "split": 2}),
+    ],
+)
 def test_methods_return_designs(name, given):
     """As the runner calls them: the pool crosses to the worker, the values come back and pass the checker."""
     pool = parse("servers:n=12,degree=4,traffic=dlrm")
@@ -341,8 +359,10 @@ def test_slowdown_by_hand():
     result = iteration_loads.slowdown(topology_finder(pool))
     assert (result.alpha, result.mean_hops, result.tax) == (2.0, 2.0, 2.0)
     assert iteration_loads.iteration_time(8.0, 12.0, 2.0, 4, 1.0, 0.5) == 8.5
-    for spec, says in (("n=4,degree=2,traffic=vgg", "no point-to-point"),
-                       ("n=12,degree=1,traffic=vgg,parallel=hybrid", "no direct circuit")):  # fmt: skip
+    for spec, says in (
+        ("n=4,degree=2,traffic=vgg", "no point-to-point"),
+        ("n=12,degree=1,traffic=vgg,parallel=hybrid", "no direct circuit"),
+    ):
         pool = parse(f"servers:{spec}")
         with pytest.raises(NotApplicable, match=says):
             iteration_loads.slowdown(topology_finder(pool))

@@ -107,10 +107,14 @@ def test_from_the_command_to_the_proof():
     assert metrics["heuristic_load"] == pytest.approx(max(metrics["heuristic_quantiles"]))
 
 
-@pytest.mark.parametrize(("instance", "given_", "says"), [
-    ("ring:8", {}, "server pool"), ("servers:n=8,degree=2,traffic=vgg", {"traffic": "point-to-point"}, "no point-to"),
-    ("servers:n=600,degree=2,traffic=vgg", {}, "too many flows"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("instance", "given_", "says"),
+    [
+        ("ring:8", {}, "server pool"),
+        ("servers:n=8,degree=2,traffic=vgg", {"traffic": "point-to-point"}, "no point-to"),
+        ("servers:n=600,degree=2,traffic=vgg", {}, "too many flows"),
+    ],
+)
 def test_bad_tasks_are_refused_in_one_line(instance, given_, says):
     with pytest.raises(NotApplicable, match=says) as caught:
         data_of(instance, given_)

@@ -98,11 +98,14 @@ def test_the_front_is_what_enumeration_finds(part):
 @pytest.mark.parametrize(
     ("model", "given"),
     [
-        ("bert", {}), ("dlrm", {}), ("vgg", {"memory": 3.0}), ("ncf", {"alpha": 2.0}),
+        ("bert", {}),
+        ("dlrm", {}),
+        ("vgg", {"memory": 3.0}),
+        ("ncf", {"alpha": 2.0}),
         ("dlrm,section=5.6", {"operators": "measured"}),
         ("candle,section=5.6", {"operators": "measured", "memory": 2.0, "computing": 0.01}),
     ],
-)  # fmt: skip
+)
 def test_both_builds_are_one_matrix_of_the_estimated_size(model, given):
     data = plane(f"servers:n={16 if 'operators' in given else 8},degree=4,traffic={model}", **given)
     first, other = compile_model(data.cvxpy()), compile_model(data.pyomo())

@@ -47,10 +47,14 @@ def full_wirings(n, degree, most):
     rows = []
     for i in range(n):
         others = [j for j in range(n) if j != i]
-        rows.append([
-            count for k in range(degree + 1) for chosen in combinations_with_replacement(others, k)
-            if (count := np.bincount(chosen or [0], minlength=n) * bool(chosen)).max(initial=0) <= most
-        ])  # fmt: skip
+        rows.append(
+            [
+                count
+                for k in range(degree + 1)
+                for chosen in combinations_with_replacement(others, k)
+                if (count := np.bincount(chosen or [0], minlength=n) * bool(chosen)).max(initial=0) <= most
+            ]
+        )
     for chosen in product(*rows):
         count = np.array(chosen, dtype=np.int64)
         out, into = count.sum(axis=1), count.sum(axis=0)
@@ -111,10 +115,18 @@ def searched(pool, *, descents=1, tol=1e-6, **given):
 @pytest.mark.parametrize(
     ("n", "degree", "given"),
     [
-        (3, 1, {}), (4, 1, {}), (3, 2, {}), (4, 2, {}), (3, 3, {}), (2, 2, {}), (4, 2, {"parallel": 1}),
-        (4, 1, {"objective": "bandwidth-tax"}), (4, 2, {"objective": "bandwidth-tax"}), (3, 2, {"parallel": 1}),
+        (3, 1, {}),
+        (4, 1, {}),
+        (3, 2, {}),
+        (4, 2, {}),
+        (3, 3, {}),
+        (2, 2, {}),
+        (4, 2, {"parallel": 1}),
+        (4, 1, {"objective": "bandwidth-tax"}),
+        (4, 2, {"objective": "bandwidth-tax"}),
+        (3, 2, {"parallel": 1}),
     ],
-)  # fmt: skip
+)
 def test_the_search_finds_and_proves_what_brute_force_finds(n, degree, given):
     for seed in range(1, 3):
         pool = pool_of(seed, n, degree, sparse=0.4 * (seed - 1))
@@ -144,10 +156,14 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
 @pytest.mark.parametrize(
     "given",
     [
-        {}, {"flows": "pair"}, {"parallel": 1}, {"objective": "bandwidth-tax"},
-        {"objective": "bandwidth-tax", "flows": "pair"}, {"rings": "default"},
+        {},
+        {"flows": "pair"},
+        {"parallel": 1},
+        {"objective": "bandwidth-tax"},
+        {"objective": "bandwidth-tax", "flows": "pair"},
+        {"rings": "default"},
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("spec", ["servers:n=4,degree=2,traffic=dlrm", "servers:n=5,degree=2,traffic=random,seed=3"])
 def test_both_builds_are_one_matrix_of_the_estimated_size(spec, given):
     data = topology.Wiring.prepare(parse(spec), given)
@@ -303,11 +319,17 @@ def test_annealing_minimises_the_norm_of_loads_over_split_paths(seed, n, degree,
         assert before == pytest.approx((split_loads(count, demand) ** p).mean() ** (1 / p))
     results = [
         annealed(
-            tail, head, degree, demand, squarings=squarings, moves=400, random=np.random.default_rng(seed),
+            tail,
+            head,
+            degree,
+            demand,
+            squarings=squarings,
+            moves=400,
+            random=np.random.default_rng(seed),
             tick=lambda: None,
         )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     assert all(np.array_equal(one, other) for one, other in zip(*results, strict=True))
     made = np.zeros_like(count)
     np.add.at(made, results[0], 1)
@@ -421,9 +443,12 @@ def test_a_corrupted_design_is_refused():
     good = search.best.values()
     assert max(data.residuals(good).values()) <= 1e-9
     for name, change in (
-        ("route_bytes", lambda a: a * 1.01), ("loads", lambda a: a * 0.5), ("circuits", lambda a: a[::-1]),
-        ("route_circuits", lambda a: np.roll(a, 1)), ("circuits", lambda a: np.where(a == 0, 1, a)),
-    ):  # fmt: skip
+        ("route_bytes", lambda a: a * 1.01),
+        ("loads", lambda a: a * 0.5),
+        ("circuits", lambda a: a[::-1]),
+        ("route_circuits", lambda a: np.roll(a, 1)),
+        ("circuits", lambda a: np.where(a == 0, 1, a)),
+    ):
         bad = {**good, name: change(good[name])}
         assert max(data.residuals(bad).values()) > 1e-6, name
     twice = {**good, "circuits": np.vstack([good["circuits"]] * 2)}
@@ -445,10 +470,12 @@ def test_limits_of_the_parameters_are_checked():
 @pytest.mark.parametrize(
     ("spec", "given", "message"),
     [
-        ("servers:n=4,degree=0", {}, "degree"), ("servers:n=4,degree=4", {"parallel": 1}, "ports"),
-        ("ring:5", {}, "server pool"), ("servers:n=4,degree=2", {"parallel": -1}, "parallel"),
+        ("servers:n=4,degree=0", {}, "degree"),
+        ("servers:n=4,degree=4", {"parallel": 1}, "ports"),
+        ("ring:5", {}, "server pool"),
+        ("servers:n=4,degree=2", {"parallel": -1}, "parallel"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused_in_one_line(spec, given, message):
     with pytest.raises(BadInput, match=message) as refused:
         topology.Wiring.prepare(parse(spec), given)

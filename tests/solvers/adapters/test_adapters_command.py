@@ -71,9 +71,16 @@ def form(*, integer: bool = False, sense: str = "max") -> StandardForm:
     A = sp.csc_array(np.array([[1.0, 2, 0], [3, 1, 0], [1, 1, 0]]))
     flip = 1.0 if sense == "max" else -1.0
     return StandardForm(
-        A, np.array([-INF, -INF, -INF]), np.array([4, 6.5, INF]), np.array([0, 0, 2.0]), np.array([INF, INF, 3]),
-        flip * np.array([3.0, 2, 0]), sense, flip * 1.0, np.array([integer, integer, False]),
-    )  # fmt: skip
+        A,
+        np.array([-INF, -INF, -INF]),
+        np.array([4, 6.5, INF]),
+        np.array([0, 0, 2.0]),
+        np.array([INF, INF, 3]),
+        flip * np.array([3.0, 2, 0]),
+        sense,
+        flip * 1.0,
+        np.array([integer, integer, False]),
+    )
 
 
 OPTIMUM = 3 * 1.8 + 2 * 1.1 + 1  # at x = 1.8, y = 1.1; with whole numbers 7 at x = 2, y = 0
@@ -145,13 +152,23 @@ def test_a_program_that_cannot_be_run_is_named_by_its_path(solvers):
 
 def test_infeasible_and_unbounded_by_the_solution_file_or_the_output():
     crossed = StandardForm(
-        sp.csc_array(np.array([[1.0, 1], [1, 1]])), np.array([3.0, -INF]), np.array([INF, 2]), np.zeros(2),
-        np.full(2, INF), np.ones(2), "min",
-    )  # fmt: skip
+        sp.csc_array(np.array([[1.0, 1], [1, 1]])),
+        np.array([3.0, -INF]),
+        np.array([INF, 2]),
+        np.zeros(2),
+        np.full(2, INF),
+        np.ones(2),
+        "min",
+    )
     free = StandardForm(
-        sp.csc_array(np.array([[1.0, -1]])), np.array([-INF]), np.array([1.0]), np.zeros(2), np.full(2, INF),
-        np.ones(2), "max",
-    )  # fmt: skip
+        sp.csc_array(np.array([[1.0, -1]])),
+        np.array([-INF]),
+        np.array([1.0]),
+        np.zeros(2),
+        np.full(2, INF),
+        np.ones(2),
+        "max",
+    )
     for name in ("milp", "highs-command"):
         assert solve_isolated(crossed, name, SolveRequest()).termination is Termination.INFEASIBLE
         unbounded = solve_isolated(free, name, SolveRequest()).termination

@@ -24,9 +24,14 @@ from opticoll.solvers.verify import dual_bound, matrix_violations
 
 INSTALLED = adapter("cupdlpx").installed()
 DEFAULTS = {
-    "time_sec_limit": 3600.0, "iteration_limit": 2**31 - 1, "verbose": False, "eps_optimal_relative": 1e-4,
-    "eps_feasible_relative": 1e-4, "presolve": True, "optimality_norm": "l2",
-}  # fmt: skip
+    "time_sec_limit": 3600.0,
+    "iteration_limit": 2**31 - 1,
+    "verbose": False,
+    "eps_optimal_relative": 1e-4,
+    "eps_feasible_relative": 1e-4,
+    "presolve": True,
+    "optimality_norm": "l2",
+}
 
 
 class Model:
@@ -35,9 +40,15 @@ class Model:
     answer = "OPTIMAL"
 
     def __init__(
-        self, objective_vector: Any, constraint_matrix: Any, constraint_lower_bound: Any, constraint_upper_bound: Any,
-        variable_lower_bound: Any = None, variable_upper_bound: Any = None, objective_constant: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        objective_vector: Any,
+        constraint_matrix: Any,
+        constraint_lower_bound: Any,
+        constraint_upper_bound: Any,
+        variable_lower_bound: Any = None,
+        variable_upper_bound: Any = None,
+        objective_constant: float = 0.0,
+    ) -> None:
         assert sp.issparse(constraint_matrix)
         assert constraint_matrix.format == "csr"
         self.data = (objective_vector, constraint_matrix, constraint_lower_bound, constraint_upper_bound)
@@ -71,9 +82,12 @@ class Model:
         dense = A.toarray()
         has_low, has_high = np.isfinite(low), np.isfinite(high)
         solution = linprog(
-            c, np.vstack([dense[has_high], -dense[has_low]]), np.concatenate([high[has_high], -low[has_low]]),
-            bounds=np.stack(self.box, axis=1), method="highs",
-        )  # fmt: skip
+            c,
+            np.vstack([dense[has_high], -dense[has_low]]),
+            np.concatenate([high[has_high], -low[has_low]]),
+            bounds=np.stack(self.box, axis=1),
+            method="highs",
+        )
         self.X = solution.x
         pi = np.zeros(dense.shape[0])
         pi[has_high] += solution.ineqlin.marginals[: has_high.sum()]
@@ -114,10 +128,13 @@ def test_optimum_and_sign_of_duals(problem: Any, stand_in: types.ModuleType) -> 
 @pytest.mark.parametrize(
     ("status", "termination"),
     [
-        ("PRIMAL_INFEASIBLE", "infeasible"), ("DUAL_INFEASIBLE", "infeasible-or-unbounded"),
-        ("TIME_LIMIT", "time-limit"), ("ITERATION_LIMIT", "iteration-limit"), ("SOMETHING_NEW", "error"),
+        ("PRIMAL_INFEASIBLE", "infeasible"),
+        ("DUAL_INFEASIBLE", "infeasible-or-unbounded"),
+        ("TIME_LIMIT", "time-limit"),
+        ("ITERATION_LIMIT", "iteration-limit"),
+        ("SOMETHING_NEW", "error"),
     ],
-)  # fmt: skip
+)
 def test_termination_statuses(
     status: str, termination: str, stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,12 +27,17 @@ def problem(sense: Any, *, integer: bool) -> StandardForm:
     cost = np.array([1.0, 2, -3, 1]) * (1 if sense == "min" else -1)
     return StandardForm(
         sp.csc_array(np.array(A, dtype=float)),
-        np.array([2, -1, -INF, -4.5, -INF]), np.array([2, 1.5, 3, INF, INF]),
-        np.array([-INF, 0, -2, -5]), np.array([INF, INF, 1.5, 5]), cost, sense, -2.5,
+        np.array([2, -1, -INF, -4.5, -INF]),
+        np.array([2, 1.5, 3, INF, INF]),
+        np.array([-INF, 0, -2, -5]),
+        np.array([INF, INF, 1.5, 5]),
+        cost,
+        sense,
+        -2.5,
         np.array([integer, False, integer, integer]),
         columns={"flow [x]": Block("flow [x]", (2, 2), np.arange(4))},
         rows={"balance": Block("balance", (5,), np.arange(5))},
-    )  # fmt: skip
+    )
 
 
 KINDS = [(sense, integer) for sense in ("min", "max") for integer in (False, True)]
@@ -133,9 +138,15 @@ def test_columns_without_entries_keep_their_domain(name: str, suffix: str, tmp_p
     whole, low, high = [True, False, True, False, True], [1.0, 2.5, 0, 0.5, 1], [3.0, 2.5, 3, 0.75, 3]
     row, cost = [[0, 0, 1, 0, 0]], np.array([0.0, 0, 1, 0, 0])
     form = StandardForm(
-        sp.csc_array(np.array(row, dtype=float)), np.array([1.0]), np.array([INF]), np.array(low), np.array(high), cost,
-        "min", integer=np.array(whole),
-    )  # fmt: skip
+        sp.csc_array(np.array(row, dtype=float)),
+        np.array([1.0]),
+        np.array([INF]),
+        np.array(low),
+        np.array(high),
+        cost,
+        "min",
+        integer=np.array(whole),
+    )
     write_isolated(form, name, tmp_path / f"model{suffix}")
     read = call_isolated(f"{__name__}:domains_of", {"path": str(tmp_path / f"model{suffix}")})
     assert read.finished, read.message

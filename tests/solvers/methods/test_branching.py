@@ -27,17 +27,26 @@ def program(seed, *, rows=4, columns=6, continuous=2, equalities=1):
     integer = np.arange(columns) >= continuous
     cost = random.integers(-5, 9, columns).astype(float) + (0.0 if seed % 2 else random.random(columns))
     return StandardForm(
-        sp.csc_array(A), lower, upper, random.integers(-2, 1, columns).astype(float),
-        random.integers(1, 5, columns).astype(float), cost, "min", offset=1.5, integer=integer,
-    )  # fmt: skip
+        sp.csc_array(A),
+        lower,
+        upper,
+        random.integers(-2, 1, columns).astype(float),
+        random.integers(1, 5, columns).astype(float),
+        cost,
+        "min",
+        offset=1.5,
+        integer=integer,
+    )
 
 
 def answer_of(form):
     result = milp(
-        form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
-        bounds=Bounds(form.col_lower, form.col_upper), integrality=np.asarray(form.integer, dtype=int),
+        form.cost,
+        constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
+        bounds=Bounds(form.col_lower, form.col_upper),
+        integrality=np.asarray(form.integer, dtype=int),
         options={"mip_rel_gap": 0.0},
-    )  # fmt: skip
+    )
     return result.fun + form.offset if result.success else np.inf
 
 
@@ -114,9 +123,12 @@ def test_whole_objectives_round():
 
 def test_a_formulation_is_proven_by_certified_leaves():
     task = Task(
-        "lumorph.rounds", "lightpath:2x2,lasers=1", method="certified-branching", form="cvxpy",
+        "lumorph.rounds",
+        "lightpath:2x2,lasers=1",
+        method="certified-branching",
+        form="cvxpy",
         settings={"collective": "broadcast", "bounds": "false", "search_s": "600"},
-    )  # fmt: skip
+    )
     run = solve(task)
     assert (run.objective, run.bound, run.proof) == (2, 2, "optimal")
     assert "recomputed duals" in run.record["bound_source"]

@@ -39,10 +39,15 @@ def routing(seed):
     most = kappa * amount.sum() / capacity.min()
     equal = np.full(groups, float(kappa))
     return StandardForm(
-        sp.csc_array(A), np.concatenate([equal, np.full(arcs, -np.inf)]), np.concatenate([equal, np.zeros(arcs)]),
-        np.zeros(columns + 1), np.append(np.ones(columns), most), np.append(np.zeros(columns), 1.0), "min",
+        sp.csc_array(A),
+        np.concatenate([equal, np.full(arcs, -np.inf)]),
+        np.concatenate([equal, np.zeros(arcs)]),
+        np.zeros(columns + 1),
+        np.append(np.ones(columns), most),
+        np.append(np.zeros(columns), 1.0),
+        "min",
         integer=np.append(np.ones(columns, dtype=bool), False),
-    )  # fmt: skip
+    )
 
 
 def enumerated(form):
@@ -127,9 +132,15 @@ def replace_capacities(form, capacity):
     load = np.ones((len(capacity), columns))
     A = sp.csc_array(np.hstack([load, -np.array(capacity)[:, None]]))
     return StandardForm(
-        A, np.full(len(capacity), -np.inf), np.zeros(len(capacity)), form.col_lower, form.col_upper, form.cost, "min",
+        A,
+        np.full(len(capacity), -np.inf),
+        np.zeros(len(capacity)),
+        form.col_lower,
+        form.col_upper,
+        form.cost,
+        "min",
         integer=form.integer,
-    )  # fmt: skip
+    )
 
 
 def test_steps():

@@ -35,18 +35,28 @@ from opticoll.instances import parse
 
 PAPER = "alltoall"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(PAPER, {
-    REPRODUCED: "matrix-form all-paths children steps-optimal steps-by-source forty-minutes theorem-2 bisection "
-    "mcf-extp equal-weights path-throughput forwarding path-diversity single-path eighty-one dimension-order "
-    "virtual-channels coverage genkautz-bound expanders-alike over-random sp-expanders",
-    DEPENDS: "link-mcf-printed decomposition-speed fptas disjoint-paths equal-split shortest-paths sssp sssp-order "
-    "balanced-paths genkautz-bound-d8 over-xpander-d8 over-tori over-xpander "
-    "sp-expander-degree host-bottleneck",
-    UNTESTABLE: "out-of-reach sccl gpu-throughput cluster-throughput",
-})  # fmt: skip
+VERDICTS = verdicts_of(
+    PAPER,
+    {
+        REPRODUCED: "matrix-form all-paths children steps-optimal steps-by-source forty-minutes theorem-2 bisection "
+        "mcf-extp equal-weights path-throughput forwarding path-diversity single-path eighty-one dimension-order "
+        "virtual-channels coverage genkautz-bound expanders-alike over-random sp-expanders",
+        DEPENDS: "link-mcf-printed decomposition-speed fptas disjoint-paths equal-split shortest-paths sssp sssp-order "
+        "balanced-paths genkautz-bound-d8 over-xpander-d8 over-tori over-xpander "
+        "sp-expander-degree host-bottleneck",
+        UNTESTABLE: "out-of-reach sccl gpu-throughput cluster-throughput",
+    },
+)
 #: Claims that take a few seconds at most.
-QUICK = {"equal-split", "dimension-order", "path-diversity", "out-of-reach", "sccl", "gpu-throughput",
-         "cluster-throughput"}  # fmt: skip
+QUICK = {
+    "equal-split",
+    "dimension-order",
+    "path-diversity",
+    "out-of-reach",
+    "sccl",
+    "gpu-throughput",
+    "cluster-throughput",
+}
 measurements = Measurements()
 
 
@@ -72,8 +82,15 @@ FALSIFIED = [
     ("link-mcf-printed", {"networks": ["path:4"]}, DEPENDS),
     ("link-mcf-printed", {"networks": ["complete:5"]}, REPRODUCED),
     ("equal-split", {"paths per pair": [1]}, NOT),
-    ("disjoint-paths", {"networks": ["genkautz:n=8,d=3"], "networks with disabled links": ["torus:3x3+fail=2,seed=1"],
-                        "equal within": [0.0]}, NOT),
+    (
+        "disjoint-paths",
+        {
+            "networks": ["genkautz:n=8,d=3"],
+            "networks with disabled links": ["torus:3x3+fail=2,seed=1"],
+            "equal within": [0.0],
+        },
+        NOT,
+    ),
     ("path-diversity", {"power of N, at most": 0.1}, NOT),
     ("sp-expander-degree", {"N": [4], "d": [3], "random orders": 2}, REPRODUCED),
     ("matrix-form", {"networks": ["ring:4"]}, NOT, (program_claims, "certified_flow", scaled(0.9))),
@@ -83,14 +100,22 @@ FALSIFIED = [
     ("sssp-order", {"networks": ["complete:4"], "random orders": 2}, REPRODUCED),
     ("genkautz-bound-d8", {"N": [32], "large N": 32, "close: within": 1e-6}, NOT),
     ("over-xpander", {"N": [64]}, NOT, (topology_claims, "sampled_ratio", constant((1.3, 0.01)))),
-    ("over-xpander-d8", {"families": ["random-regular"], "N": [18], "random graphs": 2}, NOT,
-     (topology_claims, "sampled_ratio", constant((0.9, 0.01)))),
-    ("dimension-order", {"largest side in two dimensions": 3, "tori of three dimensions": []}, NOT,
-     (route_claims, "length_bound", constant(1.0))),
+    (
+        "over-xpander-d8",
+        {"families": ["random-regular"], "N": [18], "random graphs": 2},
+        NOT,
+        (topology_claims, "sampled_ratio", constant((0.9, 0.01))),
+    ),
+    (
+        "dimension-order",
+        {"largest side in two dimensions": 3, "tori of three dimensions": []},
+        NOT,
+        (route_claims, "length_bound", constant(1.0)),
+    ),
     ("bisection", {"nodes, at most": 3}, NOT, (topology_claims, "least_cut", scaled(0.5))),
     ("coverage", {"N, at most": 12}, NOT, (topology_claims, "parse", lambda _true: lambda _spec: parse("path:3"))),
     ("theorem-2", {}, NOT, (topology_claims, "classes", constant(((parse("petersen"), 0.5),)))),
-]  # fmt: skip
+]
 SLOW_FALSIFIED = [
     ("shortest-paths", {"expanders": ["genkautz:n=16,d=4"], "tori": ["torus:4x4"], "k": [4]}, NOT),
     ("steps-by-source", {"networks": ["ring:4"]}, NOT, (Laboratory, "proven", lambda true: by_source_is_longer(true))),
@@ -104,18 +129,33 @@ SLOW_FALSIFIED = [
     ("sp-expanders", {"graphs of N nodes": {"16": 1}, "similar: within": -1.0}, NOT),
     ("children", {"networks": ["path:3"]}, NOT, (program_claims, "certified_flow", scaled(1.1))),
     ("steps-optimal", {"networks": ["ring:4"]}, NOT, (program_claims, "certified_flow", scaled(1.1))),
-    ("forty-minutes", {"hundreds of nodes": ["genkautz:n=12,d=4"], "a thousand nodes": "genkautz:n=16,d=4",
-                       "minutes": 1e-9, "sources sampled": 1}, NOT),
+    (
+        "forty-minutes",
+        {
+            "hundreds of nodes": ["genkautz:n=12,d=4"],
+            "a thousand nodes": "genkautz:n=16,d=4",
+            "minutes": 1e-9,
+            "sources sampled": 1,
+        },
+        NOT,
+    ),
     ("steps-optimal", {"networks": ["genkautz:n=8,d=2"], "steps beyond the diameter": 0}, NOT),
     ("forwarding", {"network": "torus:3x3", "injection [Gb/s]": 1000}, NOT),
     ("genkautz-bound", {"N": [16, 300], "close: within": 0.01}, NOT),
     ("over-tori", {"N": [100], "printed": "3.4"}, NOT),
     ("over-random", {"N": [64], "printed [%]": "40"}, NOT),
     ("host-bottleneck", {"printed": "3.0"}, NOT),
-    ("sssp", {"networks": ["torus:3x3x3"], "tori of three and more dimensions": ["torus:3x3x3"],
-              "times that of the MCF": ["2.6", "2.8"]}, NOT),
+    (
+        "sssp",
+        {
+            "networks": ["torus:3x3x3"],
+            "tori of three and more dimensions": ["torus:3x3x3"],
+            "times that of the MCF": ["2.6", "2.8"],
+        },
+        NOT,
+    ),
     ("eighty-one", {"networks": ["genkautz:n=81,d=4"], "near: within": 0.001}, NOT),
-]  # fmt: skip
+]
 
 
 def by_source_is_longer(true):
@@ -128,9 +168,14 @@ def by_source_is_longer(true):
     return wrong
 
 
-@pytest.mark.parametrize("case", [
-    *FALSIFIED, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW_FALSIFIED),
-], ids=lambda case: case[0])  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    [
+        *FALSIFIED,
+        *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW_FALSIFIED),
+    ],
+    ids=lambda case: case[0],
+)
 def test_another_number_or_scope_gets_another_verdict(case):
     name, changes, verdict, *wrong = case
     assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
@@ -195,10 +240,12 @@ def optimal_flow(n, arcs):
     )
     keep = np.array([s * n + u for s in range(n) for u in range(n) if u != s])
     balance = sp.csr_array(sp.kron(sp.identity(n), at))[keep]
-    A = sp.vstack([
-        sp.hstack([-balance, np.ones((keep.size, 1))]),
-        sp.hstack([sp.kron(np.ones((1, n)), sp.identity(m)), sp.csr_array((m, 1))]),
-    ])  # fmt: skip
+    A = sp.vstack(
+        [
+            sp.hstack([-balance, np.ones((keep.size, 1))]),
+            sp.hstack([sp.kron(np.ones((1, n)), sp.identity(m)), sp.csr_array((m, 1))]),
+        ]
+    )
     cost = np.zeros(n * m + 1)
     cost[-1] = -1
     result = linprog(cost, A_ub=sp.csc_array(A), b_ub=[0.0] * keep.size + [1.0] * m, method="highs-ipm")
@@ -255,10 +302,12 @@ def unrolled_over_time(row):
     used = sp.csr_array((-np.ones(len(moves)), (np.arange(len(moves)), [t for *_, t in moves])), (len(moves), steps))
     result = linprog(
         np.append(np.zeros(n * m), np.ones(steps)),
-        A_ub=sp.csc_array(sp.hstack([sp.kron(np.ones((1, n)), share), used])), b_ub=np.zeros(len(moves)),
+        A_ub=sp.csc_array(sp.hstack([sp.kron(np.ones((1, n)), share), used])),
+        b_ub=np.zeros(len(moves)),
         A_eq=sp.csc_array(sp.hstack([sp.kron(sp.identity(n), at), sp.csr_array((n * size, steps))])),
-        b_eq=needs.ravel(), method="highs",
-    )  # fmt: skip
+        b_eq=needs.ravel(),
+        method="highs",
+    )
     assert result.fun == pytest.approx(1 / optimal_flow(n, arcs))
     assert row.measured["genkautz:n=8,d=2"]["sum U_t"] == pytest.approx(result.fun, abs=1e-4)
     assert row.measured["genkautz:n=8,d=2"]["steps"] == steps
@@ -270,8 +319,11 @@ def disjoint_paths_of_eight_nodes(row):
     arcs = kautz(8, 3)
     graph, number = nx.DiGraph(arcs), {arc: a for a, arc in enumerate(arcs)}
     pairs = list(itertools.permutations(range(8), 2))
-    paths = [(k, [number[e] for e in itertools.pairwise(path)]) for k, (s, t) in enumerate(pairs)
-             for path in nx.edge_disjoint_paths(graph, s, t)]  # fmt: skip
+    paths = [
+        (k, [number[e] for e in itertools.pairwise(path)])
+        for k, (s, t) in enumerate(pairs)
+        for path in nx.edge_disjoint_paths(graph, s, t)
+    ]
     load, serve = np.zeros((len(arcs), len(paths) + 1)), np.zeros((len(pairs), len(paths) + 1))
     load[:, -1] = -1
     for p, (k, used) in enumerate(paths):

@@ -15,16 +15,19 @@ from opticoll.errors import BadInput
 from opticoll.instances import parse
 
 
-@pytest.mark.parametrize(("spec", "fabric", "host", "schedule", "words"), [
-    ("hypercube:3", "host", None, "tsMCF", "no host is a bottleneck"),
-    ("hypercube:3", "host", 3.0, "tsMCF", "no host is a bottleneck"),
-    ("hypercube:3", "host", 2.0, "tsMCF", "the host's 2 is less than the 3 of its links"),
-    ("genkautz:n=27,d=4", "nic-weighted", None, "pMCF", "no more than the degree 4"),
-    ("torus:4x4x4", "nic-weighted", None, "MCF-extP", "more than the degree 6"),
-    ("torus:3x3x3", "nic-equal", None, "ILP", "27 ranks are few"),
-    ("torus:11x11", "nic-equal", None, "SSSP", "121 ranks are too many for an ILP"),
-    ("torus:3x3x3", "nic-weighted", 4.0, "pMCF", "limits only its own traffic"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "fabric", "host", "schedule", "words"),
+    [
+        ("hypercube:3", "host", None, "tsMCF", "no host is a bottleneck"),
+        ("hypercube:3", "host", 3.0, "tsMCF", "no host is a bottleneck"),
+        ("hypercube:3", "host", 2.0, "tsMCF", "the host's 2 is less than the 3 of its links"),
+        ("genkautz:n=27,d=4", "nic-weighted", None, "pMCF", "no more than the degree 4"),
+        ("torus:4x4x4", "nic-weighted", None, "MCF-extP", "more than the degree 6"),
+        ("torus:3x3x3", "nic-equal", None, "ILP", "27 ranks are few"),
+        ("torus:11x11", "nic-equal", None, "SSSP", "121 ranks are too many for an ILP"),
+        ("torus:3x3x3", "nic-weighted", 4.0, "pMCF", "limits only its own traffic"),
+    ],
+)
 def test_the_rules_of_the_text(spec, fabric, host, schedule, words):
     choice = schedule_for(spec, fabric, host)
     assert choice.schedule == schedule
@@ -70,10 +73,14 @@ def test_describe_names_them(capfd):
     assert [text.partition(":")[0] for text in named] == [choice.schedule for choice in schedules("torus:4x4x4")]
 
 
-@pytest.mark.parametrize(("spec", "fabric", "host", "words"), [
-    ("ring:4", "switch", None, "unknown fabric"), ("ring:4", "host", 0.0, "must be positive"),
-    ("ring:4+host=2", "host", None, "consist of ranks"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "fabric", "host", "words"),
+    [
+        ("ring:4", "switch", None, "unknown fabric"),
+        ("ring:4", "host", 0.0, "must be positive"),
+        ("ring:4+host=2", "host", None, "consist of ranks"),
+    ],
+)
 def test_refusals(spec, fabric, host, words):
     with pytest.raises(BadInput, match=words):
         schedule_for(spec, fabric, host)

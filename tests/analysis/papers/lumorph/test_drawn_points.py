@@ -77,8 +77,11 @@ def test_every_computed_point_agrees_and_every_other_is_within_its_bounds(number
     assert all(point.agrees for point in points(number))
     # Twice the tolerance off, no computed point agrees.
     step = 2 * TOLERANCE[number] + 1e-9
-    moved = [route_claims.Point(p.figure, p.panel, p.series, p.x, p.drawn + step, p.low, p.high, p.exact)
-             for p in points(number) if p.exact and abs(p.drawn - p.low) < step / 4]  # fmt: skip
+    moved = [
+        route_claims.Point(p.figure, p.panel, p.series, p.x, p.drawn + step, p.low, p.high, p.exact)
+        for p in points(number)
+        if p.exact and abs(p.drawn - p.low) < step / 4
+    ]
     assert moved
     assert not any(point.agrees for point in moved)
 
@@ -98,9 +101,12 @@ def test_figure_5_and_6_points_of_the_best_routes_are_proven():
 def logged(model, n):
     """Sizes of the calls among all GPUs, in the log's order, from the table."""
     with (TABLES / "lumorph_calls.csv").open(newline="", encoding="utf-8") as file:
-        return [int(row["bytes"]) for row in csv.DictReader(file)
-                if row["model"] == model and row["gpus"] in ("any", str(n)) and row["kind"] == "all-reduce"
-                for _ in range(int(row["repeat"]))]  # fmt: skip
+        return [
+            int(row["bytes"])
+            for row in csv.DictReader(file)
+            if row["model"] == model and row["gpus"] in ("any", str(n)) and row["kind"] == "all-reduce"
+            for _ in range(int(row["repeat"]))
+        ]
 
 
 @pytest.mark.parametrize("model", TOTALS)
@@ -128,8 +134,12 @@ def test_all_communication_has_the_times_of_the_readme(model):
 def test_figure_11_lies_within_the_bounds_but_for_four_points():
     off = [(p.panel, p.series, p.x) for p in points("11") if not p.agrees]
     assert len(points("11")) == 63
-    assert sorted(off) == [("ncf", "Lumorph-2", 64), ("ncf", "Lumorph-4", 8), ("ncf", "Lumorph-4", 64),
-                           ("ncf", "Lumorph-4", 128)]  # fmt: skip
+    assert sorted(off) == [
+        ("ncf", "Lumorph-2", 64),
+        ("ncf", "Lumorph-4", 8),
+        ("ncf", "Lumorph-4", 64),
+        ("ncf", "Lumorph-4", 128),
+    ]
 
 
 @pytest.mark.parametrize(("model", "most"), [("bert", 1.727), ("ncf", 1.0755), ("inception", 1.3182)])
@@ -186,10 +196,15 @@ def test_the_variants_of_the_costs_differ_where_they_say():
     assert round(formula("Lumorph-4", 256, "coded").time(64 * 2**20), 1) == 599.0
 
 
-@pytest.mark.parametrize(("name", "n", "variant", "words"), [
-    ("Ideal switch+Tree", 256, "printed", "use variant plotted"), ("D&C", 256, "coded", "use variant plotted"),
-    ("Lumorph-2", 24, "plotted", "power of two"), ("Lumorph-3", 16, "plotted", "use one of"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "n", "variant", "words"),
+    [
+        ("Ideal switch+Tree", 256, "printed", "use variant plotted"),
+        ("D&C", 256, "coded", "use variant plotted"),
+        ("Lumorph-2", 24, "plotted", "power of two"),
+        ("Lumorph-3", 16, "plotted", "use one of"),
+    ],
+)
 def test_a_missing_cost_is_refused(name, n, variant, words):
     with pytest.raises(BadInput, match=words):
         formula(name, n, variant)
@@ -223,8 +238,11 @@ def test_the_page_has_our_numbers():
         count = len(points(number))
         assert f"{count} of {count} within" in text, words
     assert f"{sum(p.agrees for p in points('11'))} of {len(points('11'))} within our bounds" in text
-    outside = [(gain.gpus, abs(gain.drawn - max(min(gain.drawn, gain.queue[1]), gain.queue[0]))) for model in TOTALS
-               for gain in gains(model) if gain.queue is not None
-               and not gain.queue[0] <= gain.drawn <= gain.queue[1]]  # fmt: skip
+    outside = [
+        (gain.gpus, abs(gain.drawn - max(min(gain.drawn, gain.queue[1]), gain.queue[0])))
+        for model in TOTALS
+        for gain in gains(model)
+        if gain.queue is not None and not gain.queue[0] <= gain.drawn <= gain.queue[1]
+    ]
     assert max(off for _, off in outside) < 0.02
     assert sum(gpus >= 64 for gpus, _ in outside) == 1

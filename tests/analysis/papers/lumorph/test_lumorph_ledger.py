@@ -36,15 +36,18 @@ from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 PAPER = "lumorph"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(PAPER, {
-    REPRODUCED: "training figure-7 squares-cross laser-bandwidth volume figure-10 ncf-calls rack-all-to-all r-min "
-    "log-bound steps log-all-to-all every-round one-round overlap-grows",
-    DEPENDS: "74-percent 74-and-80 four-times slow-switches fastest quadrupling-cost more-peers inception ncf "
-    "bert-calls inception-calls eight-lasers lane-rates eight-gpus appendix-b forwarding cover co-scheduling figure-5 "
-    "random-worse fewer-waveguides route-times",
-    CONTRADICTED: "eighty-percent algorithm-1 algorithm-2 algorithm-3 thirty-waveguides",
-    UNTESTABLE: "path-loss bit-errors power",
-})  # fmt: skip
+VERDICTS = verdicts_of(
+    PAPER,
+    {
+        REPRODUCED: "training figure-7 squares-cross laser-bandwidth volume figure-10 ncf-calls rack-all-to-all r-min "
+        "log-bound steps log-all-to-all every-round one-round overlap-grows",
+        DEPENDS: "74-percent 74-and-80 four-times slow-switches fastest quadrupling-cost more-peers inception ncf "
+        "bert-calls inception-calls eight-lasers lane-rates eight-gpus appendix-b forwarding cover co-scheduling "
+        "figure-5 random-worse fewer-waveguides route-times",
+        CONTRADICTED: "eighty-percent algorithm-1 algorithm-2 algorithm-3 thirty-waveguides",
+        UNTESTABLE: "path-loss bit-errors power",
+    },
+)
 #: Claims that take more than a few seconds.
 SLOW = {
     f"{PAPER}.{name}" for name in ("eight-gpus", "algorithm-1", "r-min", "random-worse", "route-times", "one-round")
@@ -68,28 +71,42 @@ def test_the_verdict_and_the_second_measurement(name):
 
 
 #: A record of a proven schedule of one round, and curves that do not differ.
-SOLVED = {"proof": "optimal", "termination": "optimal", "objective": 1, "bound": 1, "message": "",
-          "metrics": {"rounds": 1},
-          "time": {"build_s": 0.0, "compile_s": 0.0, "solve_s": 1.0, "verify_s": 0.0}}  # fmt: skip
+SOLVED = {
+    "proof": "optimal",
+    "termination": "optimal",
+    "objective": 1,
+    "bound": 1,
+    "message": "",
+    "metrics": {"rounds": 1},
+    "time": {"build_s": 0.0, "compile_s": 0.0, "solve_s": 1.0, "verify_s": 0.0},
+}
 EVEN = {f"Lumorph-{radix}+{kind}": dict.fromkeys((64, 128, 256), 8) for radix in (2, 4) for kind in ("MCF", "Random")}
 
 FALSIFIED = [
     ("eighty-percent", {"less time, nearly [%]": "40"}, DEPENDS),
     ("eighty-percent", {"compared with both": ["Ideal switch+Tree"], "less time, nearly [%]": "74"}, DEPENDS),
     ("74-and-80", {"up to [%]": 70}, NOT),
-    ("74-percent", {"up to [%]": "95"}, NOT), ("four-times", {"times": "90"}, NOT),
-    ("slow-switches", {"delay [us]": 3.7}, NOT), ("squares-cross", {"buffer [MB]": "64"}, NOT),
-    ("training", {"up to": "1.8"}, NOT), ("training", {"models": ["ncf"]}, NOT),
-    ("inception", {"gain": "1.42"}, NOT), ("ncf", {"gain, around [%]": "20"}, NOT),
+    ("74-percent", {"up to [%]": "95"}, NOT),
+    ("four-times", {"times": "90"}, NOT),
+    ("slow-switches", {"delay [us]": 3.7}, NOT),
+    ("squares-cross", {"buffer [MB]": "64"}, NOT),
+    ("training", {"up to": "1.8"}, NOT),
+    ("training", {"models": ["ncf"]}, NOT),
+    ("inception", {"gain": "1.42"}, NOT),
+    ("ncf", {"gain, around [%]": "20"}, NOT),
     ("ncf-calls", {"model": "inception", "against": ["bert", "ncf"]}, NOT),
-    ("inception-calls", {"factor": 1.5}, NOT), ("lane-rates", {"section 5 [Gb/s]": [112, 224]}, REPRODUCED),
+    ("inception-calls", {"factor": 1.5}, NOT),
+    ("lane-rates", {"section 5 [Gb/s]": [112, 224]}, REPRODUCED),
     ("eight-lasers", {"lasers in the example of section 3": 16}, REPRODUCED),
-    ("thirty-waveguides", {"waveguides": 50}, REPRODUCED), ("thirty-waveguides", {"waveguides": 35}, DEPENDS),
-    ("fewer-waveguides", {"many waveguides": 20}, NOT), ("figure-5", {"GPUs": [4, 16, 64, 256]}, REPRODUCED),
+    ("thirty-waveguides", {"waveguides": 50}, REPRODUCED),
+    ("thirty-waveguides", {"waveguides": 35}, DEPENDS),
+    ("fewer-waveguides", {"many waveguides": 20}, NOT),
+    ("figure-5", {"GPUs": [4, 16, 64, 256]}, REPRODUCED),
     ("algorithm-2", {"arcs into the destination": {"formula (16)": 1}}, REPRODUCED),
     ("algorithm-3", {"GPUs": 17, "layer 129 of NCF: senders, receivers": [16, 16]}, REPRODUCED),
     ("appendix-b", {"chunks of B/N": 6}, NOT),
-    ("log-bound", {"peers per round": 3}, NOT), ("rack-all-to-all", {"lasers": 255}, NOT),
+    ("log-bound", {"peers per round": 3}, NOT),
+    ("rack-all-to-all", {"lasers": 255}, NOT),
     ("log-all-to-all", {"GPUs": [4, 6]}, NOT),
     ("volume", {"GPUs": [4]}, NOT, (time_claims, "optical", constant(Line(4, 1.0, 4, 0.0)))),
     ("eight-gpus", {}, NOT, (Laboratory, "solve", constant(SOLVED))),
@@ -97,26 +114,66 @@ FALSIFIED = [
     ("r-min", {"tiles": [3, 4]}, NOT, (Laboratory, "solve", lambda _true: more_rounds_than_taken())),
     ("steps", {}, NOT, (lumorph_claims, "recursive", lambda true: lambda n, radix: true(n, 2 if radix == 4 else 8))),
     ("forwarding", {"GPUs": [8, 16]}, REPRODUCED, (lumorph_claims, "violations", constant({"redundant": 0}))),
-    ("every-round", {"grids": ["2x4"], "algorithms": ["D&C"]}, NOT,
-     (lumorph_claims, "optical", constant(Line(3, 1.0, 4, 0.0)))),
+    (
+        "every-round",
+        {"grids": ["2x4"], "algorithms": ["D&C"]},
+        NOT,
+        (lumorph_claims, "optical", constant(Line(3, 1.0, 4, 0.0))),
+    ),
     ("one-round", {}, NOT, (Laboratory, "solve", constant({"objective": 2}))),
     ("co-scheduling", {"random calls": ["training:bert,gpus=4"]}, NOT),
-    ("cover", {"GPUs": 2000, "draws": 1}, REPRODUCED), ("overlap-grows", {"GPUs": [256, 4]}, DEPENDS),
-    ("random-worse", {"GPUs": [64], "seeds": 2}, NOT, (route_claims, "figure", constant(EVEN)),
-     (route_claims, "_most", constant(8))),
+    ("cover", {"GPUs": 2000, "draws": 1}, REPRODUCED),
+    ("overlap-grows", {"GPUs": [256, 4]}, DEPENDS),
+    (
+        "random-worse",
+        {"GPUs": [64], "seeds": 2},
+        NOT,
+        (route_claims, "figure", constant(EVEN)),
+        (route_claims, "_most", constant(8)),
+    ),
     ("route-times", {"tens of seconds, below [s]": 0.001}, NOT, (Laboratory, "solve", constant(SOLVED))),
-    ("fastest", {"GPUs": [256]}, REPRODUCED, (time_claims, "figure", lambda true: lambda *panel: {
-        name: {x: y / 100 if name.startswith("Lumorph") else y for x, y in curve.items()}
-        for name, curve in true(*panel).items()})),
+    (
+        "fastest",
+        {"GPUs": [256]},
+        REPRODUCED,
+        (
+            time_claims,
+            "figure",
+            lambda true: (
+                lambda *panel: {
+                    name: {x: y / 100 if name.startswith("Lumorph") else y for x, y in curve.items()}
+                    for name, curve in true(*panel).items()
+                }
+            ),
+        ),
+    ),
     ("figure-7", {"GPUs": [64]}, NOT, (time_claims, "closed_form", scaled(1.01))),
     ("quadrupling-cost", {}, NOT, (time_claims, "closed_form", scaled(1.3))),
-    ("laser-bandwidth", {}, NOT, (time_claims, "figure", lambda true: lambda *panel: {
-        name: dict.fromkeys(curve, 1.0) for name, curve in true(*panel).items()})),
+    (
+        "laser-bandwidth",
+        {},
+        NOT,
+        (
+            time_claims,
+            "figure",
+            lambda true: lambda *panel: {name: dict.fromkeys(curve, 1.0) for name, curve in true(*panel).items()},
+        ),
+    ),
     ("more-peers", {"peers": 3}, REPRODUCED),
-    ("figure-10", {}, NOT, (training_claims, "figure", lambda true: lambda *panel: {
-        name: {x: y / 2 for x, y in curve.items()} for name, curve in true(*panel).items()})),
+    (
+        "figure-10",
+        {},
+        NOT,
+        (
+            training_claims,
+            "figure",
+            lambda true: (
+                lambda *panel: {name: {x: y / 2 for x, y in curve.items()} for name, curve in true(*panel).items()}
+            ),
+        ),
+    ),
     ("bert-calls", {"model": "ncf", "against": ["bert", "inception"]}, NOT),
-]  # fmt: skip
+]
 
 
 def more_rounds_than_taken():
@@ -139,11 +196,16 @@ def test_every_verdict_can_change():
 
 
 def test_the_tables_have_the_published_totals():
-    totals = {model: [(c.calls, c.size) for c in all_reduces(model, 256) if c.participants > 1]
-              for model in ("bert", "ncf", "inception")}  # fmt: skip
+    totals = {
+        model: [(c.calls, c.size) for c in all_reduces(model, 256) if c.participants > 1]
+        for model in ("bert", "ncf", "inception")
+    }
     assert {m: sum(k for k, _ in rows) for m, rows in totals.items()} == {"bert": 134, "ncf": 17, "inception": 190}
     assert {m: sum(k * size for k, size in rows) for m, rows in totals.items()} == {
-        "bert": 805_507_076, "ncf": 537_010_184, "inception": 87_155_368}  # fmt: skip
+        "bert": 805_507_076,
+        "ncf": 537_010_184,
+        "inception": 87_155_368,
+    }
     assert sum(c.calls for c in all_reduces("ncf", 256) if c.participants == 1) == 128
 
 
@@ -165,17 +227,21 @@ def all_reduce_us(n, mib, name):
     """Closed forms of section 4, with 300 GiB/s, written out once more."""
     data = mib / (300 * 1024) * 1e6
     rounds, volume, fixed = {
-        "ring": (2 * n - 2, 2 - 2 / n, 0.7), "tree": (2 * math.log2(n), 4, 0.7),
-        "two": (2 * math.log2(n), 2 - 2 / n, 4.4), "four": (math.log2(n), (2 - 2 / n) * 4 / 3, 4.4),
-    }[name]  # fmt: skip
+        "ring": (2 * n - 2, 2 - 2 / n, 0.7),
+        "tree": (2 * math.log2(n), 4, 0.7),
+        "two": (2 * math.log2(n), 2 - 2 / n, 4.4),
+        "four": (math.log2(n), (2 - 2 / n) * 4 / 3, 4.4),
+    }[name]
     return rounds * fixed + volume * data
 
 
 @measurements.second("lumorph.eighty-percent")
 def savings_at_64(row):
     ring, tree, two, four = (all_reduce_us(256, 64, name) for name in ("ring", "tree", "two", "four"))
-    assert row.measured == {"Ideal switch+Ring": round(100 * (1 - two / ring), 1),
-                            "Ideal switch+Tree": round(100 * (1 - two / tree), 1)}  # fmt: skip
+    assert row.measured == {
+        "Ideal switch+Ring": round(100 * (1 - two / ring), 1),
+        "Ideal switch+Tree": round(100 * (1 - two / tree), 1),
+    }
     assert min(two, four) / ring > 0.6
     # No buffer size saves 72 % over both, which is the least that counts as nearly 80 %.
     for size in np.geomspace(1e-6, 1e6, 400):

@@ -29,14 +29,17 @@ from opticoll.formulations.rounds import wavelengths
 
 PAPER = "optree"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(PAPER, {
-    REPRODUCED: "lowest fig4-saving table1-optree table1-ring table1-ne lemma1-line lemma2 depths example "
-    "fig4-shapes",
-    DEPENDS: "optimal lemma1-ring fig5-wrht fig5-ring fig5-ne fig6-ring fig6-ne table1-depth theorem1 fig5-slowly",
-    NOT: "theorem2",
-    CONTRADICTED: "abstract table1-one-stage",
-    UNTESTABLE: "fig6-wrht table1-wrht wrht-trends",
-})  # fmt: skip
+VERDICTS = verdicts_of(
+    PAPER,
+    {
+        REPRODUCED: "lowest fig4-saving table1-optree table1-ring table1-ne lemma1-line lemma2 depths example "
+        "fig4-shapes",
+        DEPENDS: "optimal lemma1-ring fig5-wrht fig5-ring fig5-ne fig6-ring fig6-ne table1-depth theorem1 fig5-slowly",
+        NOT: "theorem2",
+        CONTRADICTED: "abstract table1-one-stage",
+        UNTESTABLE: "fig6-wrht table1-wrht wrht-trends",
+    },
+)
 #: Claims that take more than a few seconds.
 SLOW = {"optree.optimal", "optree.lemma1-ring", "optree.lemma1-line", "optree.theorem2", "optree.table1-ring"}
 measurements = Measurements()
@@ -58,35 +61,67 @@ def test_the_verdict_and_the_second_measurement(name):
 
 
 FALSIFIED = [
-    ("fig4-saving", {"printed": "96.95"}, NOT), ("table1-optree", {"printed": 71}, NOT),
-    ("fig4-saving", {"average over nodes": [512, 1024]}, NOT), ("depths", {"printed": [6, 6, 7, 7]}, NOT),
+    ("fig4-saving", {"printed": "96.95"}, NOT),
+    ("table1-optree", {"printed": 71}, NOT),
+    ("fig4-saving", {"average over nodes": [512, 1024]}, NOT),
+    ("depths", {"printed": [6, 6, 7, 7]}, NOT),
     ("fig5-ring", {"printed": "80.00"}, NOT),
-    ("abstract", {"abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.61"},
-                  "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.68}}, DEPENDS),
+    (
+        "abstract",
+        {
+            "abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.61"},
+            "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.68},
+        },
+        DEPENDS,
+    ),
     ("table1-one-stage", {"printed": 2048}, REPRODUCED),
     ("fig5-slowly", {"message sizes [MiB]": [4, 4]}, REPRODUCED),
-    ("fig5-wrht", {"printed": "80.00"}, UNTESTABLE), ("fig5-ne", {"printed": "80.00"}, NOT),
-    ("fig6-ring", {"printed": "80.00"}, NOT), ("fig6-ne", {"printed": "80.00"}, NOT),
-    ("lowest", {"(nodes, wavelengths)": [[1024, 1]]}, NOT), ("fig4-shapes", {"flat within": 1e-6}, NOT),
-    ("table1-ring", {"nodes": 512}, NOT), ("table1-ne", {"nodes": 512}, NOT),
-    ("table1-depth", {"printed": 5}, NOT), ("example", {"wavelengths": 4}, NOT),
+    ("fig5-wrht", {"printed": "80.00"}, UNTESTABLE),
+    ("fig5-ne", {"printed": "80.00"}, NOT),
+    ("fig6-ring", {"printed": "80.00"}, NOT),
+    ("fig6-ne", {"printed": "80.00"}, NOT),
+    ("lowest", {"(nodes, wavelengths)": [[1024, 1]]}, NOT),
+    ("fig4-shapes", {"flat within": 1e-6}, NOT),
+    ("table1-ring", {"nodes": 512}, NOT),
+    ("table1-ne", {"nodes": 512}, NOT),
+    ("table1-depth", {"printed": 5}, NOT),
+    ("example", {"wavelengths": 4}, NOT),
     ("theorem2", {"nodes": 21, "wavelengths": [8]}, DEPENDS),
     ("lemma2", {"radix": 3, "height": 2}, NOT, (step_counts, "leaves_bound", scaled(0.9))),
     ("theorem1", {"nodes": 64, "wavelengths": [1]}, NOT, (step_counts, "theorem_1", scaled(1.01))),
-    ("optimal", {"nodes": 24, "sizes of figure 4": [24]}, NOT, (step_counts, "theorem_2_root", constant(1.0)),
-     (step_counts, "theorem_2", constant(1))),
-    *((f"lemma1-{kind}", {"nodes": 8, "nodes of the ILP": 2}, NOT,
-       (wavelengths, "conflicts", constant(0)),
-       (wavelengths, "assign",
-        lambda true: lambda n, ring: SimpleNamespace(wavelengths=true(n, ring=ring).wavelengths + 1)),
-       (wavelengths, "load_bound", lambda true: lambda n, ring: true(n, ring=ring) + 1)) for kind in ("ring", "line")),
-]  # fmt: skip
+    (
+        "optimal",
+        {"nodes": 24, "sizes of figure 4": [24]},
+        NOT,
+        (step_counts, "theorem_2_root", constant(1.0)),
+        (step_counts, "theorem_2", constant(1)),
+    ),
+    *(
+        (
+            f"lemma1-{kind}",
+            {"nodes": 8, "nodes of the ILP": 2},
+            NOT,
+            (wavelengths, "conflicts", constant(0)),
+            (
+                wavelengths,
+                "assign",
+                lambda true: lambda n, ring: SimpleNamespace(wavelengths=true(n, ring=ring).wavelengths + 1),
+            ),
+            (wavelengths, "load_bound", lambda true: lambda n, ring: true(n, ring=ring) + 1),
+        )
+        for kind in ("ring", "line")
+    ),
+]
 
 
-@pytest.mark.parametrize("case", [
-    pytest.param(case, marks=[pytest.mark.slow] * (f"{PAPER}.{case[0]}" in SLOW and len(case) == 3))
-    for case in FALSIFIED
-], ids=lambda case: case[0])  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.slow] * (f"{PAPER}.{case[0]}" in SLOW and len(case) == 3))
+        for case in FALSIFIED
+    ],
+    ids=lambda case: case[0],
+)
 def test_another_number_or_scope_gets_another_verdict(case):
     name, changes, verdict, *wrong = case
     assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict

@@ -31,12 +31,15 @@ from opticoll.solvers.methods.sipml import degree_aware
 
 PAPER = "sipml"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(PAPER, {
-    REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap "
-    "figure-4 hybrid-search",
-    DEPENDS: "distance hybrid-degree convergence",
-    UNTESTABLE: "evaluation",
-})  # fmt: skip
+VERDICTS = verdicts_of(
+    PAPER,
+    {
+        REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap "
+        "figure-4 hybrid-search",
+        DEPENDS: "distance hybrid-degree convergence",
+        UNTESTABLE: "evaluation",
+    },
+)
 #: Claims that take more than a few seconds.
 SLOW = {"sipml.ilp", "sipml.convergence", "sipml.prohibitive"}
 measurements = Measurements()
@@ -58,31 +61,57 @@ def test_the_verdict_and_the_second_measurement(name):
 
 
 FALSIFIED = [
-    ("duty-cycle", {"printed [%]": 91}, NOT), ("duty-cycle", {"printed [%]": 90.5}, DEPENDS),
-    ("duty-cycle", {"hold time over r": 9}, DEPENDS), ("duty-cycle", {"hold time over r": 8}, NOT),
-    ("example", {"Delta": 3}, NOT), ("example", {"parts of C": 3}, NOT),
+    ("duty-cycle", {"printed [%]": 91}, NOT),
+    ("duty-cycle", {"printed [%]": 90.5}, DEPENDS),
+    ("duty-cycle", {"hold time over r": 9}, DEPENDS),
+    ("duty-cycle", {"hold time over r": 8}, NOT),
+    ("example", {"Delta": 3}, NOT),
+    ("example", {"parts of C": 3}, NOT),
     ("hybrid-degree", {"k": 3}, REPRODUCED),
-    ("figure-4", {"Delta": 1}, NOT), ("hybrid-search", {"D": 1}, NOT),
-    ("distance", {"seeds": 1, "graphs per seed": 5}, NOT,
-     (placement_claims, "partners", constant({placement_claims.PER_DIRECTION: 99, placement_claims.BOTH: 99}))),
-    ("switches-degree", {"seeds": 1, "assignments per seed": 3}, NOT,
-     (ocs_circuits, "matchings_of", lambda true: lambda *args: np.roll(true(*args), 1, axis=1))),
-    ("range", {"k": 4}, NOT,
-     (placement_claims, "candidate_ranges", constant({"along the circle": {0, 1, 2, 3}, "by number": {0, 1, 2, 3}}))),
-    ("sequential", {"seeds": 1}, DEPENDS,
-     (placement_claims, "_makespan", lambda _true: lambda _d, _a, device, _c: device[0] + 1.0)),
-    ("split-cap", {"k": [2], "seeds": 1}, NOT,
-     (placement_claims, "_in_rounds", lambda true: lambda durations, parts, k: true(durations, parts, k) / parts),
-     (placement_claims, "_best", lambda _true: lambda durations, _k: 1.0 / len(durations))),
+    ("figure-4", {"Delta": 1}, NOT),
+    ("hybrid-search", {"D": 1}, NOT),
+    (
+        "distance",
+        {"seeds": 1, "graphs per seed": 5},
+        NOT,
+        (placement_claims, "partners", constant({placement_claims.PER_DIRECTION: 99, placement_claims.BOTH: 99})),
+    ),
+    (
+        "switches-degree",
+        {"seeds": 1, "assignments per seed": 3},
+        NOT,
+        (ocs_circuits, "matchings_of", lambda true: lambda *args: np.roll(true(*args), 1, axis=1)),
+    ),
+    (
+        "range",
+        {"k": 4},
+        NOT,
+        (placement_claims, "candidate_ranges", constant({"along the circle": {0, 1, 2, 3}, "by number": {0, 1, 2, 3}})),
+    ),
+    (
+        "sequential",
+        {"seeds": 1},
+        DEPENDS,
+        (placement_claims, "_makespan", lambda _true: lambda _d, _a, device, _c: device[0] + 1.0),
+    ),
+    (
+        "split-cap",
+        {"k": [2], "seeds": 1},
+        NOT,
+        (placement_claims, "_in_rounds", lambda true: lambda durations, parts, k: true(durations, parts, k) / parts),
+        (placement_claims, "_best", lambda _true: lambda durations, _k: 1.0 / len(durations)),
+    ),
     ("convergence", {"seeds": 1, "graphs per seed": 2}, REPRODUCED, (placement_claims, "repair_ends", constant(True))),
     ("ilp", {"(GPUs, degree)": [[5, 7]], "seeds": 1}, NOT, (Laboratory, "proven", edited(objective=1.0))),
     ("prohibitive", {"(layers, parts, k)": [[2, 2, 4]]}, NOT),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize("case", [
-    pytest.param(case, marks=[pytest.mark.slow] * (case[0] in {"ilp", "prohibitive"})) for case in FALSIFIED
-], ids=lambda case: case[0])  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (case[0] in {"ilp", "prohibitive"})) for case in FALSIFIED],
+    ids=lambda case: case[0],
+)
 def test_another_number_or_scope_gets_another_verdict(case):
     name, changes, verdict, *wrong = case
     assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
@@ -155,17 +184,36 @@ def one_placement_by_hand(row):
     assert not any("4 and" in choice.measured for choice in row.choices)
     for a, d in itertools.product(range(1, 5), repeat=2):  # all GPUs of B and D, counted apart in each direction
         fits = any(
-            len(set(first) - {0}) <= 2 and all(len(set(third) - {g}) <= 2 for g in [0])
-            and all(len(set(last) - {g}) <= 2 for g in third) and all(len(set(third) - {g}) <= 2 for g in last)
-            and all(len(({0} if g in third else set()) - {g} | (set(third) - {g} if g in last else set())) <= 2
-                    for g in range(4))
-            and all(len(({0} - {g} if g in first else set()) | (set(last) - {g} if g in third else set())
-                        | (set(third) - {g} if g == 0 else set())) <= 2 for g in range(4))
-            and all(len((set(first) - {g} if g == 0 else set()) | ({0} - {g} if g in third else set())
-                        | (set(third) - {g} if g in last else set())) <= 2 for g in range(4))
-            for first in itertools.combinations(range(4), a) for third in itertools.combinations(range(4), 3)
+            len(set(first) - {0}) <= 2
+            and all(len(set(third) - {g}) <= 2 for g in [0])
+            and all(len(set(last) - {g}) <= 2 for g in third)
+            and all(len(set(third) - {g}) <= 2 for g in last)
+            and all(
+                len(({0} if g in third else set()) - {g} | (set(third) - {g} if g in last else set())) <= 2
+                for g in range(4)
+            )
+            and all(
+                len(
+                    ({0} - {g} if g in first else set())
+                    | (set(last) - {g} if g in third else set())
+                    | (set(third) - {g} if g == 0 else set())
+                )
+                <= 2
+                for g in range(4)
+            )
+            and all(
+                len(
+                    (set(first) - {g} if g == 0 else set())
+                    | ({0} - {g} if g in third else set())
+                    | (set(third) - {g} if g in last else set())
+                )
+                <= 2
+                for g in range(4)
+            )
+            for first in itertools.combinations(range(4), a)
+            for third in itertools.combinations(range(4), 3)
             for last in itertools.combinations(range(4), d)
-        )  # fmt: skip
+        )
         assert (f" {a} and {d}" in row.choices[1].measured) == fits
 
 
@@ -285,9 +333,11 @@ def printed_repair(row):
                 latest = max(free[at[x]], latest)
             else:
                 tie = {
-                    "first free": lambda h: (free[h], h), "lowest number": lambda h: h, "highest number": lambda h: -h,
+                    "first free": lambda h: (free[h], h),
+                    "lowest number": lambda h: h,
+                    "highest number": lambda h: -h,
                     "next after the last input": lambda h, last=gpus[-1]: (h - last) % k,
-                }[place]  # fmt: skip
+                }[place]
                 votes = {h: sum((h - g) % k <= delta for g in gpus) for h in range(k)}
                 at[x] = min(range(k), key=lambda h: (-votes[h], tie(h)))
                 if repair(x):
@@ -333,8 +383,10 @@ def ranges(row):
 
 @measurements.second("sipml.sequential")
 def one_placement_less(row):
-    load = {max(a + b for a, b in zip(first, second, strict=True))
-            for first, second in itertools.product([(1, 1, 0), (1, 0, 1), (0, 1, 1)], repeat=2)}  # fmt: skip
+    load = {
+        max(a + b for a, b in zip(first, second, strict=True))
+        for first, second in itertools.product([(1, 1, 0), (1, 0, 1), (0, 1, 1)], repeat=2)
+    }
     assert load == {2}
     assert row.choices[0].measured == 1
     apart = max(1 + 2, 2 + 1)

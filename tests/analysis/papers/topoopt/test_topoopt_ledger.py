@@ -37,26 +37,41 @@ from opticoll.solvers.methods.topoopt import alternating, binary_trees, coin_rou
 
 PAPER = "topoopt"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(PAPER, {
-    REPRODUCED: "theorem-1 theorem-2 binary-rings primes coin-change one-failure double-trees direct-rings "
-    "all-reduce-size transfer-size optical-switches parallel-links cost-expander explodes-at-six",
-    DEPENDS: "kappa algorithm-4 dlrm-size all-reduce-44 hybrid-transfer all-to-all-share testbed-share path-length "
-    "bandwidth-tax imbalance-d4 imbalance-d8 optimal-alpha cost-ideal cost-ocs equal-cost alternating fat-tree-at-128 "
-    "over-fat-tree like-ideal degree-mitigates degree-candle degree-bert reconfiguration "
-    "ring-recovery",
-    CONTRADICTED: "fat-tree-ports",
-    UNTESTABLE: "abstract shared-mean shared-tail iteration-time below-ideal degree-dlrm forwarding-bert "
-    "throughput accuracy testbed-times production discounts cost-sip-ml look-ahead sharding",
-})  # fmt: skip
+VERDICTS = verdicts_of(
+    PAPER,
+    {
+        REPRODUCED: "theorem-1 theorem-2 binary-rings primes coin-change one-failure double-trees direct-rings "
+        "all-reduce-size transfer-size optical-switches parallel-links cost-expander explodes-at-six",
+        DEPENDS: "kappa algorithm-4 dlrm-size all-reduce-44 hybrid-transfer all-to-all-share testbed-share path-length "
+        "bandwidth-tax imbalance-d4 imbalance-d8 optimal-alpha cost-ideal cost-ocs equal-cost alternating "
+        "fat-tree-at-128 over-fat-tree like-ideal degree-mitigates degree-candle degree-bert reconfiguration "
+        "ring-recovery",
+        CONTRADICTED: "fat-tree-ports",
+        UNTESTABLE: "abstract shared-mean shared-tail iteration-time below-ideal degree-dlrm forwarding-bert "
+        "throughput accuracy testbed-times production discounts cost-sip-ml look-ahead sharding",
+    },
+)
 #: Claims that take more than a few seconds.
 SLOW = {
     f"{PAPER}.{name}"
     for name in (
-        "theorem-1", "primes", "path-length", "bandwidth-tax", "optimal-alpha", "alternating", "explodes-at-six",
-        "over-fat-tree", "degree-mitigates", "reconfiguration", "iteration-time",
-        "imbalance-d4", "imbalance-d8", "fat-tree-at-128", "like-ideal",
+        "theorem-1",
+        "primes",
+        "path-length",
+        "bandwidth-tax",
+        "optimal-alpha",
+        "alternating",
+        "explodes-at-six",
+        "over-fat-tree",
+        "degree-mitigates",
+        "reconfiguration",
+        "iteration-time",
+        "imbalance-d4",
+        "imbalance-d8",
+        "fat-tree-at-128",
+        "like-ideal",
     )
-}  # fmt: skip
+}
 measurements = Measurements()
 
 
@@ -95,7 +110,8 @@ FALSIFIED = [
     ("optical-switches", {"times": {"cost of a port": 4, "ports": 3}}, NOT),
     ("cost-ocs", {"printed": "1.50"}, NOT),
     ("cost-ideal", {"printed": "5.0"}, NOT),
-    ("equal-cost", {"links [Gb/s]": [10]}, NOT), ("equal-cost", {"links [Gb/s]": [100]}, REPRODUCED),
+    ("equal-cost", {"links [Gb/s]": [10]}, NOT),
+    ("equal-cost", {"links [Gb/s]": [100]}, REPRODUCED),
     ("fat-tree-ports", {"ports of a switch": 8}, REPRODUCED),
     ("degree-bert", {"links [Gb/s]": [10]}, UNTESTABLE),
     ("degree-candle", {"links [Gb/s]": [200]}, UNTESTABLE),
@@ -106,35 +122,76 @@ FALSIFIED = [
     ("below-ideal", {"printed, by model": {"dlrm": "1.08"}}, DEPENDS),
     ("theorem-1", {"servers": 12, "degree": 2}, NOT, (ring_permutations, "theorem_1", scaled(0.3))),
     ("primes", {"servers": 40}, NOT, (topoopt_claims, "PRIMES", lambda _true: 0.1)),
-    ("coin-change", {"servers": 8, "degrees": [2]}, NOT,
-     (coin_routing, "coin_table", lambda true: lambda *args: (true(*args)[0] + 1, true(*args)[1]))),
+    (
+        "coin-change",
+        {"servers": 8, "degrees": [2]},
+        NOT,
+        (coin_routing, "coin_table", lambda true: lambda *args: (true(*args)[0] + 1, true(*args)[1])),
+    ),
     ("algorithm-4", {"servers": 8, "degrees": [2]}, NOT, (ring_permutations, "as_printed", constant(None))),
     ("one-failure", {"servers": 6, "degrees": [1]}, NOT),
-    ("direct-rings", {"models": ["candle"], "degrees": [4]}, NOT,
-     (topoopt_claims, "topology_finder", constant(SimpleNamespace(max_load=1.0, bandwidth_tax=2.0)))),
-    ("explodes-at-six", {}, NOT, (design_claims, "ENUMERABLE", lambda _true: 1e6),
-     (Laboratory, "solve", constant({"proof": "optimal", "n": 6, "bound": 1.0, "message": "",
-                                     "metrics": {"nodes": 1, "iteration_time": 1.0}}))),
-    ("path-length", {"printed, by degree": {"4": "9.7"}}, NOT,
-     (network_claims, "mean_of_paths", constant(1.0))),
-    ("bandwidth-tax", {"printed, by degree and batch": {"4, 64": "9.11"}}, NOT,
-     (network_claims, "mean_of_paths", constant(1.0))),
+    (
+        "direct-rings",
+        {"models": ["candle"], "degrees": [4]},
+        NOT,
+        (topoopt_claims, "topology_finder", constant(SimpleNamespace(max_load=1.0, bandwidth_tax=2.0))),
+    ),
+    (
+        "explodes-at-six",
+        {},
+        NOT,
+        (design_claims, "ENUMERABLE", lambda _true: 1e6),
+        (
+            Laboratory,
+            "solve",
+            constant(
+                {
+                    "proof": "optimal",
+                    "n": 6,
+                    "bound": 1.0,
+                    "message": "",
+                    "metrics": {"nodes": 1, "iteration_time": 1.0},
+                }
+            ),
+        ),
+    ),
+    ("path-length", {"printed, by degree": {"4": "9.7"}}, NOT, (network_claims, "mean_of_paths", constant(1.0))),
+    (
+        "bandwidth-tax",
+        {"printed, by degree and batch": {"4, 64": "9.11"}},
+        NOT,
+        (network_claims, "mean_of_paths", constant(1.0)),
+    ),
     ("imbalance-d4", {"printed [%]": "99"}, NOT, (network_claims, "_below", constant(0.0))),
     ("imbalance-d8", {"printed [%]": "99"}, NOT, (network_claims, "_below", constant(0.0))),
     ("optimal-alpha", {"servers": [8], "degrees": [2]}, REPRODUCED, (ring_permutations, "mean_hops", scaled(10.0))),
     ("parallel-links", {}, NOT, (network_claims, "ocs_reconfig", lambda _true: network_claims.topology_finder)),
     ("cost-expander", {}, NOT, (network_claims, "interface_cost", scaled(-1.0))),
-    ("fat-tree-at-128", {"printed": "9.9"}, UNTESTABLE), ("over-fat-tree", {"printed": "9.9"}, UNTESTABLE),
-    ("like-ideal", {}, UNTESTABLE, (time_claims, "alphas", constant({"a ring": 500.0})),
-     (time_claims, "simulated", lambda _true: lambda _model, network, *_, **__: 1.0 + (network == "TopoOpt"))),
-    ("degree-mitigates", {}, UNTESTABLE,
-     (time_claims, "alphas", lambda _true: lambda degree, _batch: {"a ring": 5.0**degree})),
+    ("fat-tree-at-128", {"printed": "9.9"}, UNTESTABLE),
+    ("over-fat-tree", {"printed": "9.9"}, UNTESTABLE),
+    (
+        "like-ideal",
+        {},
+        UNTESTABLE,
+        (time_claims, "alphas", constant({"a ring": 500.0})),
+        (time_claims, "simulated", lambda _true: lambda _model, network, *_, **__: 1.0 + (network == "TopoOpt")),
+    ),
+    (
+        "degree-mitigates",
+        {},
+        UNTESTABLE,
+        (time_claims, "alphas", lambda _true: lambda degree, _batch: {"a ring": 5.0**degree}),
+    ),
     ("alternating", {"seeds": 1}, NOT, (alternating, "alternate", constant((SimpleNamespace(time=1e9), None)))),
     ("ring-recovery", {"jobs": ["servers:n=16,degree=1,traffic=dlrm,section=5.6"]}, UNTESTABLE),
     ("kappa", {}, REPRODUCED, (coin_routing, "geometric_coins", lambda _true: lambda x, d: x * d)),
-    ("double-trees", {"servers": 8}, NOT,
-     (binary_trees, "double_binary_tree", lambda _true: lambda n: (np.arange(n) - 1, np.arange(n) - 1))),
-]  # fmt: skip
+    (
+        "double-trees",
+        {"servers": 8},
+        NOT,
+        (binary_trees, "double_binary_tree", lambda _true: lambda n: (np.arange(n) - 1, np.arange(n) - 1)),
+    ),
+]
 
 
 #: Cases that compute for more than a few seconds before the wrong value counts.
@@ -150,9 +207,11 @@ SLOW_FALSIFIED = {
 }
 
 
-@pytest.mark.parametrize("case", [
-    pytest.param(case, marks=[pytest.mark.slow] * (case[0] in SLOW_FALSIFIED)) for case in FALSIFIED
-], ids=lambda case: case[0])  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (case[0] in SLOW_FALSIFIED)) for case in FALSIFIED],
+    ids=lambda case: case[0],
+)
 def test_another_number_or_scope_gets_another_verdict(case):
     name, changes, verdict, *wrong = case
     assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
@@ -223,8 +282,10 @@ def lengths(row):
 def taxes(row):
     """Bytes carried over bytes sent for the model of the authors' scripts, by hand."""
     weights = 7 * (2048**2 + 2048) + (18432 * 4096 + 4096) + 14 * (4096**2 + 4096) + 4097
-    hops = {4: nx.average_shortest_path_length(graph_of(128, both_ways(128, [1, 13]))),
-            8: nx.average_shortest_path_length(graph_of(128, both_ways(128, [1, 5, 21, 85])))}  # fmt: skip
+    hops = {
+        4: nx.average_shortest_path_length(graph_of(128, both_ways(128, [1, 13]))),
+        8: nx.average_shortest_path_length(graph_of(128, both_ways(128, [1, 5, 21, 85]))),
+    }
     values = []
     for degree, batch in ((4, 64), (8, 64), (4, 2048)):
         share = 2 * 127 * (4 * batch * 128) / weights
@@ -442,13 +503,22 @@ def by_hand(measured, layers, servers, rate, *, rows=0.0, silent=lambda now: (Fa
 
 def of_16_servers(rate):
     """Times of the four jobs on an ideal switch, or on rings that have all of a server's bandwidth."""
-    layers = {"bert": layers_of("bert", 768, 6), "candle": layers_of("candle", 4096, 11), "vgg": layers_of("vgg"),
-              "dlrm": layers_of("dlrm", 1024)}  # fmt: skip
+    layers = {
+        "bert": layers_of("bert", 768, 6),
+        "candle": layers_of("candle", 4096, 11),
+        "vgg": layers_of("vgg"),
+        "dlrm": layers_of("dlrm", 1024),
+    }
     return {
-        model: by_hand(published("topoopt_compute_times.csv", model=f"{model}-16-servers"), sequence, 16, rate,
-                       rows=256 * 4 * 256 * 4 * (model == "dlrm"))
+        model: by_hand(
+            published("topoopt_compute_times.csv", model=f"{model}-16-servers"),
+            sequence,
+            16,
+            rate,
+            rows=256 * 4 * 256 * 4 * (model == "dlrm"),
+        )
         for model, sequence in layers.items()
-    }  # fmt: skip
+    }
 
 
 def ratios_of_the_cluster(summary):
@@ -459,8 +529,15 @@ def ratios_of_the_cluster(summary):
     so that twice the bytes of its rows are enough.
     """
     whole = of_16_servers(8 * LINK)
-    slow = whole | {"dlrm": by_hand(published("topoopt_compute_times.csv", model="dlrm-16-servers"),
-                                    layers_of("dlrm", 1024), 16, 8 * LINK, rows=2 * 256 * 4 * 256 * 4)}  # fmt: skip
+    slow = whole | {
+        "dlrm": by_hand(
+            published("topoopt_compute_times.csv", model="dlrm-16-servers"),
+            layers_of("dlrm", 1024),
+            16,
+            8 * LINK,
+            rows=2 * 256 * 4 * 256 * 4,
+        )
+    }
     for less in FAT_TREE_PARTS:
         tree = of_16_servers(8 * LINK / less)
         results = []
@@ -545,8 +622,13 @@ def bert_of_128(interval=math.inf, pause=0.0):
         paused = change > 0 and now - change < pause * (1 - 1e-9)
         return paused, change + pause if paused else change + interval
 
-    return by_hand(published("topoopt_compute_times.csv", model="bert"), layers_of("bert", 1024, 12), 128, 8 * LINK,
-                   **({"silent": silent} if math.isfinite(interval) else {}))  # fmt: skip
+    return by_hand(
+        published("topoopt_compute_times.csv", model="bert"),
+        layers_of("bert", 1024, 12),
+        128,
+        8 * LINK,
+        **({"silent": silent} if math.isfinite(interval) else {}),
+    )
 
 
 @measurements.second("topoopt.forwarding-bert")
@@ -579,8 +661,13 @@ def without_forwarding(row):
         assert own.verdict is REPRODUCED
     times = published("topoopt_compute_times.csv", model="dlrm", samples_per_gpu=128)
     tables = next(r for r in times if r["operator"].startswith("Embed"))
-    once = sum(int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in times
-               if r is not tables) + float(tables["forward_ms"]) + float(tables["backward_ms"])  # fmt: skip
+    once = (
+        sum(
+            int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in times if r is not tables
+        )
+        + float(tables["forward_ms"])
+        + float(tables["backward_ms"])
+    )
     weights = sum(weight for _, weight in layers_of("dlrm", 2048)[0])
     sent = (2 * 127 / 128 * 4 * weights + 10 * 2 * 64 * 127 * 128 * 4 * 128 * 4 / 128) / (8 * LINK)
     for interval in (5.0, 50.0):

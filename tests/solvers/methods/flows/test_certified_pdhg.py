@@ -181,9 +181,18 @@ def test_errors_of_helpers_reach_the_caller():
 
 @pytest.mark.parametrize(
     "spec",
-    ["genkautz:n=40,d=4", "genkautz:n=27,d=3", "circulant:n=12,offsets=1x3", "mesh:4x4", "torus:3x4+fail=1,seed=0",
-     "kautz:d=2,D=3", "slimfly:q=3", "star:6", "ring:7+host=1.5"],
-)  # fmt: skip
+    [
+        "genkautz:n=40,d=4",
+        "genkautz:n=27,d=3",
+        "circulant:n=12,offsets=1x3",
+        "mesh:4x4",
+        "torus:3x4+fail=1,seed=0",
+        "kautz:d=2,D=3",
+        "slimfly:q=3",
+        "star:6",
+        "ring:7+host=1.5",
+    ],
+)
 def test_representatives_stand_for_all(spec):
     """Bounds of the representatives are bounds of the whole problem; their flow, lifted, is a flow of it."""
     data = prepared(spec)
@@ -243,9 +252,12 @@ def started(spec, file, **more):
 def test_its_own_solution_as_a_start_needs_no_step(tmp_path, symmetry):
     file, first = document(tmp_path, "genkautz:n=60,d=4")
     task = Task(
-        "alltoall.master", "genkautz:n=60,d=4", method="certified-pdhg", tol=1.1e-4,
+        "alltoall.master",
+        "genkautz:n=60,d=4",
+        method="certified-pdhg",
+        tol=1.1e-4,
         settings={"start": str(file), "symmetry": symmetry},
-    )  # fmt: skip
+    )
     run = solve.solve(task)
     assert run.record["metrics"]["iterations"] == 0
     assert run.objective == pytest.approx(first.objective, rel=1e-6)
@@ -283,10 +295,16 @@ def test_bad_starts_are_refused_in_one_line(tmp_path):
     file, _ = document(tmp_path, "genkautz:n=12,d=3")
     good, data = json.loads(file.read_text()), prepared("genkautz:n=12,d=3")
     bad = (
-        {"formulation": "alltoall.link-mcf"}, {"arcs": []}, {"arcs": [[0, 1]]}, {"arcs": [[0, 10**30, 1.0]]},
-        {"arcs": [[0, 99, 1.0]] * len(good["arcs"])}, {"arcs": good["arcs"][1:]}, {"values": {}},
-        {"duals": {"other": good["duals"]["capacity"]}}, {"format": "something"},
-    )  # fmt: skip
+        {"formulation": "alltoall.link-mcf"},
+        {"arcs": []},
+        {"arcs": [[0, 1]]},
+        {"arcs": [[0, 10**30, 1.0]]},
+        {"arcs": [[0, 99, 1.0]] * len(good["arcs"])},
+        {"arcs": good["arcs"][1:]},
+        {"values": {}},
+        {"duals": {"other": good["duals"]["capacity"]}},
+        {"format": "something"},
+    )
     for change in bad:
         file.write_text(json.dumps(good | change))
         with pytest.raises(BadInput) as caught:
@@ -344,10 +362,15 @@ def test_a_time_limit_keeps_flow_and_bound():
             context.deadline = time.monotonic()
 
     context = Context(
-        task=task, formulation=formulation(task.formulation), data=data, instance=data.topology,
+        task=task,
+        formulation=formulation(task.formulation),
+        data=data,
+        instance=data.topology,
         parameters={"precision": "auto", "steps": 10**6, "symmetry": False, "start": ""},
-        deadline=time.monotonic() + 600.0, solve=solve.solve, save=save,
-    )  # fmt: skip
+        deadline=time.monotonic() + 600.0,
+        solve=solve.solve,
+        save=save,
+    )
     answer = certified_pdhg.run(context)
     assert answer.termination == Termination.TIME_LIMIT
     assert any(kept.values is not None for kept, _ in saved)

@@ -98,10 +98,15 @@ def context(tol: float) -> tuple[Context, list[Any]]:
     plan = make_plan(task)
     saved: list[Any] = []
     return Context(
-        task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
-        parameters=plan.method_parameters, deadline=None, solve=runner.solve,
+        task=task,
+        formulation=plan.formulation,
+        data=plan.data,
+        instance=plan.instance,
+        parameters=plan.method_parameters,
+        deadline=None,
+        solve=runner.solve,
         save=lambda answer, objective: saved.append((answer, objective)),
-    ), saved  # fmt: skip
+    ), saved
 
 
 def rough(noise: float) -> Outcome:

@@ -17,10 +17,16 @@ from opticoll.solvers.task import Task
 NAME = "alltoall.master"
 
 
-@pytest.mark.parametrize(("spec", "settings"), [
-    ("ring:5", {}), ("genkautz:n=9,d=3", {}), ("hypercube:2+host=1.5", {}), ("ring:6+scale=1e6", {}),
-    ("mesh:2x3", {"demand": "random:2"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "settings"),
+    [
+        ("ring:5", {}),
+        ("genkautz:n=9,d=3", {}),
+        ("hypercube:2+host=1.5", {}),
+        ("ring:6+scale=1e6", {}),
+        ("mesh:2x3", {"demand": "random:2"}),
+    ],
+)
 @pytest.mark.parametrize("epsilon", [0.2, 0.02])
 def test_answer_and_bound_are_within_epsilon_of_the_optimum(spec, settings, epsilon):
     run = solve.solve(Task(NAME, spec, "fptas", settings={**settings, "epsilon": epsilon}))

@@ -36,10 +36,15 @@ def context_of(spec, *, tol=1e-8, limit=None, **parameters):
     data = formulation(task.formulation).prepare(topology, {})
     settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
     return Context(
-        task=task, formulation=formulation(task.formulation), data=data, instance=topology, parameters=settings,
-        deadline=None if limit is None else time.monotonic() + limit, solve=solve.solve,
+        task=task,
+        formulation=formulation(task.formulation),
+        data=data,
+        instance=topology,
+        parameters=settings,
+        deadline=None if limit is None else time.monotonic() + limit,
+        solve=solve.solve,
         save=lambda answer, objective: None,
-    )  # fmt: skip
+    )
 
 
 def assert_proven(data, answer, tol):

@@ -207,9 +207,15 @@ def _digits(k, radix):
 @pytest.mark.parametrize("load", [1, 3, None])
 @pytest.mark.parametrize(
     "spec",
-    ["lightpath:1x2,lasers=3", "lightpath:2x2,lasers=4,waveguides=2", "lightpath:2x4,lasers=4",
-     "lightpath:3x5,lasers=4", "lightpath:4x4,lasers=16,waveguides=4", "lightpath:4x4,lasers=5+fail=2,seed=1"],
-)  # fmt: skip
+    [
+        "lightpath:1x2,lasers=3",
+        "lightpath:2x2,lasers=4,waveguides=2",
+        "lightpath:2x4,lasers=4",
+        "lightpath:3x5,lasers=4",
+        "lightpath:4x4,lasers=16,waveguides=4",
+        "lightpath:4x4,lasers=5+fail=2,seed=1",
+    ],
+)
 def test_every_algorithm_passes_the_independent_check(spec, load):
     topology, limits = machine(spec, load)
     done = 0
@@ -524,8 +530,10 @@ def test_unusable_groups_are_refused():
 
 
 def test_calls_are_read_from_pre_and_post():
-    kinds = {name: [call.kind for call in calls(collective(name, 5))] for name in
-             ("broadcast", "all-gather", "reduce", "reduce-scatter", "all-reduce", "scatter", "gather")}  # fmt: skip
+    kinds = {
+        name: [call.kind for call in calls(collective(name, 5))]
+        for name in ("broadcast", "all-gather", "reduce", "reduce-scatter", "all-reduce", "scatter", "gather")
+    }
     assert kinds["broadcast"] == kinds["all-gather"] == ["spread"]
     assert kinds["reduce"] == kinds["reduce-scatter"] == ["sum"]
     assert kinds["all-reduce"] == ["all-reduce"]

@@ -23,10 +23,15 @@ from opticoll.solvers.verify import pack
 def context(spec, **given):
     data = rounds.RoundModel.prepare(parse(spec), given)
     return Context(
-        task=Task(rounds.NAME, spec, settings=given), formulation=rounds.FORMULATION, data=data, instance=data.topology,
-        parameters={"candidates": "routes", "search_s": 1.0, "solver": "highs"}, deadline=None, solve=solve,
+        task=Task(rounds.NAME, spec, settings=given),
+        formulation=rounds.FORMULATION,
+        data=data,
+        instance=data.topology,
+        parameters={"candidates": "routes", "search_s": 1.0, "solver": "highs"},
+        deadline=None,
+        solve=solve,
         save=lambda *_: None,
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=12, deadline=None)
@@ -60,8 +65,10 @@ def test_it_proves_what_the_program_alone_proves(given):
 
 def test_fixed_wavelengths_have_their_own_routes():
     run = Task(
-        rounds.NAME, "lightpath:2x2,lasers=2", method="round-program",
+        rounds.NAME,
+        "lightpath:2x2,lasers=2",
+        method="round-program",
         settings={"wavelengths": "fixed", "candidates": "min-overlap"},
-    )  # fmt: skip
+    )
     with pytest.raises(BadInput, match="fixed"):
         solve(run)

@@ -104,9 +104,20 @@ def test_all_to_all_meets_its_bound_on_power_of_two_meshes(shape, waveguides):
     assert search.done
 
 
-@pytest.mark.parametrize(("shape", "waveguides"), [
-    ("3x5", 1), ("3x5", 2), ("6x10", 3), ("6x10", 5), ("4x12", 3), ("7x9", 4), ("1x2", 1), ("5x1", 1), ("3x3", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "waveguides"),
+    [
+        ("3x5", 1),
+        ("3x5", 2),
+        ("6x10", 3),
+        ("6x10", 5),
+        ("4x12", 3),
+        ("7x9", 4),
+        ("1x2", 1),
+        ("5x1", 1),
+        ("3x3", 1),
+    ],
+)
 def test_exchange_on_other_meshes_is_a_valid_schedule(shape, waveguides):
     mesh = parse(f"lightpath:{shape},lasers=3,waveguides={waveguides}")
     wanted, source = exchanged(mesh)
@@ -141,8 +152,11 @@ def test_ring_refuses_other_collectives_and_one_way_links():
 
 
 @given(
-    st.integers(1, 5), st.integers(1, 6), st.integers(1, 4), st.randoms(use_true_random=False),
-)  # fmt: skip
+    st.integers(1, 5),
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.randoms(use_true_random=False),
+)
 @settings(max_examples=30, deadline=None)
 def test_halving_meets_the_spread_bound(rows, columns, lasers, random):
     if rows * columns < 2:
@@ -231,9 +245,11 @@ def test_copies_of_any_collective_are_valid_and_not_below_the_bound(drawn, laser
     topology, wanted, random = drawn
     limits = Limits(lasers, waveguides)
     policy = Policy(int(random.integers(1, 20)), int(random.integers(1, 8)))
-    result = spread_copies(topology, wanted, limits, policy, int(random.integers(2**31)), 10**6, lambda: 1.0) if (
-        wanted.deliveries.size
-    ) else None  # fmt: skip
+    result = (
+        spread_copies(topology, wanted, limits, policy, int(random.integers(2**31)), 10**6, lambda: 1.0)
+        if (wanted.deliveries.size)
+        else None
+    )
     if result is None:
         assert not wanted.deliveries.size
         return
@@ -254,10 +270,13 @@ def test_a_schedule_stays_valid_on_the_reflected_mesh(flip):
     wanted = collective("all-gather", 12)
     result = spread_copies(mesh, wanted, Limits(2), Policy(8, 4), 0, 99, lambda: 1.0)
     turned = replace(
-        result, circuit_source=order[result.circuit_source], circuit_target=order[result.circuit_target],
-        transfer_source=order[result.transfer_source], transfer_target=order[result.transfer_target],
+        result,
+        circuit_source=order[result.circuit_source],
+        circuit_target=order[result.circuit_target],
+        transfer_source=order[result.transfer_source],
+        transfer_target=order[result.transfer_target],
         circuit_arcs=arcs[result.circuit_arcs],
-    )  # fmt: skip
+    )
     assert valid(mesh, wanted.relabelled(order), Limits(2), turned)
     assert not valid(mesh, wanted, Limits(2), turned)
 
@@ -281,11 +300,16 @@ def test_a_damaged_schedule_is_refused():
     assert spoilt("causality", **early)
 
 
-@pytest.mark.parametrize(("spec", "name", "order"), [
-    ("lightpath:2x4,lasers=4", "all-gather", 4), ("lightpath:3x4,lasers=6", "all-gather", 2),
-    ("lightpath:3x3,lasers=4", "all-gather", 1), ("lightpath:2x4,lasers=2", "broadcast", 1),
-    ("ring:6", "all-gather", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "name", "order"),
+    [
+        ("lightpath:2x4,lasers=4", "all-gather", 4),
+        ("lightpath:3x4,lasers=6", "all-gather", 2),
+        ("lightpath:3x3,lasers=4", "all-gather", 1),
+        ("lightpath:2x4,lasers=2", "broadcast", 1),
+        ("ring:6", "all-gather", 1),
+    ],
+)
 def test_symmetric_schedules_are_valid_on_the_whole_mesh(spec, name, order):
     topology = parse(spec)
     wanted, lasers = collective(name, topology.n), getattr(topology, "lasers", 2)
@@ -334,9 +358,13 @@ def test_fixed_wavelengths_and_failed_links_give_a_verified_gap():
         ("lightpath:4x5,lasers=2+fail=4,seed=1", {"collective": "all-reduce"}),
     ):
         run = solve.solve(
-            Task("lumorph.rounds", spec, method="certified-rounds",
-                 settings={**given_settings, "search_s": 0.3, "mip_s": 0})
-        )  # fmt: skip
+            Task(
+                "lumorph.rounds",
+                spec,
+                method="certified-rounds",
+                settings={**given_settings, "search_s": 0.3, "mip_s": 0},
+            )
+        )
         assert run.verified
         assert run.proof in (Proof.OPTIMAL, Proof.CERTIFIED_GAP)
         assert run.bound <= run.objective
@@ -364,8 +392,12 @@ def test_the_grid_is_proven(size, name):
         for waveguides in (1, 2, 4, 16, 32):
             spec = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
             run = solve.solve(
-                Task("lumorph.rounds", spec, method="certified-rounds",
-                     settings={"collective": name, "search_s": 120, "mip_s": 0})
-            )  # fmt: skip
+                Task(
+                    "lumorph.rounds",
+                    spec,
+                    method="certified-rounds",
+                    settings={"collective": name, "search_s": 120, "mip_s": 0},
+                )
+            )
             assert run.verified
             assert run.objective == run.bound, spec
