@@ -74,7 +74,7 @@ def test_exhaustive_search_is_brute_force(parameters):
         values = {"device": search.device.astype(float), "start": search.start}
         assert max(data.residuals(values).values()) == 0
         assert data.objective(values) == search.best
-        assert all(bound.value <= search.best for bound in placement.bounds(data))
+        assert all(bound.value <= search.best for bound in data.bounds())
         assert data.objective(placed_by(Unrolled, data)) >= search.best
 
 
@@ -140,7 +140,7 @@ def test_memory_by_brute_force_by_search_and_by_the_program(parameters, share):
             continue
         values = {"device": search.device.astype(float), "start": search.start}
         assert max(data.residuals(values).values()) == 0
-        assert all(bound.value <= best for bound in placement.bounds(data))
+        assert all(bound.value <= best for bound in data.bounds())
         for kind in (Unrolled, Repair):
             result = placed_by(kind, data)
             if result is not None:
@@ -161,7 +161,7 @@ def test_memory_forces_delays_and_is_checked():
     parameters = {"k": 2, "degree": 2, "bandwidth": 1e6, "states": 1}
     tight = placement.Placement.prepare(graph, {**parameters, "memory": 4 / 2**30})
     assert tight.occupied.tolist() == [3.0, 3.0]
-    chain = next(bound for bound in placement.bounds(tight) if bound.name == "critical-path")
+    chain = next(bound for bound in tight.bounds() if bound.name == "critical-path")
     assert chain.value == pytest.approx(6.0)
     roomy = placement.Placement.prepare(graph, {**parameters, "memory": 6 / 2**30})
     for data, end in ((tight, 6.0), (roomy, 5.0)):
@@ -240,7 +240,7 @@ def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
     values = placed_by(Unrolled, data)
     assert max(data.residuals(values).values()) == 0
     value = data.objective(values)
-    assert max(bound.value for bound in placement.bounds(data)) <= value <= data.work * (1 + 1e-9) + data.delay.sum()
+    assert max(bound.value for bound in data.bounds()) <= value <= data.work * (1 + 1e-9) + data.delay.sum()
     sends, receives = placement.peers_of(data, values["device"].astype(int))
     assert max(sends.max(), receives.max()) <= data.delta
     other = placed_by(Repair, data, 500)
@@ -260,7 +260,7 @@ def test_units_and_rotations_do_not_matter(seed, power):
     scaled = OpGraph(graph.duration * 2.0**power, graph.operation, graph.tail, graph.head, graph.volume)
     other = placement.Placement.prepare(scaled, {"k": 5, "degree": 3})
     assert other.objective(placed_by(Unrolled, other)) == data.objective(values) * 2.0**power
-    for ours, theirs in zip(placement.bounds(data), placement.bounds(other), strict=True):
+    for ours, theirs in zip(data.bounds(), other.bounds(), strict=True):
         assert theirs.value == pytest.approx(ours.value * 2.0**power)
 
 
