@@ -266,7 +266,7 @@ def _search(data: Design, starts: int, deadline: float | None, seed: int) -> Sea
     from opticoll.solvers.methods.topology.symmetric_search import search
 
     task = Task("alltoall.master", f"servers:n={data.n},degree={data.degree}", seed=seed)
-    context = Context(task, data, data, None, {}, deadline, solve.solve, lambda answer, objective: None)
+    context = Context(task, data, None, {}, deadline, solve.solve, lambda answer, objective: None)
     return search(context, data, starts=starts)
 
 

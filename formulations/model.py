@@ -245,7 +245,7 @@ class Formulation:
         Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
     """
 
-    name: str = ""
+    name: ClassVar[str] = ""
     title: str = ""
     paper: str = "own"
     where: str = ""

@@ -583,7 +583,6 @@ def run_procedure(
 
     context = Context(
         task=task,
-        formulation=plan.formulation,
         data=plan.data,
         instance=plan.instance,
         parameters=plan.method_parameters,

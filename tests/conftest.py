@@ -35,3 +35,14 @@ def digits_limit():
 def private_store(tmp_path, monkeypatch):
     """No test may write to the user's results."""
     monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "store"))
+
+
+@pytest.fixture
+def forgotten_plugins():
+    """Plug-ins that a test loads are gone after it."""
+    from opticoll.instances import plugins
+
+    before = set(plugins._known)
+    yield
+    for place in set(plugins._known) - before:
+        plugins._drop(plugins._known[place])

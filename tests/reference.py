@@ -14,6 +14,30 @@ from opticoll.instances import Topology
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.solvers.schedules.shard_routes import Route
 
+#: Keys of every run as JSON, on which scripts rely.
+RUN_KEYS = {
+    "formulation",
+    "paper",
+    "instance",
+    "instance_hash",
+    "n",
+    "arcs",
+    "method",
+    "form",
+    "solver",
+    "termination",
+    "proof",
+    "sense",
+    "objective",
+    "bound",
+    "gap",
+    "verified",
+    "violations",
+    "metrics",
+    "time",
+    "size",
+    "peak_memory_mb",
+}
 #: Every topology family at no more than 27 nodes (12 and fewer first).
 SMALL = (
     "ring:5",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 NAME = "alltoall.child"
 
 
-class Child(model.ConcurrentFlow, Formulation):
+class Child(model.GroupedFlow, Formulation):
     """The problem: the flow of one source, split by destination."""
 
     name = NAME
@@ -62,17 +62,6 @@ class Child(model.ConcurrentFlow, Formulation):
     size = "(N-1) m + 1 variables"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"
     shards = True
-    forms = ("cvxpy", "pyomo", "matrix")
-
-    cvxpy = model.build_cvxpy
-    pyomo = model.build_pyomo
-    matrix = model.build_matrix
-    estimate = model.estimate
-    residuals = model.residuals
-    objective = model.objective
-    repair = model.repair
-    certify = model.certify
-    dual_arrays = model.dual_arrays
 
     @classmethod
     def prepare(

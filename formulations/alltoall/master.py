@@ -31,16 +31,14 @@ from opticoll.instances.topology import Topology
 from opticoll.instances.types import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable
     from fractions import Fraction
 
-    from opticoll.formulations.variables import Array, IndexSets
-    from opticoll.instances.topology import F64
 
 NAME = "alltoall.master"
 
 
-class Master(model.ConcurrentFlow, Formulation):
+class Master(model.GroupedFlow, Formulation):
     """The problem: flows by source."""
 
     name = NAME
@@ -55,19 +53,9 @@ class Master(model.ConcurrentFlow, Formulation):
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
     label_invariant = staticmethod(model.equal_demands)
-    forms = ("cvxpy", "pyomo", "matrix")
 
-    cvxpy = model.build_cvxpy
-    pyomo = model.build_pyomo
-    matrix = model.build_matrix
-    estimate = model.estimate
-    residuals = model.residuals
-    objective = model.objective
-    repair = model.repair
     bounds = flow_bounds.bounds
     closed_forms = flow_bounds.closed_forms
-    certify = model.certify
-    dual_arrays = model.dual_arrays
     links = model.links
     metrics = model.traffic_metrics
 
@@ -91,14 +79,6 @@ class Master(model.ConcurrentFlow, Formulation):
         if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
             return None
         return None if str(demand).startswith(PREFIX) else model.size(instance, instance.ranks)
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes and ranges of the arrays."""
-        return model.arrays(self, names)
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of arcs and groups."""
-        return model.index_sets(self)
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

@@ -54,7 +54,7 @@ from opticoll.formulations.flows.path_flow import (
     unsplit_bounds,
 )
 from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, of_data
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class ChosenPaths(PathFlow, Formulation):
         if kappa < 1:
             msg = f"{NAME}: kappa={kappa} selects no path; give at least 1"
             raise NotApplicable(msg)
-        data = of_data(cls, replace(prepare_paths(instance, chosen, NAME), kappa=kappa))
+        data = prepare_paths(cls, instance, chosen, kappa)
         if kappa > 1:
             check_enough(data)
         return data

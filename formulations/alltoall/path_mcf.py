@@ -54,7 +54,6 @@ from opticoll.formulations.model import (
     Named,
     NotApplicable,
     PyomoModel,
-    of_data,
 )
 from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names
 
@@ -128,7 +127,7 @@ def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], l
     """
     paths, f = data.paths_of(values), np.asarray(values["f"], dtype=float)
     if paths is None or f.shape != (paths.paths,):
-        msg = f"{data.formulation}: the values do not give one number for every path"
+        msg = f"{data.name}: the values do not give one number for every path"
         raise NotApplicable(msg)
     result: dict[tuple[int, int], list[WeightedPath]] = {}
     for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):
@@ -171,7 +170,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
             If the instance is not a topology of at least two ranks with a path for every demand, or the rule leaves
             some pair without a path.
         """
-        return of_data(cls, prepare_paths(instance, parameters or {}, NAME))
+        return prepare_paths(cls, instance, parameters or {})
 
     def derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data."""

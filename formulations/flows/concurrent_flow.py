@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
+    from opticoll.formulations.model import Form
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Settings
 
@@ -594,3 +595,24 @@ def demand_metrics(data: ConcurrentFlow) -> dict[str, float | int | None]:
     if data.uniform:
         return {}
     return {"shards": float(data.demand.sum()), "sources": int(np.unique(data.sources).size)}
+
+
+class GroupedFlow(ConcurrentFlow):
+    """Data of a concurrent flow with the builds and checks that its formulations share."""
+
+    forms: ClassVar[tuple[Form, ...]] = ("cvxpy", "pyomo", "matrix")
+
+    cvxpy = build_cvxpy
+    pyomo = build_pyomo
+    matrix = build_matrix
+    estimate = estimate
+    residuals = residuals
+    objective = objective
+    repair = repair
+    certify = certify
+    dual_arrays = dual_arrays
+    index_sets = index_sets
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes and ranges of the arrays."""
+        return arrays(self, names)

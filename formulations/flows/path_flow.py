@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, gcd, lcm
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -65,14 +65,14 @@ if TYPE_CHECKING:
 class PathFlow:
     """A topology and the rule that defines its path set; paths are listed on first use.
 
-    ``formulation`` is named in messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1
-    between all; ``kappa`` is the number of different paths over which a commodity is split equally, if a
-    solution chooses paths.
+    ``name`` is that of the formulation; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all;
+    ``kappa`` is the number of different paths over which a commodity is split equally, if a solution chooses paths.
     """
+
+    name: ClassVar[str]
 
     topology: Topology
     rule: PathRule
-    formulation: str
     traffic: F64 | None = field(default=None, kw_only=True)
     kappa: int = field(default=1, kw_only=True)
 
@@ -88,7 +88,7 @@ class PathFlow:
         NotApplicable
             If there are too many paths, or none for some commodity.
         """
-        return build_path_set(self.topology, self.rule, self.formulation, self.commodities)
+        return build_path_set(self.topology, self.rule, self.name, self.commodities)
 
     @cached_property
     def commodities(self) -> tuple[I64, I64]:
@@ -135,8 +135,11 @@ def restriction(data: PathFlow) -> str | None:
     return None if data.rule.unrestricted else f"over the given paths ({data.rule})"
 
 
-def prepare_paths(instance: object, parameters: Settings, name: str) -> PathFlow:
-    """Prepare the data of the all-to-all model ``name`` over path sets.
+_Paths = TypeVar("_Paths", bound=PathFlow)
+
+
+def prepare_paths(kind: type[_Paths], instance: object, parameters: Settings, kappa: int = 1) -> _Paths:
+    """Prepare an all-to-all formulation over path sets.
 
     Raises
     ------
@@ -146,10 +149,10 @@ def prepare_paths(instance: object, parameters: Settings, name: str) -> PathFlow
     BadInput
         For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
-    topology, traffic = concurrent_flow.demanded_traffic(instance, parameters, name)
-    rule = read_rule(parameters, "disjoint", name)
-    data = PathFlow(topology, rule, name, traffic=traffic)
-    check_reach(topology, rule, name, None if traffic is None else data.commodities)
+    topology, traffic = concurrent_flow.demanded_traffic(instance, parameters, kind.name)
+    rule = read_rule(parameters, "disjoint", kind.name)
+    data = kind(topology, rule, traffic=traffic, kappa=kappa)
+    check_reach(topology, rule, kind.name, None if traffic is None else data.commodities)
     return data
 
 
@@ -186,7 +189,7 @@ def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
     """
     paths = data.paths_of(values)
     if paths is None:
-        msg = f"{data.formulation}: the values contain paths that cannot be read"
+        msg = f"{data.name}: the values contain paths that cannot be read"
         raise NotApplicable(msg)
     return paths
 
@@ -465,5 +468,5 @@ def chosen_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
         if np.array_equal(routes.pair, np.repeat(np.arange(paths.pairs), data.kappa)):
             return routes
     many = "one path" if data.kappa == 1 else f"{data.kappa} paths"
-    msg = f"{data.formulation}: the values do not select exactly {many} for every pair"
+    msg = f"{data.name}: the values do not select exactly {many} for every pair"
     raise NotApplicable(msg)

@@ -1,4 +1,18 @@
-"""Sets of circuits: exchanges of collectives, permutations, and those of files."""
+"""Sets of circuits: exchanges of collectives, permutations, and those of files.
+
+Source  LuMorph, section 4 and Appendix B (recursive doubling, quadrupling), Appendix A (arbitrary pairs)
+Data    k = (s_k, d_k) circuits, k in L; s_k != d_k vertices, pairs may repeat
+
+recursive-doubling:STEP     partners differ in binary digit STEP of their rank, STEP = 0 .. log2 N - 1
+recursive-quadrupling:STEP  partners differ in one digit in base 4: three peers each
+recursive:RADIX:STEP        the same in base RADIX: RADIX - 1 peers each, in one of ceil(log_RADIX N) steps. N must be
+                            RADIX^m q with 1 <= q < RADIX; the groups of the last step have q members
+permutation                 every rank to its image under a random permutation (``seed``), without fixed points
+all                         all ordered pairs
+file:PATH                   a CSV of lines ``source,destination`` or a JSON list of such pairs, by label or number
+
+Ranks are the terminals in ascending order: row-major on a mesh.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@ r"""Batches of all-reduces that run at the same time because they share no GPU.
 Source  LuMorph, appendix C (conflict graph, independent sets); Guan & Zhu 1997 (max-coloring)
 Sets    k, j in 0..K-1 calls of more than one GPU, longest first; g GPUs
 Data    G_k the GPUs of call k; t_k its time [us], to 0.001 us, from the authors' costs with ``algorithm`` and
-``variant``
-        (:mod:`opticoll.formulations.lumorph`; a group takes the time of the next power of two)
+        ``variant`` (:mod:`opticoll.formulations.lumorph.cost_formulas`; a group takes the time of the next power of
+        two)
 Vars    x[j,k] in {0,1} call k runs in the batch whose first (longest) call is j; for j = k, and for j < k where G_j and
         G_k are disjoint. In files, x is a flat list ordered by k, then j
 

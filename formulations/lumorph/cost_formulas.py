@@ -1,4 +1,15 @@
-"""LuMorph's closed forms for the time of all-reduce algorithms."""
+"""Costs of an all-reduce and of transfers between layers according to LuMorph's authors, by variant.
+
+Source  LuMorph, sections 4 and 6.1, appendix B, figures 7, 8a, 8b; the published simulator (commit 53cbbf7), as
+        described by its readers
+
+N GPUs, buffer B: T = rounds (alpha + r) + volume B / rate, see :func:`formula`.
+
+    printed  sections 4 and 6.1, appendix B: alpha 0.7 us, r 3.7 us, 300 GB/s; the paper prints no formula for tree, D&C
+    plotted  figures 7, 8a and 8b: 300 GiB/s, LUMORPH-4 with 4/3 of the volume, the tree without r and with 4 B, D&C
+             with log2 N - 1 rounds of the whole buffer
+    coded    the published simulator: as plotted, but LUMORPH-4 has r = 5 us, and the tree pays r; D&C is not coded
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,25 @@
-"""Cuts of photonic meshes, and the bounds on overlap that they give."""
+"""Cuts of photonic meshes, and the bounds on overlap that they give.
+
+Source  LuMorph, section 3.1 (overlap); the bounds are our own
+Data    k = (s_k, d_k) in L circuits (:mod:`opticoll.formulations.lumorph.circuits`); a arcs of a topology
+
+Every circuit with s_k inside a vertex set S and d_k outside crosses an arc that leaves S. Hence, for every S,
+
+    max_a load_a >= ceil( |{k : s_k in S, d_k not in S}| / |{a : tail in S, head not in S}| ).
+
+All axis-parallel rectangles of a grid are evaluated at once, on every topology whose vertices have grid positions
+(arcs may be missing or wrap around, since any S gives a bound on any graph). Straight cuts are the rectangles that span
+the grid. The bounding boxes of circuits and arcs are counted in a 4-D histogram whose cumulative sums give the number
+inside each rectangle, in O(R^2 C^2).
+
+Closed form. On an intact R x C mesh with row-major ranks, where the groups of a recursive exchange align with the rows
+(they divide a row, fill rows, or are whole rows apart), the busiest arc of a step carries exactly
+
+    max( sigma_c g_r floor(g_c^2 / 4),  sigma_r g_c floor(g_r^2 / 4) )
+
+circuits: a group spans g_c positions sigma_c apart in a row and g_r rows sigma_r apart. The straight cut through the
+middle of a group gives the bound, and row-first (XY) routes attain it.
+"""
 
 from __future__ import annotations
 

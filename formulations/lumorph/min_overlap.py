@@ -2,7 +2,7 @@ r"""Routes of minimum overlap: one path per circuit, with fewest circuits on the
 
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
-Data    L, see :mod:`opticoll.formulations.lumorph`; for the path form A arc-path and B circuit-path incidence
+Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path and B circuit-path incidence
 Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda in 0 .. |L| integer,
         the overlap
 
@@ -33,9 +33,8 @@ Its optimum holds *for the route set*.
 Overlap counts circuits and ignores wavelengths and capacities, as in the paper; parallel arcs count separately. Any
 topology is allowed, including one with missing links, if every circuit has a path.
 
-Bounds: cuts (:mod:`opticoll.formulations.lumorph`), a closed form for recursive exchanges on intact meshes,
-and
-for any lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ) by LP duality; lengths are rounded to
+Bounds: cuts (:mod:`opticoll.formulations.lumorph.mesh_cuts`), a closed form for recursive exchanges on intact meshes,
+and for any lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ) by LP duality; lengths are rounded to
 integers first, so that rounding up is exact.
 
 Methods may return the routes of the arc form as paths: x has one entry per circuit, with ``path_arcs`` and
@@ -105,7 +104,6 @@ class Overlap(PathFlow, Formulation):
 
     circuits: Circuits
     model: str
-    formulation: str = NAME
 
     load_unit: ClassVar[str] = "circuits"
 

@@ -1,4 +1,20 @@
-"""All-gather trees by their radices: feasible radices, best trees, walks."""
+"""All-gather trees by their radices: feasible radices, best trees, walks.
+
+Integer radices. A tree on n nodes is given by its radices m_1 .. m_k >= 2. After j stages a node has at most
+P_j = m_1 ... m_j chunks and its group has at most s_j = ceil(n / P_j) nodes; P_k >= n. The stage from P = P_{j-1} with
+radix m = m_j takes, by ``count``,
+
+    lemma     ceil(s_j L(m) P / w), L(m) Lemma 1's wavelengths as printed, with every ceiling: the paper's count.
+              Stage 1 uses the whole ring, L(m) = ceil(m^2/8), the others segments, L(m) = floor(m^2/4)
+    exact     the same with the proven minimum: on the ring all s_1 subsets together take
+              ceil(s_1 floor(m^2/4) / 2), because mirrored assignments share their odd wavelength
+    printed   Theorem 1's term, rounded up: ceil(n m / (8w)) on the ring, ceil(n m / (4w)) on a segment
+
+steps: s_j subsets in a group (groups use disjoint segments and share wavelengths), P chunks per node, one chunk per
+wavelength and step. On ``wdm-line`` stage 1 is on a segment too. The cost depends only on (P, m), because
+ceil(ceil(n/a)/b) = ceil(n/(ab)). So trees are walks 1 -> P_1 -> P_2 -> ... -> n over products, where n stands for all
+products of at least n, and the best tree is a shortest walk. The last radix is at most ceil(n/P).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,21 @@
-"""OpTree's theorems and the numbers of steps of all-gather schemes."""
+"""OpTree's theorems and the numbers of steps of all-gather schemes.
+
+Source  OpTree, section III-D.1, Theorems 1-3 with proofs, Table I, (1)-(3)
+
+Real radices. An m-ary tree of depth k on n nodes with w wavelengths, m = n^(1/k), takes S steps and time T:
+
+    S(k)  = n m / (8w) + (k-1) n m / (4w) = n m (2k-1) / (8w)       (Theorem 1)
+    k*    = round((ln n + sqrt(ln^2 n - 2 ln n)) / 2)               (Theorem 2)
+    T     = (d/B + a) S                                             (Theorem 3)
+
+d data of a node [bytes], B bandwidth of a wavelength [bytes/s], a delay of a step [s] (reconfiguration and conversion).
+
+dS/dk = 0 is 2k^2 - (2k-1) ln n = 0; its larger root is the minimum. It is real for ln n >= 2, n >= 8.
+
+Table I, steps for n = 1024, w = 64 in parentheses: ring n - 1 (1023), neighbour exchange n/2 (512), WRHT with
+p = 2w + 1: p ceil(log_p n) + 1 (259), one stage ceil(n^2/8)/w (2048; the table prints 128), OpTree min_k S(k) (70). The
+available scan lacks the formulas; WRHT's is reconstructed from 259 and the text's ranking at w = 96 and 128.
+"""
 
 from __future__ import annotations
 

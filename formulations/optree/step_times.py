@@ -1,4 +1,17 @@
-"""Times of the steps of an all-gather: packets, conversions and reconfiguration."""
+"""Times of the steps of an all-gather: packets, conversions and reconfiguration.
+
+Source  OpTree, section IV-A and (3)
+
+A step with d bytes on every wavelength takes d/B + a: B the bandwidth of a wavelength [bytes/s], a the delay of a step
+[s] (reconfiguration r and conversion); S steps take S times as long (:mod:`opticoll.formulations.optree.step_counts`).
+
+In packets of 128 bytes and flits of 32 bytes (section IV-A), with q = ceil(d/128) packets and a clock of f cycles/s for
+the O/E/O conversion of one cycle per flit, which the paper does not state (:class:`StepCost`):
+
+    T / S = 128 q / B + r + h / f,    h = 4 (pipelined: the last packet is converted alone), or 4 q (serial)
+
+T / S depends only on d, so ratios of times are ratios of steps for any clock.
+"""
 
 from __future__ import annotations
 

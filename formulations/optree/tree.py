@@ -3,7 +3,7 @@ r"""All-gather tree on an optical line or ring: integer radices of the stages wi
 Source  OpTree, Theorems 1 and 2, in integers
 Sets    P in 1 .. n products of radices so far, where n stands for all products of at least n; e in E stages (P,m):
         P < n, 2 <= m <= ceil(n/P), from P to min(P m, n), by P, then m
-Data    c_e steps of the stage, by ``count`` (:mod:`opticoll.formulations.optree`); k = ``depth`` (0: any)
+Data    c_e steps of the stage, by ``count`` (:mod:`opticoll.formulations.optree.radix_trees`); k = ``depth`` (0: any)
 Vars    y_e in {0,1} whether the tree has stage e, (|E|,)
 
 min sum_e c_e y_e  s.t.

@@ -7,7 +7,7 @@ Before stage j every group has every chunk at exactly one *label*; labels 0 .. s
 in order, and if a group has only s - 1 nodes its last node has two labels. A chunk at the node in position q of a
 subgroup goes to label q of each of the other subgroups of its group (an extra label comes after the last subgroup's
 positions). So a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks
-each, no stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree`:
+each, no stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree.radix_trees`:
 
     stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds`,
                          alternately mirrored

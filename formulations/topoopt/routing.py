@@ -42,10 +42,9 @@ from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from opticoll.formulations.topoopt.circuit_design import Ring
-    from opticoll.formulations.variables import Array, IndexSets
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -93,7 +92,7 @@ def routed_by_flow(
 
 
 @dataclass(frozen=True, eq=False)
-class FixedCircuits(model.ConcurrentFlow, Formulation):
+class FixedCircuits(model.GroupedFlow, Formulation):
     """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
 
     name = NAME
@@ -122,16 +121,6 @@ class FixedCircuits(model.ConcurrentFlow, Formulation):
     concurrent = "F"
     size = "m |S| + 1 variables"
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
-    forms = ("cvxpy", "pyomo", "matrix")
-    residuals = model.residuals
-    objective = model.objective
-    certify = model.certify
-    dual_arrays = model.dual_arrays
-    repair = model.repair
-    estimate = model.estimate
-    cvxpy = model.build_cvxpy
-    pyomo = model.build_pyomo
-    matrix = model.build_matrix
 
     design: CircuitDesign
     unit: float
@@ -158,14 +147,6 @@ class FixedCircuits(model.ConcurrentFlow, Formulation):
             raise NotApplicable(msg)
         alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
         return flow_over(routed_design(alone, given.circuits, ()))
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes and ranges of the arrays."""
-        return model.arrays(self, names)
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of arcs and groups."""
-        return model.index_sets(self)
 
     def derived(self) -> list[Fraction]:
         """Demands in units of Lambda_0."""

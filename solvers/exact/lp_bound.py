@@ -18,8 +18,6 @@ The cost is bounded: programs of more than :data:`MOST_NONZEROS` nonzeros are le
 
 from __future__ import annotations
 
-import pickle
-import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -29,8 +27,8 @@ import numpy as np
 from opticoll.errors import ModelError, NoSolution
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import fraction_down, fraction_up
+from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, fault
-from opticoll.solvers.isolation import call_isolated
 
 if TYPE_CHECKING:
     import threading
@@ -102,41 +100,17 @@ def exact_relaxation(
     if form.A.nnz > MOST_NONZEROS:
         raise _too_large(form)
     limit = LIMIT_S if left_s is None else min(left_s, LIMIT_S)
-    relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool), columns={}, rows={})
-    call = call_isolated(
-        "opticoll.solvers.exact.lp_bound:in_worker",
-        {"left_s": limit},
-        {"stated": np.frombuffer(pickle.dumps((relaxed, x)), dtype=np.uint8)},
-        wall_limit_s=limit * 1.05 + 3.0,
-        memory_limit_gib=memory_limit_gib,
-        threads=threads,
-        modules=("highspy",),
-        stop=stop,
+    result: ExactRelaxation = call_apart(
+        "opticoll.solvers.exact.lp_bound:in_worker", (_relaxed(form), x), limit, memory_limit_gib, threads, stop
     )
-    if "answer" not in call.arrays:
-        raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
-    result: ExactRelaxation = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
     return result
 
 
 def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
-    """Solve a relaxation exactly; target of :func:`opticoll.solvers.isolation.call_isolated`."""
-    end = time.monotonic() + arguments["left_s"]
-
-    def remaining() -> float:
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
-
-    form, x = pickle.loads(arrays["stated"].tobytes())  # noqa: S301  between our own processes
-    try:
-        result = exact_relaxation_here(form, x, remaining)
-    except NoSolution as error:
-        return {"message": str(error)}, {}
-    except TimeoutError:
-        return {"message": f"nothing is proven within {arguments['left_s']:.3g} s"}, {}
-    return {}, {"answer": np.frombuffer(pickle.dumps(result), dtype=np.uint8)}
+    """Solve a relaxation exactly; target of :func:`opticoll.solvers.exact.apart.call_apart`."""
+    left_s: float = arguments["left_s"]
+    timed_out = f"nothing is proven within {left_s:.3g} s"
+    return answer_apart(left_s, arrays["stated"], exact_relaxation_here, timed_out)
 
 
 def exact_relaxation_here(
@@ -145,20 +119,13 @@ def exact_relaxation_here(
     """As :func:`exact_relaxation`, in this process; ``remaining`` as in :func:`linear.solve_linear`."""
     from opticoll.solvers.exact.linear import solve_linear
 
-    return _solved(form, x, lambda wanted: solve_linear(wanted, remaining))
-
-
-def _solved(
-    form: StandardForm, x: NDArray[np.float64] | None, solve: Callable[[ExactForm], ExactAnswer]
-) -> ExactRelaxation:
     if form.A.nnz > MOST_NONZEROS:
         raise _too_large(form)
-    relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool), columns={}, rows={})
-    readings = _readings(relaxed)
+    readings = _readings(_relaxed(form))
     results, reason = [], None
     for k, exact in enumerate(readings):
         try:
-            answer = _checked(exact, solve(exact))
+            answer = _checked(exact, solve_linear(exact, remaining))
         except NoSolution as error:
             reason = error
             continue
@@ -168,7 +135,7 @@ def _solved(
     if x is not None and any(result.answer.status == "infeasible" for result in results):
         for k, exact in enumerate(readings):
             try:
-                answer = solve(_widened(exact, x))
+                answer = solve_linear(_widened(exact, x), remaining)
                 return ExactRelaxation(exact, _checked(exact, _bounded(exact, answer)), k > 0)
             except NoSolution as error:
                 reason = error
@@ -177,6 +144,10 @@ def _solved(
         what = " and ".join(sorted(kinds))
         raise reason or NoSolution(f"its floats and the decimals that they stand for state a program that is {what}")
     return results[0]
+
+
+def _relaxed(form: StandardForm) -> StandardForm:
+    return replace(form, integer=np.zeros(form.cost.size, dtype=bool), columns={}, rows={})
 
 
 def _too_large(form: StandardForm) -> NoSolution:

@@ -8,7 +8,6 @@ digits. What a model computes from them, such as a share of the total, is a frac
 from __future__ import annotations
 
 import math
-import pickle
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,10 +22,11 @@ from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.auto import fastest_form
+from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.integer import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
-from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits, call_isolated
+from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.standard_form import compile_built, import_layer
 from opticoll.solvers.task import Proof, Termination
@@ -190,21 +190,8 @@ def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
 
 
 def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
-    """Solve a program exactly; target of :func:`opticoll.solvers.isolation.call_isolated`."""
-    end = None if arguments["left_s"] is None else time.monotonic() + arguments["left_s"]
-
-    def remaining() -> float | None:
-        left = None if end is None else end - time.monotonic()
-        if left is not None and left <= 0:
-            raise TimeoutError
-        return left
-
-    form = pickle.loads(arrays["form"].tobytes())  # noqa: S301  between our own processes
-    try:
-        answer = solve_exactly(form, arrays.get("start"), remaining)
-    except TimeoutError:
-        return {"message": TIMED_OUT}, {}
-    return {}, {"answer": np.frombuffer(pickle.dumps(answer), dtype=np.uint8)}
+    """Solve a program exactly; target of :func:`opticoll.solvers.exact.apart.call_apart`."""
+    return answer_apart(arguments["left_s"], arrays["stated"], solve_exactly, TIMED_OUT)
 
 
 def solve_exactly(
@@ -243,22 +230,9 @@ def solve_apart(
     NoSolution
         If it is not proven within the limits.
     """
-    arrays: dict[str, NDArray[Any]] = {"form": np.frombuffer(pickle.dumps(form), dtype=np.uint8)}
-    if start is not None:
-        arrays["start"] = start
-    call = call_isolated(
-        "opticoll.solvers.exact.prove:in_worker",
-        {"left_s": left_s},
-        arrays,
-        wall_limit_s=left_s * 1.05 + 3.0,
-        memory_limit_gib=memory_limit_gib,
-        threads=threads,
-        modules=("highspy",),
-        stop=stop,
+    result: ExactAnswer = call_apart(
+        "opticoll.solvers.exact.prove:in_worker", (form, start), left_s, memory_limit_gib, threads, stop
     )
-    if "answer" not in call.arrays:
-        raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
-    result: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
     return result
 
 

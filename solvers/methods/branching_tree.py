@@ -108,7 +108,7 @@ class BranchingTree:
         self.nodes = self.unproven = self.exact = 0
         self.closed = np.inf  # the smallest bound among closed leaves
         self._order = 0
-        self._oracle = self.oracle_of(form)
+        self._solver = self.solver_of(form)
         self._lower = np.where(np.asarray(form.integer), np.ceil(form.col_lower - WHOLE), form.col_lower)
         self._upper = np.where(np.asarray(form.integer), np.floor(form.col_upper + WHOLE), form.col_upper)
         self._gain = np.zeros((2, form.cost.size))
@@ -120,7 +120,7 @@ class BranchingTree:
         """What bounds the leaves."""
         return LeafBounds.of(form)
 
-    def oracle_of(self, form: StandardForm) -> NodeSolver:
+    def solver_of(self, form: StandardForm) -> NodeSolver:
         """What solves the relaxations."""
         return NodeSolver(form)
 
@@ -179,7 +179,7 @@ class BranchingTree:
             self._discard(node, None)
             return None
         lower, upper = box
-        state, x, duals = self._oracle.solve(lower, upper)
+        state, x, duals = self._solver.solve(lower, upper)
         bound, proof = node.bound, node.duals
         empty = state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper)
         own = -np.inf
@@ -243,7 +243,7 @@ class BranchingTree:
         """Round the integer columns of a solution, solve for the others again, and keep the result if it improves."""
         low, high = lower.copy(), upper.copy()
         low[self.whole] = high[self.whole] = np.rint(x[self.whole])
-        state, again, _ = self._oracle.solve(low, high)
+        state, again, _ = self._solver.solve(low, high)
         if state != "optimal" or again is None:
             return
         again[self.whole] = np.rint(again[self.whole])
@@ -300,7 +300,7 @@ class BranchingTree:
             for up in (False, True):
                 low, high = lower.copy(), upper.copy()
                 low[column], high[column] = (below + 1.0, high[column]) if up else (low[column], below)
-                gain = self._oracle.try_out(low, high, self.leaf, bound)
+                gain = self._solver.try_out(low, high, self.leaf, bound)
                 self._observe(column, up, float(fraction[k]), gain)
                 gains.append(min(max(gain, LEAST_GAIN), 1e6))
             score[k] = gains[0] * gains[1]

@@ -88,7 +88,6 @@ class Context:
     """
 
     task: Task
-    formulation: Formulation
     data: Any
     instance: Any
     parameters: Settings
@@ -96,6 +95,12 @@ class Context:
     solve: Callable[..., Run]
     save: Callable[..., None]
     start: Mapping[str, NDArray[np.float64]] | None = None
+
+    @property
+    def formulation(self) -> Formulation:
+        """The problem, which is its own data."""
+        problem: Formulation = self.data
+        return problem
 
     def remaining(self) -> float | None:
         """Seconds left, None without a limit.

@@ -330,7 +330,7 @@ class TightenedTree(BranchingTree):
         """What bounds the leaves, with the integral rows."""
         return TightenedLeaves(form, self.rows)
 
-    def oracle_of(self, form: StandardForm) -> NodeSolver:
+    def solver_of(self, form: StandardForm) -> NodeSolver:
         """What solves the relaxations, with the integral rows."""
         return TightenedNodeSolver(form, self.leaf)
 
@@ -388,7 +388,7 @@ class TightenedTree(BranchingTree):
         box = self.propagation.tightened(self._lower, self._upper, self.most)
         if box is None:
             return None
-        state, _, duals = self._oracle.solve(*box)
+        state, _, duals = self._solver.solve(*box)
         bound = -np.inf if duals is None or state == "infeasible" else self.leaf.bound(duals, *box)
         if duals is None or not np.isfinite(bound):
             return box

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reference import RUN_KEYS
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.main import main
@@ -34,29 +35,6 @@ HEAVY = {
     "ortools",
     "pyarrow",
     "psutil",
-}
-KEYS = {
-    "formulation",
-    "paper",
-    "instance",
-    "instance_hash",
-    "n",
-    "arcs",
-    "method",
-    "form",
-    "solver",
-    "termination",
-    "proof",
-    "sense",
-    "objective",
-    "bound",
-    "gap",
-    "verified",
-    "violations",
-    "metrics",
-    "time",
-    "size",
-    "peak_memory_mb",
 }
 
 
@@ -105,7 +83,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 def test_solve_json_is_the_contract_and_is_stored(capfd: pytest.CaptureFixture[str]) -> None:
     record = as_json(capfd, "solve", "alltoall.master", "ring:4", "--method", "highs-simplex")
-    assert set(record) >= KEYS
+    assert set(record) >= RUN_KEYS
     assert set(record["solver"]) == {"name", "version", "algorithm", "options"}
     assert set(record["time"]) >= {"build_s", "compile_s", "solve_s", "verify_s"}
     assert set(record["size"]) == {"variables", "constraints", "nonzeros", "integers"}

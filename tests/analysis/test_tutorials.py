@@ -17,18 +17,13 @@ from pathlib import Path
 import pytest
 
 from opticoll.analysis.cli.main import main
-from opticoll.instances import plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ([\w-]+\.(?:py|toml))\n")
 
 
-@pytest.fixture(autouse=True)
-def no_plugin_stays():
-    yield
-    for plugin in list(plugins._known.values()):
-        plugins._drop(plugin)
+pytestmark = pytest.mark.usefixtures("forgotten_plugins")
 
 
 def words(text: str) -> list[str]:

@@ -17,7 +17,6 @@ import opticoll as oc
 from opticoll.analysis import design
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
-from opticoll.formulations import formulation
 from opticoll.formulations.topology.design import NAME, depth_sum, design_data, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
@@ -254,7 +253,6 @@ def test_sizes_in_python_are_whole_numbers(n, degree):
 def test_a_spent_limit_names_the_first_candidate_without_flows():
     context = Context(
         Task("alltoall.master", "servers:n=24,degree=3"),
-        formulation("alltoall.master"),
         None,
         None,
         {},

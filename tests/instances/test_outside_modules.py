@@ -50,15 +50,12 @@ def model(header: str = "", lazy: str = "pass", limit: str = "helper.LIMIT") -> 
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Plug-ins and modules of a test are gone after it."""
-    before, modules = set(plugins._known), set(sys.modules)
+def nothing_stays(monkeypatch: pytest.MonkeyPatch, forgotten_plugins: None) -> Iterator[None]:
+    """Modules of a test are gone after it, before its plug-ins."""
+    modules = set(sys.modules)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield
-    for place, plugin in list(plugins._known.items()):
-        if place not in before:
-            plugins._drop(plugin)
     for name in set(sys.modules) - modules:
         if "pytest-of-" in str(getattr(sys.modules[name], "__path__", getattr(sys.modules[name], "__file__", ""))):
             outside_modules.unload({name: ""})

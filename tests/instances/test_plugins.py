@@ -54,14 +54,7 @@ FORMULATION = Model
 CHECKER = "    def residuals"
 
 
-@pytest.fixture(autouse=True)
-def nothing_stays():
-    """Plug-ins of a test are gone after it."""
-    before = dict(plugins._known)
-    yield
-    for place, plugin in list(plugins._known.items()):
-        if place not in before:
-            plugins._drop(plugin)
+pytestmark = pytest.mark.usefixtures("forgotten_plugins")
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -155,18 +155,7 @@ def test_every_solver_proves_the_examples(name, method):
     assert record.bound_source in {"lp-dual", "relaxation", lp_bound.NAME}
 
 
-@pytest.fixture
-def forgotten():
-    """Forgets the plug-ins that a test has loaded."""
-    from opticoll.instances import plugins
-
-    before = set(plugins._known)
-    yield
-    for place in set(plugins._known) - before:
-        plugins._drop(plugins._known[place])
-
-
-@pytest.mark.usefixtures("forgotten")
+@pytest.mark.usefixtures("forgotten_plugins")
 def test_the_bound_of_a_user_defined_model_is_proven_by_any_solver(tmp_path):
     file = tmp_path / "spread.py"
     file.write_text(

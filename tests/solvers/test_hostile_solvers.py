@@ -447,7 +447,7 @@ def test_branching_keeps_the_incumbents_of_its_search(monkeypatch: pytest.Monkey
     model = formulation("lumorph.rounds")
     monkeypatch.setattr(model, "unfold", Formulation.unfold)
     data = model.prepare(parse("lightpath:2x2"))
-    context = Context(task, data, data, None, {"search_s": 5.0}, None, solve.solve, lambda *both: saved.append(both))
+    context = Context(task, data, None, {"search_s": 5.0}, None, solve.solve, lambda *both: saved.append(both))
     monkeypatch.setattr(StandardForm, "values", lambda self, x: {"x": x})
     with pytest.raises(KeyboardInterrupt):
         certified_branching._Proof(context, form).search()
@@ -466,7 +466,6 @@ def test_placement_enumeration_keeps_its_incumbents() -> None:
     assert result.run is not None
     context = Context(
         task,
-        plan.formulation,
         plan.data,
         plan.instance,
         plan.method_parameters,

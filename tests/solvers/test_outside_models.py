@@ -21,7 +21,6 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import ModelError
 from opticoll.formulations.model import PyomoModel
-from opticoll.instances import plugins
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import Termination
 
@@ -269,16 +268,7 @@ class FORMULATION(oc.Formulation):
 """
 
 
-@pytest.fixture
-def nothing_stays():
-    """Plug-ins of a test are gone after it."""
-    before = dict(plugins._known)
-    yield
-    for place in set(plugins._known) - set(before):
-        plugins._drop(plugins._known[place])
-
-
-@pytest.mark.usefixtures("nothing_stays")
+@pytest.mark.usefixtures("forgotten_plugins")
 @pytest.mark.parametrize(
     ("form", "build", "objective", "status", "message"),
     [

@@ -11,7 +11,6 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.study.study_file import study_of, unplanned_key
 from opticoll.formulations import formulations
-from opticoll.instances import plugins
 from opticoll.solvers import plan as planning
 from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.plan import make_plan, plan_key, resume_key
@@ -123,16 +122,13 @@ METHOD = Method(
 """
 
 
+@pytest.mark.usefixtures("forgotten_plugins")
 def test_a_method_of_a_plug_in_may_use_any_solver(tmp_path: Path, upgrade: Upgrade) -> None:
     (tmp_path / "mine.py").write_text(dedent(METHOD))
     oc.load_plugin(tmp_path / "mine.py")
-    try:
-        task = oc.Task("alltoall.master", "ring:4", "mine")
-        for name in ("ortools", "PySCIPOpt", "clarabel", "highspy"):
-            assert followed(task, upgrade, name)
-    finally:
-        for plugin in list(plugins._known.values()):
-            plugins._drop(plugin)
+    task = oc.Task("alltoall.master", "ring:4", "mine")
+    for name in ("ortools", "PySCIPOpt", "clarabel", "highspy"):
+        assert followed(task, upgrade, name)
 
 
 def test_a_cell_without_a_plan_follows_what_every_run_uses(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:

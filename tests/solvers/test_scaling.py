@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 import opticoll as oc
-from opticoll.instances import plugins
 from opticoll.solvers import relaxation, verify
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest, Termination
@@ -17,14 +16,12 @@ TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "extend" / "solver.md"
 
 
 @pytest.fixture
-def linprog(tmp_path):
+def linprog(tmp_path, forgotten_plugins):
     """The adapter of the tutorial, with SciPy's default tolerances."""
     file = tmp_path / "linprog.py"
     file.write_text(TUTORIAL.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")
     oc.load_plugin(str(file))
-    yield "linprog"
-    for plugin in list(plugins._known.values()):
-        plugins._drop(plugin)
+    return "linprog"
 
 
 def traffic(n, unit):

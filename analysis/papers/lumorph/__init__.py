@@ -18,7 +18,7 @@ Closed forms, N GPUs, L lasers, buffer B [bytes], beta = 1 / (L b) [us/byte]; ea
                  (Appendix B's B/16 + B/4 counts one peer of three)
     whole        sum over the digits of alpha + r + (m - 1) B beta (L/(m - 1)) / floor(L/(m - 1)): whole buffers (D&C)
 
-The authors' own costs are in :mod:`opticoll.formulations.lumorph`.
+The authors' own costs are in :mod:`opticoll.formulations.lumorph.cost_formulas`.
 
 The all-reduces are also built on a machine, which gives the rounds and the data time per byte.
 The time of a fixed schedule whose chunks are equal shares of the buffer is a line in the buffer's size B:

@@ -96,13 +96,13 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
         # A pair that occurs several times is counted once and listed as often as it occurs.
         count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
         if short.kind == "k" or (complete and count * most_alike <= MOST_PATHS):
-            listed = build_path_set(topology, short, data.formulation, pairs)
+            listed = build_path_set(topology, short, data.name, pairs)
             break
     nth = np.minimum(listed.first[:-1] + data.kappa, listed.first[1:]) - 1
     distance = listed.length[nth]
     listed = subset(listed, listed.length <= distance[listed.pair] + DETOUR)
     if (np.diff(listed.first) < data.kappa).any():
-        listed = union(listed, build_path_set(topology, PathRule("k", data.kappa, rule.lmax), data.formulation, pairs))
+        listed = union(listed, build_path_set(topology, PathRule("k", data.kappa, rule.lmax), data.name, pairs))
     return union(listed, generated)
 
 

@@ -229,7 +229,6 @@ def test_a_time_limit_keeps_flow_and_bound():
 
     context = Context(
         task=task,
-        formulation=plan.formulation,
         data=plan.data,
         instance=plan.instance,
         parameters=plan.method_parameters,

@@ -95,18 +95,18 @@ def test_any_duals_bound_and_no_ray_empties_what_is_not_empty(seed, other):
     assert not leaf.empty(0 * y, form.col_lower, form.col_upper)
 
 
-def test_a_wrong_oracle_proves_nothing():
+def test_a_wrong_node_solver_proves_nothing():
     form = program(3, rows=3, columns=5)
     best = answer_of(form)
     tree = BranchingTree(form)
-    honest = tree._oracle.solve
+    honest = tree._solver.solve
     random = np.random.default_rng(0)
 
     def lies(lower, upper):
         state, x, duals = honest(lower, upper)
         return state, x, None if duals is None else random.normal(size=duals.size) * 10
 
-    tree._oracle.solve = lies
+    tree._solver.solve = lies
     tree.run()
     assert tree.bound <= best + 1e-6
 

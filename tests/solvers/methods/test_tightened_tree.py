@@ -98,17 +98,17 @@ def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
     assert not np.isfinite(tree.bound) or Fraction(tree.bound) <= enumerated(form)
 
 
-def test_a_wrong_oracle_proves_nothing():
+def test_a_wrong_node_solver_proves_nothing():
     form = routing(3)
     best = enumerated(form)
     tree = TightenedTree(form, incumbent=2.0 * float(best))
-    honest, random = tree._oracle.solve, np.random.default_rng(0)
+    honest, random = tree._solver.solve, np.random.default_rng(0)
 
     def lies(lower, upper):
         state, x, duals = honest(lower, upper)
         return state, x, None if duals is None else random.normal(size=duals.size) * 10
 
-    tree._oracle.solve = lies
+    tree._solver.solve = lies
     tree.run()
     assert Fraction(tree.bound) <= best
 

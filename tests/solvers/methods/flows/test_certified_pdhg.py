@@ -363,7 +363,6 @@ def test_a_time_limit_keeps_flow_and_bound():
 
     context = Context(
         task=task,
-        formulation=formulation(task.formulation),
         data=data,
         instance=data.topology,
         parameters={"precision": "auto", "steps": 10**6, "symmetry": False, "start": ""},

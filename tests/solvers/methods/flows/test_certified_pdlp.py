@@ -99,7 +99,6 @@ def context(tol: float) -> tuple[Context, list[Any]]:
     saved: list[Any] = []
     return Context(
         task=task,
-        formulation=plan.formulation,
         data=plan.data,
         instance=plan.instance,
         parameters=plan.method_parameters,

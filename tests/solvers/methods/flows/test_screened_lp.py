@@ -37,7 +37,6 @@ def context_of(spec, *, tol=1e-8, limit=None, **parameters):
     settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
     return Context(
         task=task,
-        formulation=formulation(task.formulation),
         data=data,
         instance=topology,
         parameters=settings,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuits import read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import exchange_overlap
-from opticoll.formulations.lumorph.rounds import FORMULATION, RoundModel
+from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.model import NotApplicable, read_parameters
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
@@ -552,7 +552,7 @@ def answer(spec, method, **given_):
     data = RoundModel.prepare(parse(spec), {k: v for k, v in given_.items() if k not in own})
     chosen = read_parameters(methods()[method].parameters, {k: v for k, v in given_.items() if k in own}, method)
     task = Task("lumorph.rounds", spec, method=method)
-    context = Context(task, FORMULATION, data, data.topology, chosen, None, solve, lambda *_: None)
+    context = Context(task, data, data.topology, chosen, None, solve, lambda *_: None)
     return data, methods()[method].run(context)
 
 

@@ -24,7 +24,6 @@ def context(spec, **given):
     data = rounds.RoundModel.prepare(parse(spec), given)
     return Context(
         task=Task(rounds.NAME, spec, settings=given),
-        formulation=rounds.FORMULATION,
         data=data,
         instance=data.topology,
         parameters={"candidates": "routes", "search_s": 1.0, "solver": "highs"},
