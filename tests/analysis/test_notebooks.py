@@ -5,7 +5,6 @@ import importlib.util
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
@@ -19,6 +18,12 @@ MACHINE = re.compile(
 PUBLIC = ("01-quick-start", "08-your-own")
 #: Run with every change; the others are for `make bench`.
 QUICK = ("01-quick-start", "08-your-own")
+
+
+def read(path: Path):
+    import nbformat  # a second of processor time, for these tests alone
+
+    return nbformat.read(path, as_version=4)
 
 
 def executor():
@@ -51,7 +56,9 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
 def test_committed_outputs(path):
     text = path.read_text(encoding="utf-8")
     assert not MACHINE.search(text), MACHINE.search(text)
-    notebook = nbformat.reads(text, as_version=4)
+    import nbformat
+
+    notebook = read(path)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert any(cell.outputs for cell in code)
@@ -65,7 +72,7 @@ def test_committed_outputs(path):
 
 @pytest.mark.parametrize("path", [p for p in NOTEBOOKS if p.stem not in PUBLIC], ids=lambda path: path.stem)
 def test_widgets_run_what_was_called_plainly(path):
-    code = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
+    code = "\n".join(c.source for c in read(path).cells if c.cell_type == "code")
     offered = re.findall(r"interact_manual\(\s*(\w+)", code)
     assert bool(offered) == ("ipywidgets" in code)
     for name in offered:
@@ -75,7 +82,7 @@ def test_widgets_run_what_was_called_plainly(path):
 
 def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
     """The imports of a notebook and of the files that it writes, but for those inside functions."""
-    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    cells = [cell.source for cell in read(path).cells if cell.cell_type == "code"]
     trees = [ast.parse("\n".join(line for line in cell.splitlines() if not line.startswith("%"))) for cell in cells]
     return [node for tree in trees for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
 
@@ -90,5 +97,5 @@ def test_public_interface_is_enough(name):
 
 @pytest.mark.parametrize("path", [p for p in NOTEBOOKS if p.stem != "08-your-own"], ids=lambda path: path.stem)
 def test_notebook_defines_no_model(path):
-    source = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
+    source = "\n".join(c.source for c in read(path).cells if c.cell_type == "code")
     assert not re.search(r"import (cvxpy|pyomo)|\b(Variable|ConcreteModel|Problem)\(", source)

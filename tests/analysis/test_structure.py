@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ NAMED_AFTER = {
 REGISTRY = "registry"
 
 
+@cache
 def modules() -> dict[str, Path]:
     result = {}
     for layer in LAYERS:
@@ -37,7 +39,7 @@ def modules() -> dict[str, Path]:
 
 def imports(name: str, path: Path) -> set[str]:
     """Modules of the package that ``name`` imports anywhere but under TYPE_CHECKING."""
-    known = MODULES
+    known = modules()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
         id(inner)
@@ -54,15 +56,16 @@ def imports(name: str, path: Path) -> set[str]:
     return {one for one in result if one in known}
 
 
-MODULES = modules()
-IMPORTS = {name: imports(name, path) for name, path in MODULES.items()}
+@cache
+def all_imports() -> dict[str, set[str]]:
+    return {name: imports(name, path) for name, path in modules().items()}
 
 
 def test_layers_import_downwards_only():
     rank = {layer: place for place, layer in enumerate(LAYERS)}
     upward = [
         (name, other)
-        for name, others in IMPORTS.items()
+        for name, others in all_imports().items()
         for other in others
         if rank[other.split(".")[1]] > rank[name.split(".")[1]]
     ]
@@ -75,7 +78,7 @@ def test_no_paper_imports_another():
 
     crossing = [
         (name, other)
-        for name, others in IMPORTS.items()
+        for name, others in all_imports().items()
         for other in others
         if paper(name) and paper(other) and paper(name) != paper(other)
     ]
@@ -88,14 +91,14 @@ def test_imports_are_acyclic():
 
     def visit(name: str, trail: list[str]) -> None:
         state[name] = 1
-        for other in sorted(IMPORTS[name]):
+        for other in sorted(all_imports()[name]):
             if state.get(other) == 1:
                 circles.append([*trail[trail.index(other) :], other] if other in trail else [name, other])
             elif other not in state:
                 visit(other, [*trail, other])
         state[name] = 2
 
-    for name in IMPORTS:
+    for name in all_imports():
         if name not in state:
             visit(name, [name])
     assert not circles
@@ -109,7 +112,7 @@ def named_after_its_content(path: Path) -> bool:
 
 def test_a_file_name_means_one_thing_within_a_layer():
     places = defaultdict(list)
-    for path in MODULES.values():
+    for path in modules().values():
         if path.stem in {*PER_PAPER, REGISTRY} or path.stem.endswith("_claims") or named_after_its_content(path):
             continue
         layer = path.relative_to(ROOT).parts[0]
@@ -123,7 +126,7 @@ def test_formulations_methods_and_commands_are_named_after_their_files():
     from opticoll.solvers.methods.registry import own_names
 
     stems = defaultdict(set)
-    for path in filter(named_after_its_content, MODULES.values()):
+    for path in filter(named_after_its_content, modules().values()):
         stems[path.relative_to(ROOT).parts[0]].add(path.stem.replace("_", "-"))
     assert stems["formulations"] == {name.partition(".")[2] for name in formulations()}
     assert stems["solvers"] <= own_names()
@@ -132,7 +135,7 @@ def test_formulations_methods_and_commands_are_named_after_their_files():
 
 def test_a_class_name_means_one_thing():
     places = defaultdict(list)
-    for path in MODULES.values():
+    for path in modules().values():
         if path.stem.endswith("_check"):  # these stand alone, and are printed for others to run
             continue
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -183,7 +186,7 @@ def untyped(name: str, tree: ast.Module) -> list[str]:
 def test_no_public_signature_has_a_dictionary_of_anything():
     assert not [
         one
-        for name, path in MODULES.items()
+        for name, path in modules().items()
         if not name.removeprefix("opticoll.").startswith(INTERNAL)
         for one in untyped(name, ast.parse(path.read_text(encoding="utf-8")))
     ]
