@@ -187,7 +187,8 @@ class OwnLimits:
             while not self._done.is_set():
                 with suppress(LimitReached), self._lock:  # raised here instead of in the block
                     self._done.set()
-            worker.raise_in(threading.get_ident(), None)  # one may be pending
+            if self.ending is not None:
+                worker.clear_raised(LimitReached)
 
     def _watch(self, thread: int, native: int, wake: bool) -> None:
         deadline, most_mb, stop = self._limits

@@ -553,15 +553,25 @@ def _woken(number: int, frame: object) -> None:
     """Do nothing: a pending exception is raised when this begins, and ends the system call that was interrupted."""
 
 
-def raise_in(thread: int, error: type[BaseException] | None, *, wake: bool = False) -> None:
-    """Raise an error in another thread before its next step; None cancels one that has not been raised yet.
+def raise_in(thread: int, error: type[BaseException], *, wake: bool = False) -> None:
+    """Raise an error in another thread before its next step.
 
     ``wake`` interrupts a sleep or a blocking system call; only if :func:`wakeable` returned True in that thread.
     """
     import ctypes
 
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
-    )
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
     if wake:
         signal.pthread_kill(thread, signal.SIGURG)
+
+
+def clear_raised(error: type[BaseException]) -> None:
+    """Clear an error that :func:`raise_in` may have left pending in this thread.
+
+    It is raised once more and caught. Withdrawing it (``PyThreadState_SetAsyncExc(thread, NULL)``) would leave CPython
+    3.11 waiting for it in every function, for ever if a debugger or a profiler traces them.
+    """
+    with suppress(error):
+        raise_in(threading.get_ident(), error)
+        while True:  # raised at the next step
+            pass

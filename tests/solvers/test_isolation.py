@@ -611,3 +611,28 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
     assert worker_module._has_ended(known)
     process.communicate()
     assert worker_module._has_ended(known)
+
+
+#: A limit that is reached, one that is not, and a solve; then a profiler, as a debugger or a notebook's %prun sets one.
+_PROFILED = """
+import sys, time
+import opticoll as oc
+from opticoll.solvers.isolation import LimitReached, OwnLimits
+
+try:
+    with OwnLimits(time.monotonic() + 0.05, None, None):
+        while True:
+            time.sleep(0.01)
+except LimitReached:
+    print("reached")
+with OwnLimits(time.monotonic() + 60, None, None):
+    pass
+oc.solve("alltoall.master", "ring:4", time_limit=60)
+sys.setprofile(lambda *_: None)
+(lambda: print("profiled"))()
+"""
+
+
+def test_functions_can_be_traced_after_a_limit():
+    ended = subprocess.run([sys.executable, "-c", _PROFILED], capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout.split() == ["reached", "profiled"]
