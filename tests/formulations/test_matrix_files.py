@@ -23,7 +23,7 @@ from opticoll.errors import BadFile
 from opticoll.formulations.matrix.program import NAME
 from opticoll.instances import MatrixProgram, parse
 from opticoll.instances.matrix_program import read_program
-from opticoll.instances.readers import mps_reader, second_readings
+from opticoll.instances.readers import lp_reader, mps_reader, second_readings
 
 INF = float("inf")
 WRITERS = ("highs", "scip", "gurobi", "pyomo", "dialects")
@@ -674,40 +674,33 @@ def test_names_made_up_for_rows_do_not_clash(tmp_path):
     assert program.row_names == ("r0_", "r0", "r2")
 
 
-#: Counts the calls that reading a text takes; in an interpreter of its own, because a profile function set in the
-#: middle of the suite can hang CPython 3.11.
-_COUNT_CALLS = """
-import sys
-from opticoll.instances.readers import lp_reader, mps_reader
-
-def mps_of(count):
-    rows = "".join(f" L c{i}\\n" for i in range(count))
-    entries = "".join(f" x{i} cost 1 c{i} 1\\n" for i in range(count))
-    return f"NAME\\nROWS\\n N cost\\n{rows}COLUMNS\\n{entries}RHS\\nENDATA\\n".encode()
-
-def lp_of(count):
-    terms = " + ".join(f"x{i}" for i in range(count))
-    return f"min\\n {terms}\\nst\\n c: {terms} >= 1\\nend\\n".encode()
-
-def count_calls(*_):
-    global calls
-    calls += 1
-
-for make, read in ((mps_of, mps_reader.read_mps), (lp_of, lp_reader.read_lp)):
-    for count in (500, 2000):
-        text, calls = make(count), 0
-        sys.setprofile(count_calls)
-        read(text, "a file")
-        sys.setprofile(None)
-        print(calls)
-"""
-
-
 def test_readers_take_time_in_proportion_to_the_file():
-    output = subprocess.run([sys.executable, "-c", _COUNT_CALLS], capture_output=True, text=True, check=True).stdout
-    small_mps, large_mps, small_lp, large_lp = map(int, output.split())
-    assert large_mps < 5 * small_mps
-    assert large_lp < 5 * small_lp
+    def work(count: int, read_one, text: bytes) -> int:
+        calls = 0
+
+        def count_calls(*_):
+            nonlocal calls
+            calls += 1
+
+        sys.setprofile(count_calls)
+        try:
+            read_one(text, "a file")
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    def mps_of(count: int) -> bytes:
+        rows = "".join(f" L c{i}\n" for i in range(count))
+        entries = "".join(f" x{i} cost 1 c{i} 1\n" for i in range(count))
+        return f"NAME\nROWS\n N cost\n{rows}COLUMNS\n{entries}RHS\nENDATA\n".encode()
+
+    def lp_of(count: int) -> bytes:
+        terms = " + ".join(f"x{i}" for i in range(count))
+        return f"min\n {terms}\nst\n c: {terms} >= 1\nend\n".encode()
+
+    for make, read_one in ((mps_of, mps_reader.read_mps), (lp_of, lp_reader.read_lp)):
+        small, large = (work(count, read_one, make(count)) for count in (500, 2000))
+        assert large < 5 * small
 
 
 def test_arrays_of_a_reading_are_those_of_the_file(tmp_path):
