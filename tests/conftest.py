@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import sys
 
@@ -31,10 +33,31 @@ def digits_limit():
     sys.set_int_max_str_digits(limit)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call():
+    """Tests share workers, each of which serves one environment: pytest names the current test in it."""
+    current = os.environ.pop("PYTEST_CURRENT_TEST", None)
+    try:
+        return (yield)
+    finally:
+        if current is not None:
+            os.environ["PYTEST_CURRENT_TEST"] = current
+
+
+@pytest.fixture(scope="session")
+def default_store(tmp_path_factory):
+    """The store of commands that name none. One place for all tests, as for workers."""
+    folder = tmp_path_factory.mktemp("default") / "store"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPTICOLL_STORE", str(folder))
+        yield folder
+
+
 @pytest.fixture(autouse=True)
-def private_store(tmp_path, monkeypatch):
-    """No test may write to the user's results."""
-    monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "store"))
+def private_store(default_store):
+    """No test may write to the user's results, or read those of another test."""
+    yield default_store
+    shutil.rmtree(default_store, ignore_errors=True)
 
 
 @pytest.fixture
