@@ -119,7 +119,7 @@ def searched(pool, *, descents=1, tol=1e-6, **given):
         (4, 1, {}),
         (3, 2, {}),
         (4, 2, {}),
-        (3, 3, {}),
+        pytest.param(3, 3, {}, marks=pytest.mark.slow),
         (2, 2, {}),
         (4, 2, {"parallel": 1}),
         (4, 1, {"objective": "bandwidth-tax"}),
