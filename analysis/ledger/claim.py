@@ -474,6 +474,41 @@ class Claim:
         )
 
 
+#: Tests a claim; the laboratory has its scope.
+Measure = Callable[[Laboratory], Measurement]
+
+
+class Claims(list[Claim]):
+    """The claims of a paper, each stated where it is measured.
+
+    Parameters
+    ----------
+    paper
+        Short name of the paper.
+    """
+
+    def __init__(self, paper: str) -> None:
+        super().__init__()
+        self.paper = paper
+
+    def stated(
+        self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any
+    ) -> Callable[[Measure], Measure]:
+        """Decorate the function that measures a claim; arguments as of :class:`Claim`, the name without the paper."""
+
+        def add(measure: Measure) -> Measure:
+            self.append(Claim(f"{self.paper}.{name}", self.paper, where, claim, expected, tolerance, measure, **words))
+            return measure
+
+        return add
+
+    def untestable(
+        self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any
+    ) -> None:
+        """Add a claim that cannot be tested here, for the ``reason`` given; arguments as of :meth:`stated`."""
+        self.append(Claim(f"{self.paper}.{name}", self.paper, where, claim, expected, tolerance, **words))
+
+
 def _reseeded(value: Json, sample: int) -> Json:
     """A qualifier with the seeds of its specs moved to another random sample."""
     if not sample:

@@ -2,69 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.ledger.readings import SAME
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import all_digraphs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from opticoll.solvers.standard_form import StandardForm
 
 
-#: Relative difference up to which two numbers count as equal.
-SAME = 1e-6
 #: Number of vertices of the largest graphs in :func:`regular_digraphs`.
 LARGEST_ENUMERATED = 6
-
-
-def spread(ratios: Sequence[float]) -> dict[str, float]:
-    """Smallest, median and largest ratio."""
-    return {"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)}
-
-
-class SweepFields(TypedDict):
-    """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement` that a sweep gives."""
-
-    count: int
-    violations: int
-    tightness: dict[str, float]
-    witness: str | None
-
-
-@dataclass
-class Sweep:
-    """Cases of a bound or theorem: ratios of bound to optimum, and the failing cases with their sizes."""
-
-    ratios: list[float] = field(default_factory=list)
-    wrong: list[tuple[int, str]] = field(default_factory=list)
-
-    def add(self, ratio: float, *, holds: bool, size: int, case: str) -> None:
-        """Add a case, described by ``case``; ``size`` ranks counterexamples."""
-        self.ratios.append(ratio)
-        if not holds:
-            self.wrong.append((size, case))
-
-    @property
-    def row(self) -> SweepFields:
-        """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement`."""
-        return {
-            "count": len(self.ratios),
-            "violations": len(self.wrong),
-            "tightness": spread(self.ratios),
-            "witness": min(self.wrong)[1] if self.wrong else None,
-        }
-
-    @property
-    def met(self) -> int:
-        """Number of cases with ratio 1."""
-        return sum(abs(ratio - 1) <= SAME for ratio in self.ratios)
 
 
 def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:

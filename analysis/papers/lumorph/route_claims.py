@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Choice, Claim, Measurement, Verdict, decide, reading
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict
+from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, SQUARES, TREE, formula, layer_time
 from opticoll.instances.published.lumorph_numbers import BATCH, GPUS, MODELS, drawn, figure, iteration
@@ -48,9 +49,23 @@ if TYPE_CHECKING:
 
 
 PAPER = "lumorph"
+
+
+_ALL = [4, 8, 16, 32, 64, 128, 256]
+
+
+_COMPUTED = (
+    "We route the circuits of every step on a grid of each size, count the circuits on the busiest edge, and "
+    "compare with the curves read from the vector graphics of the figure"
+)
+
+CLAIMS = Claims(PAPER)
+
+
 MCF, RANDOM = "MCF", "Random"
+
+
 VARIANTS = {"Lumorph-2": 2, "Lumorph-4": 4}
-CONTRADICTED = Verdict.SELF_CONTRADICTED
 
 
 def circuits(n: int, radix: int) -> Iterator[tuple[I64, I64]]:
@@ -123,15 +138,6 @@ def least_by_cuts(grid: str, radix: int, by: str) -> list[int]:
     return bounds
 
 
-def _interval(values: list[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval of the mean, by Student's t."""
-    from scipy.stats import t
-
-    mean = float(np.mean(values))
-    wide = float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
-    return mean, mean - wide, mean + wide
-
-
 # figure 5 -----------------------------------------------------------------------------------------------------
 
 
@@ -150,300 +156,12 @@ def proven_overlap(grid: str, radix: int, by: str) -> int:
     return least
 
 
-def _figure_5(laboratory: Laboratory) -> Measurement:
-    drawn = figure("5", "left")
-    cases: dict[str, tuple[str, dict[int, str]]] = {
-        "rows; 8 GPUs on 2x4": ("rows", GRIDS),
-        "rows; 8 GPUs on 4x2": ("rows", {**GRIDS, 8: "4x2"}),
-        "2x2 squares; 8 GPUs on 2x4": ("squares", GRIDS),
-    }
-    choices = []
-    for words, (by, grids) in cases.items():
-        points = [(name, n) for name in VARIANTS for n in laboratory.scope["GPUs"]]
-        off = [
-            f"{name}, {n} GPUs: {least} instead of {drawn[f'{name}+{MCF}'][n]:g}"
-            for name, n in points
-            if (least := proven_overlap(grids[n], VARIANTS[name], by)) != drawn[f"{name}+{MCF}"][n]
-        ]
-        choices.append(reading("numbering and shape", words, not off, off or f"all {len(points)} points"))
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=("figure 5, left",),
-        reason="Circuits on the busiest edge in both directions together, with straight routes; every value is "
-        "proven by a cut. With GPUs numbered by rows, all points agree except LUMORPH-4 on 8 GPUs (4x2 tiles).",
-        choices=tuple(choices),
-    )
-
-
-def _grows(laboratory: Laboratory) -> Measurement:
-    sizes = laboratory.scope["GPUs"]
-    choices = []
-    curves = {name: [curve[n] for n in sizes] for name, curve in figure("5", "left").items()}
-    falls = [name for name, row in curves.items() if any(b < a for a, b in pairwise(row))]
-    rises = all(row[-1] > row[0] for row in curves.values())
-    choices.append(reading("increases", "from the smallest to the largest size", rises, curves, natural=True))
-    choices.append(reading("increases", "at every step of figure 5", not falls, f"falls at one step: {falls}"))
-    more = all(
-        curves[f"Lumorph-4+{kind}"][i] >= curves[f"Lumorph-2+{kind}"][i]
-        and curves[f"Lumorph-4+{kind}"][-1] > curves[f"Lumorph-2+{kind}"][-1]
-        for kind in (MCF, RANDOM)
-        for i in range(len(sizes))
-    )
-    choices.append(reading("quadrupling against doubling", "figure 5", more, "never less", natural=True))
-    for by in ("rows", "squares"):
-        least = {name: [_most(GRIDS[n], radix, by, "straight") for n in sizes] for name, radix in VARIANTS.items()}
-        holds = all(row[-1] > row[0] and row == sorted(row) for row in least.values()) and all(
-            a <= b for a, b in zip(*least.values(), strict=True)
-        )
-        choices.append(reading("least overlap computed, GPUs numbered", by, holds, least, natural=True))
-    return Measurement(
-        curves,
-        decide(choices),
-        instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
-        reason="Least overlaps never fall. The drawn overlaps of random routes fall at one step, from 32 to 64 GPUs, "
-        "where the grid becomes square.",
-        choices=tuple(choices),
-    )
-
-
-def _random(laboratory: Laboratory) -> Measurement:
-    sizes, seeds = laboratory.scope["GPUs"], laboratory.seeds(laboratory.scope["seeds"])
-    drawn = figure("5", "left")
-    choices = []
-    measured: dict[str, Json] = {}
-    for name, radix in VARIANTS.items():
-        ratios = {n: round(drawn[f"{name}+{RANDOM}"][n] / drawn[f"{name}+{MCF}"][n], 2) for n in sizes}
-        choices.append(
-            reading(
-                "random routes",
-                f"as drawn in figure 5, {name}",
-                min(ratios.values()) > 1,
-                {f"{n} GPUs": ratio for n, ratio in ratios.items()},
-            )
-        )
-        for by in ("rows", "squares"):
-            text, least_ratio = [], math.inf
-            for n in sizes:
-                least = _most(GRIDS[n], radix, by, "straight")
-                mean, low, high = _interval([_most(GRIDS[n], radix, by, "random", s) / least for s in seeds])
-                least_ratio = min(least_ratio, low)
-                text.append(f"{n}: {mean:.2f} ({low:.2f} to {high:.2f})")
-            choices.append(
-                reading(
-                    "random routes",
-                    f"uniform shortest paths, {name}, GPUs numbered by {by}",
-                    least_ratio > 1,
-                    ", ".join(text),
-                )
-            )
-    measured = {choice.tried: choice.measured for choice in choices}
-    return Measurement(
-        measured,
-        decide(choices),
-        instances=("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
-        reason=f"Ratio of overlaps, random over least; mean and 95 % interval over {len(seeds)} seeds. True of the "
-        "drawn curves, whose random routes are not all shortest in the authors' code. In doubling, partners lie "
-        "in one row or column under both numberings, so the shortest path is unique and nothing is lost; "
-        "in quadrupling it depends on the numbering.",
-        choices=tuple(choices),
-    )
-
-
-def _thirty(laboratory: Laboratory) -> Measurement:
-    enough = laboratory.scope["waveguides"]
-    n, algorithms = laboratory.scope["GPUs"], laboratory.scope["all algorithms"]
-    left = {name: curve[enough] for name, curve in figure("5", f"right_{n}_gpus").items()}
-    sets = {
-        "LUMORPH-2 and -4, both kinds of routes": [f"{a}+{kind}" for a in algorithms for kind in (MCF, RANDOM)],
-        "LUMORPH-2 and -4, routes of least overlap": [f"{a}+{MCF}" for a in algorithms],
-    }
-    choices = tuple(
-        reading(
-            "all algorithms",
-            words,
-            all(left[name] == 0 for name in names),
-            {name: left[name] for name in names},
-            otherwise=CONTRADICTED,
-        )
-        for words, names in sets.items()
-    )
-    side = {name: _most(GRIDS[n], radix, "rows", "straight", both=False) for name, radix in VARIANTS.items()}
-    return Measurement(
-        left,
-        decide(choices, CONTRADICTED),
-        instances=(f"figure 5, right, {n} GPUs",),
-        reason="Measured: circuits in excess of 30 waveguides on the busiest edge, as drawn. The curve of LUMORPH-4 "
-        "with the best routes reaches 0 at 35, with random routes at 50. The figure counts both directions "
-        f"together; counted per direction, {max(side.values())} waveguides would be enough for "
-        "the best routes. The sentence refers to the figure.",
-        witness=f"Section 5: figure 5 (right) shows that {enough} waveguides eliminate congestion for all algorithms. "
-        f"Figure 5 (right): LUMORPH-4 + MCF has {left['Lumorph-4+MCF']:g} circuits too many at {enough}, "
-        f"LUMORPH-4 + Random {left['Lumorph-4+Random']:g}",
-        choices=choices,
-    )
-
-
-# figures 6 and 3 ----------------------------------------------------------------------------------------------
-
-
-def _split(n: int, radix: int, by: str, waveguides: int, *, both: bool = True) -> int:
-    """Rounds of an all-reduce whose steps are split until no edge has more circuits than waveguides."""
-    return 2 * sum(-(-step[both] // waveguides) for step in overlaps(GRIDS[n], radix, by, "straight"))
-
-
-def _fewer(laboratory: Laboratory) -> Measurement:
-    few, many, n = (laboratory.scope[name] for name in ("few waveguides", "many waveguides", "GPUs"))
-    drawn = {w: figure("6", f"waveguides_{w}") for w in (few, many)}
-    choices: list[Choice] = []
-    for name in drawn[few]:
-        pair = [drawn[w][name][n] for w in (few, many)]
-        choices.append(reading("algorithm and routes, figure 6", name, pair[0] > pair[1], pair))
-    for by in ("rows", "squares"):
-        for name, radix in VARIANTS.items():
-            pair = [_split(n, radix, by, w) for w in (few, many)]
-            words = f"{name}, routes of least overlap, GPUs numbered by {by}"
-            choices.append(reading("computed from overlaps in both directions", words, pair[0] > pair[1], pair))
-            pair = [_split(n, radix, by, w, both=False) for w in (few, many)]
-            choices.append(reading("computed from overlaps per direction", words, pair[0] > pair[1], pair))
-    agree = all(
-        _split(k, radix, "rows", w) == drawn[w][f"{name}+{MCF}"][k]
-        for w in (few, many)
-        for name, radix in VARIANTS.items()
-        for k in GRIDS
-        if (name, k) != ("Lumorph-4", 8)
-    )
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices if "figure" in choice.name},
-        decide(choices),
-        instances=(f"figure 6, {n} GPUs",),
-        reason=f"Reconfigurations of an all-reduce with {few} and {many} waveguides. True of three of the four curves; "
-        "LUMORPH-2 with the best routes needs 16 in both cases. "
-        + (
-            "Splitting every step into as many rounds as its overlap needs gives the drawn points of the best "
-            "routes (8 GPUs and LUMORPH-4 apart, see lumorph.figure-5)."
-            if agree
-            else ""
-        ),
-        choices=tuple(choices),
-    )
-
-
-def _route_times(laboratory: Laboratory) -> Measurement:
-    most, limit = laboratory.scope["GPUs, at most"], laboratory.scope["tens of seconds, below [s]"]
-    drawn = {name: curve[most] for name, curve in figure("3").items()}
-    choices = [
-        reading("Algorithm 2 by Gurobi, as drawn in figure 3", name, value < limit, f"{value:.1f} s")
-        for name, value in drawn.items()
-    ]
-    spec = f"lightpath:{GRIDS[most]},waveguides=16"
-    for words, method, seconds in (
-        ("the integer program by HiGHS", "highs", 30.0),
-        ("heuristic routes and a cut as proof", "negotiated-rerouting", 120.0),
-    ):
-        record = laboratory.solve(
-            "lumorph.min-overlap", spec, method=method, time_limit_s=seconds, circuits="recursive-quadrupling:2"
-        )
-        took = sum(record["time"][part] or 0.0 for part in ("build_s", "compile_s", "solve_s", "verify_s"))
-        proven = record["proof"] in PROVEN
-        choices.append(
-            reading(
-                "solved here", words, proven and took < limit, f"{'proven' if proven else 'not proven'} in {took:.0f} s"
-            )
-        )
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(spec,),
-        reason="The text agrees with figure 3. Other programs and machines take other times: our heuristic is a "
-        "different algorithm, and HiGHS was stopped after 30 s.",
-        choices=tuple(choices),
-    )
-
-
-_ALL = [4, 8, 16, 32, 64, 128, 256]
-_COMPUTED = (
-    "We route the circuits of every step on a grid of each size, count the circuits on the busiest edge, and "
-    "compare with the curves read from the vector graphics of the figure"
-)
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "lumorph.figure-5",
-        PAPER,
-        "figure 5, left",
-        "Figure 5 (left) plots the least overlap of circuits over all routes, for LUMORPH-2 and LUMORPH-4 on 4 to "
-        "256 GPUs",
-        "all 14 points equal",
-        "exact",
-        _figure_5,
-        scope={"GPUs": _ALL},
-        weight=2,
-        procedure=f"{_COMPUTED}.",
-    ),
-    Claim(
-        "lumorph.random-worse",
-        PAPER,
-        "section 5, figure 5",
-        "Randomly chosen shortest paths overlap significantly more than the routes of least overlap",
-        "more",
-        "95 % interval",
-        _random,
-        scope={"GPUs": [64, 128, 256], "seeds": 8},
-        weight=2,
-        procedure=f"{_COMPUTED}; eight seeds.",
-    ),
-    Claim(
-        "lumorph.overlap-grows",
-        PAPER,
-        "section 5, figure 5",
-        "The overlap of circuits grows up to 256 GPUs for both kinds of routes, and is larger for recursive "
-        "quadrupling than for doubling",
-        "rises",
-        "exact",
-        _grows,
-        scope={"GPUs": _ALL},
-        procedure=f"{_COMPUTED}.",
-    ),
-    Claim(
-        "lumorph.thirty-waveguides",
-        PAPER,
-        "section 5 against figure 5, right",
-        "According to figure 5 (right), 30 waveguides are enough to eliminate congestion for all algorithms on 256 "
-        "GPUs",
-        "no congestion at 30 waveguides",
-        "exact",
-        _thirty,
-        weight=2,
-        scope={"waveguides": 30, "GPUs": 256, "all algorithms": ["Lumorph-2", "Lumorph-4"]},
-        procedure="We read the curves from the vector graphics of the figure.",
-    ),
-    Claim(
-        "lumorph.fewer-waveguides",
-        PAPER,
-        "section 5, figure 6",
-        "Schedules reconfigure more often with 20 waveguides per edge than with 40",
-        "more",
-        "exact",
-        _fewer,
-        scope={"few waveguides": 20, "many waveguides": 40, "GPUs": 256},
-        procedure="We read the curves of figure 6, and compute the rounds into which the overlap splits each step.",
-    ),
-    Claim(
-        "lumorph.route-times",
-        PAPER,
-        "section 3.2, figure 3",
-        "Algorithm 2 finds routes of least overlap within tens of seconds for up to 128 nodes",
-        "tens of seconds",
-        "below 100 s",
-        _route_times,
-        scope={"GPUs, at most": 128, "tens of seconds, below [s]": 100},
-        procedure="We read figure 3, and solve the hardest step of LUMORPH-4 on 128 GPUs by two methods.",
-    ),
-)
-
-
 MIB = 2.0**20
+
+
 FREE = "Zero-cost"
+
+
 #: Panels of every figure.
 PANELS = {
     "5": ("left", "right_256_gpus"),
@@ -454,9 +172,13 @@ PANELS = {
     "10": ("",),
     "11": MODELS,
 }
+
+
 #: Largest deviation of a computed point from the drawn one: whole circuits, 0.001 us, the digits of a share, and for
 #: figure 11 the rounding of the drawn throughputs, relative.
 TOLERANCE = {"5": 0.0, "6": 0.0, "7": 1.001e-3, "8a": 1.001e-3, "8b": 1.001e-3, "10": 5.001e-5, "11": 1e-5}
+
+
 #: Resolution of the sizes in the drawing of figure 10 [bytes].
 SIZE_RESOLUTION = 20
 
@@ -606,6 +328,287 @@ def iteration_bounds(model: str, n: int, series: str) -> tuple[float, float]:
     return (free, free) if series == FREE else (free, free + communication(model, n, series))
 
 
+# all of them --------------------------------------------------------------------------------------------------------
+
+
+def _drawn_interval(number: str, panel: str, series: str, x: float, value: float) -> tuple[float, float, bool]:
+    if number in ("5", "6"):
+        return _circuits(number, panel, series, x)
+    if number == "11":
+        least, most = iteration_bounds(panel, int(x), series)
+        samples = 1e6 * x * BATCH[panel]
+        return samples / most, samples / least, False
+    value = _share(series, x, value) if number == "10" else _time(number, panel, series, x)
+    return value, value, True
+
+
+@cache
+def points(number: str) -> tuple[Point, ...]:
+    """All points of a figure; the drawn curve of free communication in figure 11, an input of ours, is omitted.
+
+    Raises
+    ------
+    KeyError
+        For a figure that is not in :data:`PANELS`.
+    """
+    panels = PANELS[number]
+    return tuple(
+        Point(number, panel, series, x, y, *_drawn_interval(number, panel, series, x, y))
+        for panel, series, x, y in sorted(drawn(number), key=lambda row: panels.index(row[0]))
+        if (number, series) != ("11", FREE)
+    )
+
+
+@CLAIMS.stated(
+    "figure-5",
+    "figure 5, left",
+    "Figure 5 (left) plots the least overlap of circuits over all routes, for LUMORPH-2 and LUMORPH-4 on 4 to 256 GPUs",
+    "all 14 points equal",
+    "exact",
+    scope={"GPUs": _ALL},
+    weight=2,
+    procedure=f"{_COMPUTED}.",
+)
+def _figure_5(laboratory: Laboratory) -> Measurement:
+    drawn = figure("5", "left")
+    cases: dict[str, tuple[str, dict[int, str]]] = {
+        "rows; 8 GPUs on 2x4": ("rows", GRIDS),
+        "rows; 8 GPUs on 4x2": ("rows", {**GRIDS, 8: "4x2"}),
+        "2x2 squares; 8 GPUs on 2x4": ("squares", GRIDS),
+    }
+    choices = Readings("numbering and shape")
+    for words, (by, grids) in cases.items():
+        points = [(name, n) for name in VARIANTS for n in laboratory.scope["GPUs"]]
+        off = [
+            f"{name}, {n} GPUs: {least} instead of {drawn[f'{name}+{MCF}'][n]:g}"
+            for name, n in points
+            if (least := proven_overlap(grids[n], VARIANTS[name], by)) != drawn[f"{name}+{MCF}"][n]
+        ]
+        choices.add(words, not off, off or f"all {len(points)} points")
+    return choices.measurement(
+        ("figure 5, left",),
+        "Circuits on the busiest edge in both directions together, with straight routes; every value is "
+        "proven by a cut. With GPUs numbered by rows, all points agree except LUMORPH-4 on 8 GPUs (4x2 tiles).",
+    )
+
+
+def _interval(values: list[float]) -> tuple[float, float, float]:
+    """Mean and 95 % interval of the mean, by Student's t."""
+    from scipy.stats import t
+
+    mean = float(np.mean(values))
+    wide = float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
+    return mean, mean - wide, mean + wide
+
+
+@CLAIMS.stated(
+    "random-worse",
+    "section 5, figure 5",
+    "Randomly chosen shortest paths overlap significantly more than the routes of least overlap",
+    "more",
+    "95 % interval",
+    scope={"GPUs": [64, 128, 256], "seeds": 8},
+    weight=2,
+    procedure=f"{_COMPUTED}; eight seeds.",
+)
+def _random(laboratory: Laboratory) -> Measurement:
+    sizes, seeds = laboratory.scope["GPUs"], laboratory.seeds(laboratory.scope["seeds"])
+    drawn = figure("5", "left")
+    choices = Readings("random routes")
+    measured: dict[str, Json] = {}
+    for name, radix in VARIANTS.items():
+        ratios = {n: round(drawn[f"{name}+{RANDOM}"][n] / drawn[f"{name}+{MCF}"][n], 2) for n in sizes}
+        choices.add(
+            f"as drawn in figure 5, {name}",
+            min(ratios.values()) > 1,
+            {f"{n} GPUs": ratio for n, ratio in ratios.items()},
+        )
+        for by in ("rows", "squares"):
+            text, least_ratio = [], math.inf
+            for n in sizes:
+                least = _most(GRIDS[n], radix, by, "straight")
+                mean, low, high = _interval([_most(GRIDS[n], radix, by, "random", s) / least for s in seeds])
+                least_ratio = min(least_ratio, low)
+                text.append(f"{n}: {mean:.2f} ({low:.2f} to {high:.2f})")
+            choices.add(f"uniform shortest paths, {name}, GPUs numbered by {by}", least_ratio > 1, ", ".join(text))
+    measured = choices.by_reading
+    return choices.measurement(
+        ("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
+        f"Ratio of overlaps, random over least; mean and 95 % interval over {len(seeds)} seeds. True of the "
+        "drawn curves, whose random routes are not all shortest in the authors' code. In doubling, partners lie "
+        "in one row or column under both numberings, so the shortest path is unique and nothing is lost; "
+        "in quadrupling it depends on the numbering.",
+        measured,
+    )
+
+
+@CLAIMS.stated(
+    "overlap-grows",
+    "section 5, figure 5",
+    "The overlap of circuits grows up to 256 GPUs for both kinds of routes, and is larger for recursive "
+    "quadrupling than for doubling",
+    "rises",
+    "exact",
+    scope={"GPUs": _ALL},
+    procedure=f"{_COMPUTED}.",
+)
+def _grows(laboratory: Laboratory) -> Measurement:
+    sizes = laboratory.scope["GPUs"]
+    choices = Readings("increases")
+    curves = {name: [curve[n] for n in sizes] for name, curve in figure("5", "left").items()}
+    falls = [name for name, row in curves.items() if any(b < a for a, b in pairwise(row))]
+    rises = all(row[-1] > row[0] for row in curves.values())
+    choices.add("from the smallest to the largest size", rises, curves, natural=True)
+    choices.add("at every step of figure 5", not falls, f"falls at one step: {falls}")
+    more = all(
+        curves[f"Lumorph-4+{kind}"][i] >= curves[f"Lumorph-2+{kind}"][i]
+        and curves[f"Lumorph-4+{kind}"][-1] > curves[f"Lumorph-2+{kind}"][-1]
+        for kind in (MCF, RANDOM)
+        for i in range(len(sizes))
+    )
+    choices.add("figure 5", more, "never less", name="quadrupling against doubling", natural=True)
+    for by in ("rows", "squares"):
+        least = {name: [_most(GRIDS[n], radix, by, "straight") for n in sizes] for name, radix in VARIANTS.items()}
+        holds = all(row[-1] > row[0] and row == sorted(row) for row in least.values()) and all(
+            a <= b for a, b in zip(*least.values(), strict=True)
+        )
+        choices.add(by, holds, least, name="least overlap computed, GPUs numbered", natural=True)
+    return choices.measurement(
+        ("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
+        "Least overlaps never fall. The drawn overlaps of random routes fall at one step, from 32 to 64 GPUs, "
+        "where the grid becomes square.",
+        curves,
+    )
+
+
+CONTRADICTED = Verdict.SELF_CONTRADICTED
+
+
+@CLAIMS.stated(
+    "thirty-waveguides",
+    "section 5 against figure 5, right",
+    "According to figure 5 (right), 30 waveguides are enough to eliminate congestion for all algorithms on 256 GPUs",
+    "no congestion at 30 waveguides",
+    "exact",
+    scope={"waveguides": 30, "GPUs": 256, "all algorithms": ["Lumorph-2", "Lumorph-4"]},
+    weight=2,
+    procedure="We read the curves from the vector graphics of the figure.",
+)
+def _thirty(laboratory: Laboratory) -> Measurement:
+    enough = laboratory.scope["waveguides"]
+    n, algorithms = laboratory.scope["GPUs"], laboratory.scope["all algorithms"]
+    left = {name: curve[enough] for name, curve in figure("5", f"right_{n}_gpus").items()}
+    sets = {
+        "LUMORPH-2 and -4, both kinds of routes": [f"{a}+{kind}" for a in algorithms for kind in (MCF, RANDOM)],
+        "LUMORPH-2 and -4, routes of least overlap": [f"{a}+{MCF}" for a in algorithms],
+    }
+    choices = Readings("all algorithms", otherwise=CONTRADICTED)
+    for words, names in sets.items():
+        choices.add(words, all(left[name] == 0 for name in names), {name: left[name] for name in names})
+    side = {name: _most(GRIDS[n], radix, "rows", "straight", both=False) for name, radix in VARIANTS.items()}
+    return choices.measurement(
+        (f"figure 5, right, {n} GPUs",),
+        "Measured: circuits in excess of 30 waveguides on the busiest edge, as drawn. The curve of LUMORPH-4 "
+        "with the best routes reaches 0 at 35, with random routes at 50. The figure counts both directions "
+        f"together; counted per direction, {max(side.values())} waveguides would be enough for "
+        "the best routes. The sentence refers to the figure.",
+        left,
+        witness=f"Section 5: figure 5 (right) shows that {enough} waveguides eliminate congestion for all algorithms. "
+        f"Figure 5 (right): LUMORPH-4 + MCF has {left['Lumorph-4+MCF']:g} circuits too many at {enough}, "
+        f"LUMORPH-4 + Random {left['Lumorph-4+Random']:g}",
+    )
+
+
+# figures 6 and 3 ----------------------------------------------------------------------------------------------
+
+
+def _split(n: int, radix: int, by: str, waveguides: int, *, both: bool = True) -> int:
+    """Rounds of an all-reduce whose steps are split until no edge has more circuits than waveguides."""
+    return 2 * sum(-(-step[both] // waveguides) for step in overlaps(GRIDS[n], radix, by, "straight"))
+
+
+@CLAIMS.stated(
+    "fewer-waveguides",
+    "section 5, figure 6",
+    "Schedules reconfigure more often with 20 waveguides per edge than with 40",
+    "more",
+    "exact",
+    scope={"few waveguides": 20, "many waveguides": 40, "GPUs": 256},
+    procedure="We read the curves of figure 6, and compute the rounds into which the overlap splits each step.",
+)
+def _fewer(laboratory: Laboratory) -> Measurement:
+    few, many, n = (laboratory.scope[name] for name in ("few waveguides", "many waveguides", "GPUs"))
+    drawn = {w: figure("6", f"waveguides_{w}") for w in (few, many)}
+    choices = Readings("algorithm and routes, figure 6")
+    for name in drawn[few]:
+        pair = [drawn[w][name][n] for w in (few, many)]
+        choices.add(name, pair[0] > pair[1], pair)
+    for by in ("rows", "squares"):
+        for name, radix in VARIANTS.items():
+            pair = [_split(n, radix, by, w) for w in (few, many)]
+            words = f"{name}, routes of least overlap, GPUs numbered by {by}"
+            choices.add(words, pair[0] > pair[1], pair, name="computed from overlaps in both directions")
+            pair = [_split(n, radix, by, w, both=False) for w in (few, many)]
+            choices.add(words, pair[0] > pair[1], pair, name="computed from overlaps per direction")
+    agree = all(
+        _split(k, radix, "rows", w) == drawn[w][f"{name}+{MCF}"][k]
+        for w in (few, many)
+        for name, radix in VARIANTS.items()
+        for k in GRIDS
+        if (name, k) != ("Lumorph-4", 8)
+    )
+    return choices.measurement(
+        (f"figure 6, {n} GPUs",),
+        f"Reconfigurations of an all-reduce with {few} and {many} waveguides. True of three of the four curves; "
+        "LUMORPH-2 with the best routes needs 16 in both cases. "
+        + (
+            "Splitting every step into as many rounds as its overlap needs gives the drawn points of the best "
+            "routes (8 GPUs and LUMORPH-4 apart, see lumorph.figure-5)."
+            if agree
+            else ""
+        ),
+        {choice.tried: choice.measured for choice in choices if "figure" in choice.name},
+    )
+
+
+@CLAIMS.stated(
+    "route-times",
+    "section 3.2, figure 3",
+    "Algorithm 2 finds routes of least overlap within tens of seconds for up to 128 nodes",
+    "tens of seconds",
+    "below 100 s",
+    scope={"GPUs, at most": 128, "tens of seconds, below [s]": 100},
+    procedure="We read figure 3, and solve the hardest step of LUMORPH-4 on 128 GPUs by two methods.",
+)
+def _route_times(laboratory: Laboratory) -> Measurement:
+    most, limit = laboratory.scope["GPUs, at most"], laboratory.scope["tens of seconds, below [s]"]
+    drawn = {name: curve[most] for name, curve in figure("3").items()}
+    choices = Readings("Algorithm 2 by Gurobi, as drawn in figure 3")
+    for name, value in drawn.items():
+        choices.add(name, value < limit, f"{value:.1f} s")
+    spec = f"lightpath:{GRIDS[most]},waveguides=16"
+    for words, method, seconds in (
+        ("the integer program by HiGHS", "highs", 30.0),
+        ("heuristic routes and a cut as proof", "negotiated-rerouting", 120.0),
+    ):
+        record = laboratory.solve(
+            "lumorph.min-overlap", spec, method=method, time_limit_s=seconds, circuits="recursive-quadrupling:2"
+        )
+        took = sum(record["time"][part] or 0.0 for part in ("build_s", "compile_s", "solve_s", "verify_s"))
+        proven = record["proof"] in PROVEN
+        choices.add(
+            words,
+            proven and took < limit,
+            f"{'proven' if proven else 'not proven'} in {took:.0f} s",
+            name="solved here",
+        )
+    return choices.measurement(
+        (spec,),
+        "The text agrees with figure 3. Other programs and machines take other times: our heuristic is a "
+        "different algorithm, and HiGHS was stopped after 30 s.",
+    )
+
+
 def queue_bounds(model: str, n: int, algorithm: str) -> tuple[float, float] | None:
     """Bounds on the time of an iteration by the drawn time of the ring [us]; None with transfers between layers.
 
@@ -653,37 +656,6 @@ def gains(model: str) -> list[Gain]:
             by_queue = None if queue is None else (ring / queue[1], ring / queue[0])
             results.append(Gain(model, n, algorithm, ring / mine, free / most, slowest / free, by_queue))
     return results
-
-
-# all of them --------------------------------------------------------------------------------------------------------
-
-
-def _drawn_interval(number: str, panel: str, series: str, x: float, value: float) -> tuple[float, float, bool]:
-    if number in ("5", "6"):
-        return _circuits(number, panel, series, x)
-    if number == "11":
-        least, most = iteration_bounds(panel, int(x), series)
-        samples = 1e6 * x * BATCH[panel]
-        return samples / most, samples / least, False
-    value = _share(series, x, value) if number == "10" else _time(number, panel, series, x)
-    return value, value, True
-
-
-@cache
-def points(number: str) -> tuple[Point, ...]:
-    """All points of a figure; the drawn curve of free communication in figure 11, an input of ours, is omitted.
-
-    Raises
-    ------
-    KeyError
-        For a figure that is not in :data:`PANELS`.
-    """
-    panels = PANELS[number]
-    return tuple(
-        Point(number, panel, series, x, y, *_drawn_interval(number, panel, series, x, y))
-        for panel, series, x, y in sorted(drawn(number), key=lambda row: panels.index(row[0]))
-        if (number, series) != ("11", FREE)
-    )
 
 
 __all__ = [
