@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.store_plots import family_of, solve_time
-from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel, series
+from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -90,30 +89,19 @@ def _testbed(table: pd.DataFrame) -> Figure:
     with one_panel(7.0, 4.2, x=heading, y="topology and fabric") as (figure, axes, handles):
         for number, (formulation, kind) in enumerate(_KINDS.items()):
             mine = table[table["formulation"] == formulation]
-            colour, marker = series(number)
             place = [names.index(i) + 0.16 * (number - 1.5) for i in mine["instance"]]
-            handles += axes.plot(mine["time"], place, linestyle="none", marker=marker, color=colour, label=kind)
+            handles += marks(axes, mine["time"], place, number, kind)
             reference = table[table["formulation"] == "alltoall.master"].set_index("instance")["time"]
             result = [i for name, i in _STATED if name == formulation and names[i] in reference.index]
-            axes.plot(
+            stars(
+                axes,
                 [reference[names[i]] for i in result],
                 [i + 0.16 * (number - 1.5) for i in result],
-                linestyle="none",
-                marker="o",
+                None,
                 markersize=12,
-                markerfacecolor="none",
-                color=INK,
+                marker="o",
             )
-        handles += axes.plot(
-            [],
-            [],
-            linestyle="none",
-            marker="o",
-            markersize=12,
-            markerfacecolor="none",
-            color=INK,
-            label="stated by the paper",
-        )
+        handles += stars(axes, [], [], "stated by the paper", markersize=12, marker="o")
         axes.set_yticks(range(len(names)), list(TESTBEDS.values()))
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(left=0)
@@ -142,17 +130,8 @@ def _decomposition_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _decomposition(rows: pd.DataFrame) -> Figure:
     figure = solve_time(rows)
     axes = figure.axes[0]
-    axes.plot(1000, 2400, marker="*", markersize=13, color=INK, linestyle="none")
-    axes.annotate(
-        "paper: 40 min, MOSEK,\nchildren on 1000 cores",
-        (1000, 2400),
-        (-8, -6),
-        ha="right",
-        va="top",
-        textcoords="offset points",
-        color=MUTED,
-        fontsize=8,
-    )
+    stars(axes, 1000, 2400, None, filled=True, markersize=13)
+    note(axes, "paper: 40 min, MOSEK,\nchildren on 1000 cores", (1000, 2400), (-8, -6), ha="right", va="top")
     axes.set_xlim(right=1600)
     return figure
 
@@ -217,32 +196,17 @@ def _load(table: pd.DataFrame) -> Figure:
         6.6, 1.7 + 0.34 * max(len(instances), 1), x="maximum link load ÷ optimal T [–]", y="instance", columns=2
     ) as (figure, axes, handles):
         axes.axvspan(1.6, 1.8, color=MUTED, alpha=0.18, linewidth=0)
-        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        reference(axes, x=1.0)
         for number, (scheme, _, _) in enumerate(_SCHEMES):
             selected = table[table["scheme"] == scheme]
-            colour, marker = series(number)
             if len(selected):
-                handles += axes.plot(
-                    selected["ratio"],
-                    [instances.index(i) for i in selected["instance"]],
-                    linestyle="none",
-                    marker=marker,
-                    color=colour,
-                    markersize=6,
-                    label=scheme,
+                handles += marks(
+                    axes, selected["ratio"], [instances.index(i) for i in selected["instance"]], number, scheme
                 )
         axes.set_yticks(range(len(instances)), [label(i) for i in instances])
         axes.set_ylim(max(len(instances), 1) - 0.5, -0.5)
         axes.grid(visible=True, axis="x")
-        axes.annotate(
-            "paper:\nSSSP",
-            (1.7, 0.99),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="top",
-            fontsize=8,
-            color=MUTED,
-        )
+        note(axes, "paper:\nSSSP", (1.7, 0.99), fraction="y", ha="center", va="top")
     return figure
 
 
@@ -272,17 +236,8 @@ def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _kautz(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="vertices N", y="T ÷ lower bound of Corollary 3 [–]") as (figure, axes, handles):
         for number, (degree, group) in enumerate(_groups(rows, "d")):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["n"],
-                group["over_bound"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"degree {degree}",
-            )
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            handles += curve(axes, group["n"], group["over_bound"], number, f"degree {degree}")
+        reference(axes, y=1.0)
         log_axes(axes, "x")
         axes.set_ylim(bottom=min(0.98, float(rows["over_bound"].min()) - 0.01))
     return figure
@@ -323,16 +278,7 @@ def _against(table: pd.DataFrame) -> Figure:
         handles,
     ):
         for number, ((family, degree), group) in enumerate(_groups(table, ["family", "d"])):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["n"],
-                group["ratio"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"{family}, degree {int(degree)}",
-            )
+            handles += curve(axes, group["n"], group["ratio"], number, f"{family}, degree {int(degree)}")
         stated = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
         for height, dashes, note in stated:
             handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
@@ -376,29 +322,17 @@ def _host(rows: pd.DataFrame) -> Figure:
     ) as (figure, axes, handles):
         numbers = {name: number for number, name in enumerate(dict.fromkeys(rows["topology"]))}
         for (topology, relay), group in _groups(rows, ["topology", "relay"]):
-            colour, marker = series(numbers[topology])
-            handles += axes.plot(
+            handles += curve(
+                axes,
                 group["host"],
                 group["T"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                markerfacecolor=colour if relay == "host" else "none",
+                numbers[topology],
+                f"{family_of(topology)}, {relay} forwards",
+                filled=relay == "host",
                 linestyle="-" if relay == "host" else "--",
-                label=f"{family_of(topology)}, {relay} forwards",
             )
-        axes.axvline(1.3, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
-        axes.annotate(
-            "paper: tori catch up below about 1.3",
-            (1.3, 0.97),
-            (5, 0),
-            textcoords="offset points",
-            xycoords=("data", "axes fraction"),
-            fontsize=8,
-            color=MUTED,
-            va="top",
-        )
+        reference(axes, x=1.3, color=MUTED, linestyle=(0, (2, 3)))
+        note(axes, "paper: tori catch up below about 1.3", (1.3, 0.97), (5, 0), fraction="y", va="top")
         axes.invert_xaxis()
         log_axes(axes)
     return figure
@@ -440,24 +374,14 @@ def _expanders(table: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="vertices N", y="throughput ÷ that of GenKautz [–]") as (figure, axes, handles):
         for number, (family, name) in enumerate(EXPANDERS.items()):
             selected = table[table["family"] == family]
-            colour, marker = series(number)
             if len(selected):
                 place = [EXPANDER_SIZES.index(n) + 0.22 * (number - 1) for n in selected["n"]]
-                handles += axes.plot(
-                    place, selected["ratio"], linestyle="none", marker=marker, color=colour, markersize=5, label=name
-                )
+                handles += marks(axes, place, selected["ratio"], number, name, markersize=5)
         low, high = min(1.0, float(table["ratio"].min())), max(1.0, float(table["ratio"].max()))
         axes.set_ylim(low - 0.03, high + 0.05)
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        reference(axes, y=1.0)
         axes.axhspan(1.0, high + 0.05, color=MUTED, alpha=0.12, linewidth=0)
-        axes.annotate(
-            "paper: shortest-path expanders similar or slightly better",
-            (0.01, 0.985),
-            va="top",
-            xycoords="axes fraction",
-            fontsize=8,
-            color=MUTED,
-        )
+        note(axes, "paper: shortest-path expanders similar or slightly better", (0.01, 0.985), fraction="xy", va="top")
         axes.set_xticks(range(len(EXPANDER_SIZES)), list(map(str, EXPANDER_SIZES)))
         axes.set_xlim(-0.5, len(EXPANDER_SIZES) - 0.5)
         axes.grid(visible=True, axis="y")
@@ -560,34 +484,3 @@ FIGURES: tuple[PaperFigure, ...] = (
         _expanders_finding,
     ),
 )
-
-
-def curve(
-    spec: str, steps: Iterable[int], *, alpha: float = 0.0, beta: float = 1.0
-) -> list[dict[str, float | str | None]]:
-    """Solve ``alltoall.timestep-mcf`` (by source) on ``spec`` for every number of steps.
-
-    Returns
-    -------
-    One row per number of steps: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``,
-    and ``over_fluid``, T_steps over the optimum T of ``alltoall.master``.
-    """
-    from opticoll.solvers.solve import solve
-    from opticoll.solvers.task import Task
-
-    fluid = solve(Task("alltoall.master", spec)).record["metrics"]["T"]
-    rows = []
-    for L in steps:
-        settings = {"steps": L, "aggregate": "source", "alpha": alpha, "beta": beta}
-        run = solve(Task("alltoall.timestep-mcf", spec, settings=settings))
-        rows.append(
-            {
-                "steps": L,
-                "T_steps": run.objective,
-                "bound": run.bound,
-                "proof": str(run.proof),
-                "alpha_beta_time": run.record["metrics"]["alpha_beta_time"],
-                "over_fluid": None if run.objective is None or not fluid else run.objective / fluid,
-            }
-        )
-    return rows

@@ -15,6 +15,7 @@ import numpy as np
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame
+from opticoll.analysis.plots.marks import curve, marks
 from opticoll.analysis.plots.store_plots import family_of
 from opticoll.analysis.plots.style import INK, MUTED, log_axes, series, styled_figure
 from opticoll.solvers.task import PROVEN
@@ -117,33 +118,17 @@ def draw(table: pd.DataFrame) -> Figure:
             selected = table[table["phase"] == phase]
             ends: list[tuple[float, float, str, str]] = []
             for number, (route, _, _) in enumerate(ROUTES):
-                colour, marker = series(number)
+                colour, _ = series(number)
                 points = selected[selected["route"] == route].sort_values("n")
                 known, late = points[points["state"] == "measured"], points[points["state"] == "late"]
                 if len(known):
-                    (lines[route],) = axes.plot(
-                        known["n"],
-                        known["seconds"],
-                        color=colour,
-                        marker=marker,
-                        linewidth=1.4,
-                        markersize=5,
-                        label=route,
-                    )
+                    (lines[route],) = curve(axes, known["n"], known["seconds"], number, route, linewidth=1.4)
                     fitted = slope(points)
                     if fitted is not None:
                         last = known.iloc[-1]
                         ends.append((float(last["n"]), float(last["seconds"]), f"N^{fitted[0]:.1f}", colour))
                 if len(late):
-                    axes.plot(
-                        late["n"],
-                        late["seconds"],
-                        color=colour,
-                        marker=marker,
-                        linestyle="none",
-                        markersize=6,
-                        markerfacecolor="none",
-                    )
+                    marks(axes, late["n"], late["seconds"], number, filled=False)
                     axes.plot(
                         late["n"], late["seconds"] * 1.35, color=colour, marker="^", markersize=4, linestyle="none"
                     )

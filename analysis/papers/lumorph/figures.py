@@ -14,6 +14,7 @@ import numpy as np
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.plots.marks import curve, marks, note, reference
 from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.solvers.task import PROVEN
 
@@ -71,7 +72,6 @@ def _split(rows: pd.DataFrame) -> Figure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, name in zip(panels, ("LUMORPH-2", "LUMORPH-4"), strict=True):
             for number, grid in enumerate(WIDE):
-                colour, marker = series(number)
                 for each in (True, False):
                     selected = rows[
                         (rows["algorithm"] == name) & (rows["grid"] == grid) & (rows["per_wavelength"] == each)
@@ -79,20 +79,18 @@ def _split(rows: pd.DataFrame) -> Figure:
                     if selected.empty:
                         continue
                     text = f"{grid}" if each else f"{grid}, wavelengths ignored"
-                    handle = axes.plot(
+                    handle = curve(
+                        axes,
                         selected["waveguides"],
                         selected["reconfigurations"],
-                        color=colour,
-                        marker=marker,
-                        markersize=5,
-                        linewidth=1,
+                        number,
+                        text,
+                        filled=each,
                         linestyle="-" if each else "--",
-                        markerfacecolor=colour if each else "none",
-                        label=text,
                     )
                     handles += handle if name == "LUMORPH-4" else []
             for w in (20, 40):
-                axes.axvline(w, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+                reference(axes, x=w, color=MUTED, linestyle=(0, (2, 3)))
             log_axes(axes, "xy")
             axes.set_xticks([4, 8, 20, 40])
             axes.set_xlabel("waveguides per arc")
@@ -105,10 +103,10 @@ def _split_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (grid, name), group in rows.groupby(["grid", "algorithm"], sort=False):
         counts = []
-        for each, note in ((True, ""), (False, " with wavelengths ignored")):
+        for each, words in ((True, ""), (False, " with wavelengths ignored")):
             mine = group[group["per_wavelength"] == each].set_index("waveguides")["reconfigurations"]
             if not mine.empty:
-                counts.append(f"{mine[20]} and {mine[40]}{note}")
+                counts.append(f"{mine[20]} and {mine[40]}{words}")
         parts.append(f"{name} on {grid} {', '.join(counts)}")
     return "Reconfigurations with 20 and 40 waveguides: " + "; ".join(parts) + "."
 
@@ -208,18 +206,9 @@ def _sweep(rows: pd.DataFrame) -> Figure:
                     handles += handle if what == "delay" else []
             log_axes(axes)
         for value in (3.7, 25.0):
-            panels[0].axvline(value, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
-            panels[0].annotate(
-                f"{value:g}",
-                (value, 0.98),
-                (3, 0),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                color=MUTED,
-                fontsize=8,
-                va="top",
-            )
-        panels[1].axvline(150, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+            reference(panels[0], x=value, color=MUTED, linestyle=(0, (2, 3)))
+            note(panels[0], f"{value:g}", (value, 0.98), (3, 0), fraction="y", va="top")
+        reference(panels[1], x=150, color=MUTED, linestyle=(0, (2, 3)))
         panels[0].set_xlabel("reconfiguration delay r [µs]")
         panels[1].set_xlabel("laser rate [Gb/s]; the ring has 300 GB/s")
         panels[0].set_ylabel("all-reduce, 256 GPUs [µs]")
@@ -288,18 +277,11 @@ def _over(rows: pd.DataFrame) -> Figure:
     with one_panel(7.6, height, x="rounds ÷ best bound [–]", y="machine, collective") as (figure, axes, handles):
         for number, name in enumerate(names):
             selected = places[places["algorithm"] == name]
-            colour, marker = series(number)
             shift = (number - (len(names) - 1) / 2) * 0.09
-            handles += axes.plot(
-                selected["over"],
-                [order.index(p) + shift for p in selected["place"]],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linestyle="",
-                label=name,
+            handles += marks(
+                axes, selected["over"], [order.index(p) + shift for p in selected["place"]], number, name, markersize=5
             )
-        axes.axvline(1.0, color=INK, linewidth=1)
+        reference(axes, x=1.0, linestyle="-")
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)
         axes.invert_yaxis()
@@ -356,17 +338,14 @@ def _programs(rows: pd.DataFrame) -> Figure:
     height = 1.6 + 0.27 * len(order)
     with one_panel(7.6, height, x="solver time [s]", y="size, lasers, rounds: program") as (figure, axes, handles):
         for number, (method, group) in enumerate(rows.assign(case=case).groupby("method")):
-            colour, marker = series(number)
             for ended, runs in group.groupby("ended"):
-                handles += axes.plot(
+                handles += marks(
+                    axes,
                     runs["time_solver_s"],
                     [order.index(name) for name in runs["case"]],
-                    color=colour,
-                    marker=marker,
-                    markersize=6,
-                    linestyle="",
-                    markerfacecolor=colour if ended else "none",
-                    label=str(method) if ended else f"{method}, not finished",
+                    number,
+                    str(method) if ended else f"{method}, not finished",
+                    filled=ended,
                 )
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)

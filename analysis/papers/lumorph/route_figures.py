@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.papers.paper_figure import PaperFigure, frame, settings_of
+from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.style import INK, MUTED, legend_mark, log_axes, one_panel, series, styled_figure
 from opticoll.instances.published.lumorph_numbers import figure as drawn_figure
 from opticoll.solvers.task import PROVEN
@@ -74,50 +75,37 @@ def _over_gpus(axes: Axes, table: pd.DataFrame) -> None:
 def _time(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, y="time to find routes [s]", columns=2) as (figure, axes, handles):
         for number, (how, group) in enumerate(sorted(rows.groupby("how"), key=lambda one: str(one[0]))):
-            colour, marker = series(number)
             proven = group["proof"].isin(PROVEN)
-            handles += axes.plot(
-                group["n"][proven],
-                group["time_solve_s"][proven],
-                color=colour,
-                marker=marker,
-                linestyle="none",
-                markersize=6,
-                label=str(how),
-            )
+            handles += marks(axes, group["n"][proven], group["time_solve_s"][proven], number, str(how))
             if (~proven).any():
-                handles += axes.plot(
+                handles += marks(
+                    axes,
                     group["n"][~proven],
                     group["time_solve_s"][~proven],
-                    color=colour,
-                    marker=marker,
-                    linestyle="none",
-                    markersize=6,
-                    markerfacecolor="none",
-                    label=f"{how}, limit reached",
+                    number,
+                    f"{how}, limit reached",
+                    filled=False,
                 )
         for name, curve in drawn_figure("3").items():
             known = {n: seconds for n, seconds in curve.items() if seconds > 0}
-            handles += axes.plot(
+            handles += stars(
+                axes,
                 list(known),
                 list(known.values()),
-                color=INK,
-                linestyle="none",
+                f"paper, {name}",
+                filled=True,
                 markersize=6,
                 marker="x" if name == "Lumorph-2" else "+",
-                label=f"paper, {name}",
             )
         low, high = _FIG3_SECONDS
         axes.fill_between([100, 150], low, high, color=MUTED, alpha=0.18, linewidth=0)
-        axes.annotate(
+        note(
+            axes,
             "paper: tens of seconds\nup to 128 nodes, Gurobi",
             (100, (low * high) ** 0.5),
             (-6, 0),
-            textcoords="offset points",
             ha="right",
             va="center",
-            color=MUTED,
-            fontsize=8,
         )
         _over_gpus(axes, rows)
     return figure
@@ -178,51 +166,25 @@ def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _overlap(table: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, y="circuits on the busiest arc, worst step", columns=2) as (figure, axes, handles):
         for number, (scheme, group) in enumerate(sorted(table.groupby("scheme"), key=lambda one: str(one[0]))):
-            colour, marker = series(number)
             # Shift equal values sideways to keep them visible.
             aside = 1.0 + 0.035 * (number - 1.5)
             dashes = (0, (4, 2)) if str(scheme).endswith("Random") else "solid"
             square, long = group[group["square"]].sort_values("n"), group[~group["square"]]
-            handles += axes.plot(
-                square["n"] * aside,
-                square["load"],
-                color=colour,
-                marker=marker,
-                markersize=6,
-                linewidth=1,
-                linestyle=dashes,
-                label=str(scheme),
+            handles += curve(
+                axes, square["n"] * aside, square["load"], number, str(scheme), markersize=6, linestyle=dashes
             )
-            axes.plot(
-                long["n"] * aside,
-                long["load"],
-                color=colour,
-                marker=marker,
-                markersize=6,
-                linestyle="none",
-                markerfacecolor="none",
-            )
-        axes.axhline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(
+            marks(axes, long["n"] * aside, long["load"], number, filled=False)
+        reference(axes, y=_ENOUGH)
+        note(
+            axes,
             f"{_ENOUGH} waveguides: enough according to the paper",
             (0.01, _ENOUGH),
             (0, 2),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
+            fraction="x",
             va="bottom",
-            fontsize=8,
-            color=MUTED,
         )
         if not table["square"].all():
-            axes.annotate(
-                "hollow: elongated meshes",
-                (0.99, 0.01),
-                xycoords="axes fraction",
-                va="bottom",
-                ha="right",
-                fontsize=8,
-                color=MUTED,
-            )
+            note(axes, "hollow: elongated meshes", (0.99, 0.01), fraction="xy", va="bottom", ha="right")
         _over_gpus(axes, table)
     return figure
 
@@ -292,17 +254,8 @@ def _waveguides(table: pd.DataFrame) -> Figure:
                 linewidth=1.6,
                 label=names,
             )
-        axes.axvline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(
-            f"paper: {_ENOUGH} are enough",
-            (_ENOUGH, 0.97),
-            (4, 0),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            va="top",
-            fontsize=8,
-            color=MUTED,
-        )
+        reference(axes, x=_ENOUGH)
+        note(axes, f"paper: {_ENOUGH} are enough", (_ENOUGH, 0.97), (4, 0), fraction="y", va="top")
         log_axes(axes, "y")
         ticks = [2**i for i in range(8) if 2**i <= table["rounds"].max()]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
@@ -441,7 +394,7 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
                     linestyle="none",
                     markerfacecolor="none",
                 )
-            axes.axhline(1.0, color=INK, linewidth=0.8)
+            reference(axes, y=1.0, linewidth=0.8, linestyle="-")
             log_axes(axes, "x")
             axes.set_title(model)
             axes.set_xlabel("GPUs")

@@ -14,7 +14,8 @@ import numpy as np
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.plots.marks import marks, reference, stars
+from opticoll.analysis.plots.style import MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.solvers.task import PROVEN
 
@@ -80,14 +81,13 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
     handles += axes.plot(
         range(1, 11), whole, color=MUTED, linestyle="none", marker="_", markersize=9, label="Theorem 1, rounded up"
     )
-    handles += axes.plot(
+    handles += stars(
+        axes,
         BEST_DEPTHS[nodes],
         step_counts.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least,
-        marker="*",
+        "best depth in the paper",
+        filled=True,
         markersize=13,
-        color=INK,
-        linestyle="none",
-        label="best depth in the paper",
     )
     for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
         selected, (colour, marker) = rows[rows["count"] == count], series(number)
@@ -102,7 +102,7 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
                 markersize=6 + 2 * number,
                 label=f"best integer radices, {text}",
             )
-    axes.axhline(1.0, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+    reference(axes, y=1.0, color=MUTED, linestyle=(0, (2, 3)))
     axes.grid(visible=True)
     axes.set_title(f"N = {nodes}")
     return handles
@@ -162,19 +162,18 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
                 markersize=9,
                 label=f"{algorithm.name}, rounded up",
             )
-    colour, _ = series(3)
     for count, marker, size in (("lemma", "o", 5), ("exact", "D", 9)):
         selected = rows[(rows["n"] == nodes) & (rows["wavelengths"] == wavelengths) & (rows["count"] == count)]
         if len(selected):
-            handles += axes.plot(
+            handles += marks(
+                axes,
                 MESSAGES,
                 float(selected["objective"].iloc[0]) * step / unit,
-                linestyle="none",
+                3,
+                f"best integer radices, {count}",
+                filled=False,
                 marker=marker,
-                markerfacecolor="none",
-                color=colour,
                 markersize=size,
-                label=f"best integer radices, {count}",
             )
     log_axes(axes)
     axes.set_xticks(MESSAGES, [str(size) for size in MESSAGES])
@@ -254,26 +253,9 @@ def _savings(rows: pd.DataFrame) -> Figure:
     with one_panel(7.2, 4.2, y="mean saving of time [%]", columns=2) as (figure, axes, handles):
         shown = rows.drop_duplicates(["figure", "rival"])
         places = np.arange(len(shown))
-        handles += axes.plot(
-            places,
-            shown["printed"],
-            linestyle="none",
-            marker="*",
-            markersize=13,
-            color=INK,
-            label="printed in the paper",
-        )
+        handles += stars(axes, places, shown["printed"], "printed in the paper", filled=True, markersize=13)
         for number, (reading, group) in enumerate(rows.groupby("reading", sort=False)):
-            colour, marker = series(number)
-            handles += axes.plot(
-                places + 0.12 * (number - 1.5),
-                group["saving"],
-                linestyle="none",
-                marker=marker,
-                color=colour,
-                markerfacecolor="none",
-                label=str(reading),
-            )
+            handles += marks(axes, places + 0.12 * (number - 1.5), group["saving"], number, str(reading), filled=False)
         names = [f"{rival}\n{name}" for rival, name in zip(shown["rival"], shown["figure"], strict=True)]
         axes.set_xticks(places, names)
         axes.grid(visible=True, axis="y")
@@ -308,17 +290,15 @@ def _lemma(rows: pd.DataFrame) -> Figure:
         handles,
     ):
         for number, ((ring, by), group) in enumerate(rows.groupby(["ring", "by"])):
-            colour, marker = series(number)
             formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in group["n"]])
-            handles += axes.plot(
+            handles += marks(
+                axes,
                 group["n"],
                 formula - group["objective"],
-                linestyle="none",
-                marker=marker,
-                color=colour,
+                number,
+                f"{'ring' if ring else 'line'}, {by}",
+                filled=False,
                 markersize=9 - 2 * (number % 2),
-                markerfacecolor="none",
-                label=f"{'ring' if ring else 'line'}, {by}",
             )
         log_axes(axes, "x")
         axes.set_yticks([0, 1])

@@ -12,7 +12,8 @@ import numpy as np
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots.style import INK, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.plots.marks import curve, marks, reference
+from opticoll.analysis.plots.style import log_axes, one_panel, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -50,15 +51,10 @@ def _ocs(rows: pd.DataFrame) -> Figure:
         handles,
     ):
         for number, (traffic, group) in enumerate(rows.groupby("traffic")):
-            colour, marker = series(number)
             mean = group.groupby("degree")["ratio"].mean()
-            axes.plot(
-                group["degree"], group["ratio"], linestyle="none", marker=marker, color=colour, markersize=4, alpha=0.5
-            )
-            handles += axes.plot(
-                mean.index, mean, color=colour, marker=marker, markersize=6, linewidth=1, label=f"{traffic} (mean)"
-            )
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            marks(axes, group["degree"], group["ratio"], number, markersize=4, alpha=0.5)
+            handles += curve(axes, mean.index, mean, number, f"{traffic} (mean)", markersize=6)
+        reference(axes, y=1.0)
         log_axes(axes, "x")
     return figure
 
@@ -107,18 +103,9 @@ def _ring(rows: pd.DataFrame) -> Figure:
     with styled_figure(6.6, 6.4) as (figure, handles):
         above, below = figure.subplots(2, 1, sharex=True)
         for number, ((n, scheme), group) in enumerate(rows.groupby(["n", "scheme"])):
-            colour, marker = series(number)
-            above.plot(group["wavelengths"], group["ratio"], color=colour, marker=marker, markersize=5, linewidth=1)
-            handles += below.plot(
-                group["wavelengths"],
-                group["time_solve_s"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"n = {n}: {scheme}",
-            )
-        above.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            curve(above, group["wavelengths"], group["ratio"], number)
+            handles += curve(below, group["wavelengths"], group["time_solve_s"], number, f"n = {n}: {scheme}")
+        reference(above, y=1.0)
         log_axes(above, "x")
         log_axes(below)
         above.set_ylabel("slowest transfer ÷ best bound [–]")
@@ -178,17 +165,10 @@ def _placement(rows: pd.DataFrame) -> Figure:
     ) as (figure, axes, handles):
         large = rows[rows["over_optimum"].isna()]
         for number, ((model, _), group) in enumerate(large.groupby(["model", "instance"])):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["degree"],
-                group["over_bound"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"{model}, {int(group['n'].iloc[0])} sub-operations",
+            handles += curve(
+                axes, group["degree"], group["over_bound"], number, f"{model}, {int(group['n'].iloc[0])} sub-operations"
             )
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        reference(axes, y=1.0)
         log_axes(axes, "y")
     return figure
 
@@ -238,16 +218,7 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
         handles,
     ):
         for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["k"],
-                group["time"] / group["time"].min(),
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=str(case),
-            )
+            handles += curve(axes, group["k"], group["time"] / group["time"].min(), number, str(case))
         log_axes(axes)
         axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
         axes.set_xticks([], minor=True)

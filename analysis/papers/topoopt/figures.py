@@ -10,7 +10,8 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame
 from opticoll.analysis.papers.topoopt import network_claims as cost
-from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
+from opticoll.analysis.plots.style import log_axes, one_panel, series, styled_figure
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
@@ -73,28 +74,10 @@ def _cost(rows: pd.DataFrame) -> Figure:
         for axes, (degree, group) in zip(figure.subplots(1, 2, sharey=True), rows.groupby("degree"), strict=True):
             handles.clear()
             for number, (architecture, line) in enumerate(group.groupby("architecture")):
-                colour, marker = series(number)
-                handles += axes.plot(
-                    line["n"],
-                    line["cost"] / 1e6,
-                    color=colour,
-                    marker=marker,
-                    markersize=5,
-                    linewidth=1.2,
-                    label=_NAMES[str(architecture)],
-                )
+                handles += curve(axes, line["n"], line["cost"] / 1e6, number, _NAMES[str(architecture)], linewidth=1.2)
             own = group[group["architecture"] == "topoopt"]
             for (label, factor), marker in zip(_PRINTED_COSTS.items(), ("*", "P"), strict=True):
-                handles += axes.plot(
-                    own["n"],
-                    own["cost"] / 1e6 * factor,
-                    color=INK,
-                    marker=marker,
-                    markersize=9,
-                    markerfacecolor="none",
-                    linestyle="none",
-                    label=label,
-                )
+                handles += stars(axes, own["n"], own["cost"] / 1e6 * factor, label, markersize=9, marker=marker)
             log_axes(axes)
             axes.set_xticks([128, 432, 1024, 2000], ["128", "432", "1024", "2000"])
             axes.set_xticks([], minor=True)
@@ -155,34 +138,16 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 def _share(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.2, 4.2) as (figure, handles):
-        printed: list[Any] = []
+        by_ratio: list[Any] = []
         for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             handles.clear()
             for number, (network, line) in enumerate(group.groupby("network")):
-                colour, marker = series(number)
-                handles += axes.plot(
-                    line["batch"],
-                    line["seconds"] * 1e3,
-                    color=colour,
-                    marker=marker,
-                    markersize=5,
-                    linewidth=1.2,
-                    label=str(network),
-                )
+                handles += curve(axes, line["batch"], line["seconds"] * 1e3, number, str(network), linewidth=1.2)
             if degree == min(DEGREES):
                 own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
                 factors = {128: 2.7, 2048: 1 / 1.1}
                 times = [own[batch] * factor for batch, factor in factors.items()]
-                printed = axes.plot(
-                    list(factors),
-                    times,
-                    color=INK,
-                    marker="*",
-                    markersize=11,
-                    markerfacecolor="none",
-                    linestyle="none",
-                    label="fat-tree by the paper's ratios",
-                )
+                by_ratio = stars(axes, list(factors), times, "fat-tree by the paper's ratios")
             log_axes(axes, "x")
             axes.set_ylim(bottom=0)
             axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
@@ -190,7 +155,7 @@ def _share(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
         figure.axes[0].set_ylabel("time of an iteration [ms]")
-        handles += printed
+        handles += by_ratio
     return figure
 
 
@@ -224,36 +189,27 @@ def _tax_rows(_: pd.DataFrame) -> pd.DataFrame:
 def _tax(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="samples per GPU", y="bandwidth tax [–]", columns=2) as (figure, axes, handles):
         for number, (degree, group) in enumerate(rows.groupby("degree")):
-            colour, marker = series(number)
-            handles += axes.plot(
+            handles += curve(
+                axes,
                 group["batch"],
                 group["tax"],
-                color=colour,
-                marker=marker,
+                number,
+                f"d = {degree}, R = bytes of the gradients",
+                markersize=6,
                 linewidth=1.2,
-                label=f"d = {degree}, R = bytes of the gradients",
             )
-            handles += axes.plot(
+            handles += curve(
+                axes,
                 group["batch"],
                 group["ring_tax"],
-                color=colour,
-                marker=marker,
-                markerfacecolor="none",
-                linewidth=1,
+                number,
+                f"d = {degree}, R = bytes sent by rings",
+                filled=False,
+                markersize=6,
                 linestyle=(0, (4, 3)),
-                label=f"d = {degree}, R = bytes sent by rings",
             )
         printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
-        handles += axes.plot(
-            printed[:, 0],
-            printed[:, 1],
-            marker="*",
-            markersize=13,
-            color=INK,
-            linestyle="none",
-            markerfacecolor="none",
-            label="paper",
-        )
+        handles += stars(axes, printed[:, 0], printed[:, 1], "paper", markersize=13)
         log_axes(axes, "x")
         axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
         axes.set_xticks([], minor=True)
@@ -287,15 +243,8 @@ def _paths(rows: pd.DataFrame) -> Figure:
             handles += axes.step(
                 group["hops"], group["cdf"], where="post", color=colour, linewidth=1.6, label=f"d = {degree}"
             )
-            axes.axvline(printed, color=colour, linewidth=1, linestyle=(0, (2, 3)))
-            axes.annotate(
-                f"paper's mean,\nd = {degree}",
-                (printed, 0.03),
-                (4, 0),
-                textcoords="offset points",
-                fontsize=8,
-                color=MUTED,
-            )
+            reference(axes, x=printed, color=colour, linestyle=(0, (2, 3)))
+            note(axes, f"paper's mean,\nd = {degree}", (printed, 0.03), (4, 0))
         axes.grid(visible=True)
         axes.set_xlim(left=0)
         axes.set_ylim(0, 1.02)
@@ -393,7 +342,7 @@ def _diameter(rows: pd.DataFrame) -> Figure:
         for number, (degree, group) in enumerate(rows.groupby("degree")):
             colour, _ = series(number)
             handles += axes.plot(group["n"], group["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        reference(axes, y=1.0)
         axes.grid(visible=True)
         axes.set_ylim(0, 1.05)
     return figure
@@ -513,31 +462,17 @@ def _draw(rows: pd.DataFrame) -> Figure:
             selected = rows[rows["method"] == method]
             if not len(selected):
                 continue
-            colour, marker = series(number)
+            colour, _ = series(number)
             aside = 0.14 * (number - 1)  # shift equal values sideways to keep them visible
             for proven, filled in ((True, colour), (False, "none")):
                 part = selected[selected["proven"] == proven]
-                drawn = axes.plot(
-                    part["n"] + aside,
-                    part["ratio"],
-                    color=colour,
-                    marker=marker,
-                    linestyle="none",
-                    markersize=5,
-                    markerfacecolor=filled,
-                    label=label,
+                drawn = marks(
+                    axes, part["n"] + aside, part["ratio"], number, label, markerfacecolor=filled, markersize=5
                 )
                 if proven or not len(selected[selected["proven"]]):
                     handles += drawn
-        axes.axhline(1.0, color=INK, linewidth=1)
-        axes.annotate(
-            "filled: proven optimum; hollow: best bound",
-            (0.01, 0.99),
-            xycoords="axes fraction",
-            va="top",
-            fontsize=8,
-            color=MUTED,
-        )
+        reference(axes, y=1.0, linestyle="-")
+        note(axes, "filled: proven optimum; hollow: best bound", (0.01, 0.99), fraction="xy", va="top")
         axes.set_xticks(sorted(set(rows["n"].astype(int))))
     return figure
 
