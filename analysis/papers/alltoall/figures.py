@@ -1,4 +1,4 @@
-"""Figures 4 to 14 of the all-to-all paper, except figure 6 by N, and the time of time-stepped schedules."""
+"""Figures 4 to 14 of the all-to-all paper, except figure 6 by N."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.store_plots import family_of, solve_time
 from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel
@@ -17,6 +17,9 @@ from opticoll.solvers.task import PROVEN
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+FIGURES = Figures("alltoall")
 
 
 def degree_of(spec: str) -> int | None:
@@ -109,6 +112,16 @@ def _testbed(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-4",
+    "figures 4, 5, 10",
+    "Schedules on the topologies of the testbeds",
+    "tsMCF matches SCCL on 8 nodes and beats a balanced single path; on the 3x3x3 torus single paths attain the "
+    "optimum where NICs forward. The drawn bandwidths need the testbeds.",
+    _testbed_rows,
+    _testbed,
+    study="alltoall-fig4",
+)
 def _testbed_finding(table: pd.DataFrame) -> str:
     wide: Any = table.pivot_table(index="instance", columns="formulation", values="time")
     parts = []
@@ -136,6 +149,16 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-6",
+    "figure 6",
+    "Time to per-commodity flows on GenKautz, degree 4",
+    "The original link MCF is two orders of magnitude slower than the decomposition and fails at N = 1000, where "
+    "the decomposition takes 40 minutes with MOSEK and the child LPs on 1000 cores.",
+    _decomposition_rows,
+    _decomposition,
+    study="alltoall-fig6",
+)
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
     parts = []
@@ -210,6 +233,16 @@ def _load(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-7",
+    "figure 7",
+    "Maximum link load of path schemes over the optimum",
+    "SSSP has 1.6-1.8 times the load of the MCF; the ILP is near the MCF at 81 nodes; pMCF on disjoint paths "
+    "equals it, also with disabled links.",
+    _load_rows,
+    _load,
+    study="alltoall-fig7",
+)
 def _load_finding(table: pd.DataFrame) -> str:
     parts = []
     for scheme, group in _groups(table, "scheme"):
@@ -243,6 +276,15 @@ def _kautz(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-8",
+    "figures 8, 11",
+    "GenKautz against the lower bound of Corollary 3",
+    "The ratio approaches 1 for large N.",
+    _kautz_rows,
+    _kautz,
+    study="alltoall-fig8",
+)
 def _kautz_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in _groups(rows, "d"):
@@ -288,6 +330,16 @@ def _against(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-9",
+    "figures 9, 12",
+    "GenKautz against other topologies of its degree",
+    "At degree 4 GenKautz has about 2.4 times the throughput of 2-D tori at large N, and about 10% more than "
+    "Xpander and random regular graphs.",
+    _against_rows,
+    _against,
+    study="alltoall-fig9",
+)
 def _against_finding(table: pd.DataFrame) -> str:
     parts = []
     for (family, degree), group in _groups(table, ["family", "d"]):
@@ -338,6 +390,15 @@ def _host(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-13",
+    "figure 13",
+    "Host bottleneck at degree 4, N = 100",
+    "Expanders win until the host-to-NIC bandwidth is about 1.3; below, the 10x10 torus does equally well.",
+    _host_rows,
+    _host,
+    study="alltoall-fig13",
+)
 def _host_finding(rows: pd.DataFrame) -> str:
     parts = []
     for relay, mine in _groups(rows, "relay"):
@@ -388,6 +449,16 @@ def _expanders(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-14",
+    "figure 14",
+    "Shortest-path expanders against GenKautz at degree 4",
+    "At 64, 128 and 256 nodes, shortest-path expanders perform similarly to GenKautz and other expanders or "
+    "slightly better. The drawn graphs are lost.",
+    _expander_rows,
+    _expanders,
+    study="alltoall-fig14",
+)
 def _expanders_finding(table: pd.DataFrame) -> str:
     parts = []
     for family, name in EXPANDERS.items():
@@ -398,89 +469,3 @@ def _expanders_finding(table: pd.DataFrame) -> str:
         if ranges:
             parts.append(f"{name} {', '.join(ranges)}")
     return "Throughput over GenKautz, range (graphs): " + "; ".join(parts) + "."
-
-
-FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "alltoall-4",
-        "alltoall",
-        "figures 4, 5, 10",
-        "Schedules on the topologies of the testbeds",
-        "tsMCF matches SCCL on 8 nodes and beats a balanced single path; on the 3x3x3 torus single paths attain the "
-        "optimum where NICs forward. The drawn bandwidths need the testbeds.",
-        "alltoall-fig4",
-        _testbed_rows,
-        _testbed,
-        _testbed_finding,
-    ),
-    PaperFigure(
-        "alltoall-6",
-        "alltoall",
-        "figure 6",
-        "Time to per-commodity flows on GenKautz, degree 4",
-        "The original link MCF is two orders of magnitude slower than the decomposition and fails at N = 1000, where "
-        "the decomposition takes 40 minutes with MOSEK and the child LPs on 1000 cores.",
-        "alltoall-fig6",
-        _decomposition_rows,
-        _decomposition,
-        _decomposition_finding,
-    ),
-    PaperFigure(
-        "alltoall-7",
-        "alltoall",
-        "figure 7",
-        "Maximum link load of path schemes over the optimum",
-        "SSSP has 1.6-1.8 times the load of the MCF; the ILP is near the MCF at 81 nodes; pMCF on disjoint paths "
-        "equals it, also with disabled links.",
-        "alltoall-fig7",
-        _load_rows,
-        _load,
-        _load_finding,
-    ),
-    PaperFigure(
-        "alltoall-8",
-        "alltoall",
-        "figures 8, 11",
-        "GenKautz against the lower bound of Corollary 3",
-        "The ratio approaches 1 for large N.",
-        "alltoall-fig8",
-        _kautz_rows,
-        _kautz,
-        _kautz_finding,
-    ),
-    PaperFigure(
-        "alltoall-9",
-        "alltoall",
-        "figures 9, 12",
-        "GenKautz against other topologies of its degree",
-        "At degree 4 GenKautz has about 2.4 times the throughput of 2-D tori at large N, and about 10% more than "
-        "Xpander and random regular graphs.",
-        "alltoall-fig9",
-        _against_rows,
-        _against,
-        _against_finding,
-    ),
-    PaperFigure(
-        "alltoall-13",
-        "alltoall",
-        "figure 13",
-        "Host bottleneck at degree 4, N = 100",
-        "Expanders win until the host-to-NIC bandwidth is about 1.3; below, the 10x10 torus does equally well.",
-        "alltoall-fig13",
-        _host_rows,
-        _host,
-        _host_finding,
-    ),
-    PaperFigure(
-        "alltoall-14",
-        "alltoall",
-        "figure 14",
-        "Shortest-path expanders against GenKautz at degree 4",
-        "At 64, 128 and 256 nodes, shortest-path expanders perform similarly to GenKautz and other expanders or "
-        "slightly better. The drawn graphs are lost.",
-        "alltoall-fig14",
-        _expander_rows,
-        _expanders,
-        _expanders_finding,
-    ),
-)

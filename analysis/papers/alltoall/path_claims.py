@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 
 PAPER = "alltoall"
-
-
 #: Graphs of the families in figure 7, small enough to be solved quickly.
 SPREAD_OUT = [
     "hypercube:3",
@@ -54,8 +52,6 @@ SPREAD_OUT = [
     *(f"random-regular:n={n},d=4,seed=1" for n in (12, 16, 20)),
     *(f"xpander:n={n},d=4,seed=1" for n in (15, 20)),
 ]
-
-
 DISABLED = [
     *(f"torus:3x3+fail={k},seed={s}" for k in (1, 2) for s in (0, 1)),
     *(f"torus:4x4+fail={k},seed=1" for k in (1, 2, 3)),
@@ -63,7 +59,6 @@ DISABLED = [
     *(f"genkautz:n=16,d=4+fail={k},seed=0" for k in (1, 2, 3)),
     *(f"random-regular:n=16,d=4,seed=1+fail={k},seed=0" for k in (1, 2)),
 ]
-
 CLAIMS = Claims(PAPER)
 
 

@@ -20,13 +20,10 @@ if TYPE_CHECKING:
 
 
 PAPER = "alltoall"
-
-
 _TESTBED = (
     "Throughput measured on a testbed; the factors are lost from the text. A test needs the curves of the figure, or "
     "the testbed with its runtimes: our models bound the bandwidth part of the time, not the latency of software. "
 )
-
 CLAIMS = Claims(PAPER)
 
 

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 
 PAPER = "alltoall"
-
 CLAIMS = Claims(PAPER)
 
 

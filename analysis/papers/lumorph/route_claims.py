@@ -49,22 +49,13 @@ if TYPE_CHECKING:
 
 
 PAPER = "lumorph"
-
-
 _ALL = [4, 8, 16, 32, 64, 128, 256]
-
-
 _COMPUTED = (
     "We route the circuits of every step on a grid of each size, count the circuits on the busiest edge, and "
     "compare with the curves read from the vector graphics of the figure"
 )
-
 CLAIMS = Claims(PAPER)
-
-
 MCF, RANDOM = "MCF", "Random"
-
-
 VARIANTS = {"Lumorph-2": 2, "Lumorph-4": 4}
 
 
@@ -157,11 +148,7 @@ def proven_overlap(grid: str, radix: int, by: str) -> int:
 
 
 MIB = 2.0**20
-
-
 FREE = "Zero-cost"
-
-
 #: Panels of every figure.
 PANELS = {
     "5": ("left", "right_256_gpus"),
@@ -172,13 +159,9 @@ PANELS = {
     "10": ("",),
     "11": MODELS,
 }
-
-
 #: Largest deviation of a computed point from the drawn one: whole circuits, 0.001 us, the digits of a share, and for
 #: figure 11 the rounding of the drawn throughputs, relative.
 TOLERANCE = {"5": 0.0, "6": 0.0, "7": 1.001e-3, "8a": 1.001e-3, "8b": 1.001e-3, "10": 5.001e-5, "11": 1e-5}
-
-
 #: Resolution of the sizes in the drawing of figure 10 [bytes].
 SIZE_RESOLUTION = 20
 
@@ -364,7 +347,6 @@ def points(number: str) -> tuple[Point, ...]:
     "figure 5, left",
     "Figure 5 (left) plots the least overlap of circuits over all routes, for LUMORPH-2 and LUMORPH-4 on 4 to 256 GPUs",
     "all 14 points equal",
-    "exact",
     scope={"GPUs": _ALL},
     weight=2,
     procedure=f"{_COMPUTED}.",
@@ -448,7 +430,6 @@ def _random(laboratory: Laboratory) -> Measurement:
     "The overlap of circuits grows up to 256 GPUs for both kinds of routes, and is larger for recursive "
     "quadrupling than for doubling",
     "rises",
-    "exact",
     scope={"GPUs": _ALL},
     procedure=f"{_COMPUTED}.",
 )
@@ -489,7 +470,6 @@ CONTRADICTED = Verdict.SELF_CONTRADICTED
     "section 5 against figure 5, right",
     "According to figure 5 (right), 30 waveguides are enough to eliminate congestion for all algorithms on 256 GPUs",
     "no congestion at 30 waveguides",
-    "exact",
     scope={"waveguides": 30, "GPUs": 256, "all algorithms": ["Lumorph-2", "Lumorph-4"]},
     weight=2,
     procedure="We read the curves from the vector graphics of the figure.",
@@ -532,7 +512,6 @@ def _split(n: int, radix: int, by: str, waveguides: int, *, both: bool = True) -
     "section 5, figure 6",
     "Schedules reconfigure more often with 20 waveguides per edge than with 40",
     "more",
-    "exact",
     scope={"few waveguides": 20, "many waveguides": 40, "GPUs": 256},
     procedure="We read the curves of figure 6, and compute the rounds into which the overlap splits each step.",
 )

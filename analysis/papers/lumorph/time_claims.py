@@ -30,16 +30,9 @@ if TYPE_CHECKING:
 
 
 PAPER = "lumorph"
-
-
 _READ = "We read the curves of the figure from the vector graphics of the technical report"
-
-
 _ALL: dict[str, Any] = {"GPUs": [64, 128, 256], "buffers [MB]": [0.1, 0.4, 1, 2, 4, 8, 16, 32, 64]}
-
 CLAIMS = Claims(PAPER)
-
-
 VARIANTS = (LUMORPH_2, LUMORPH_4)
 
 
@@ -147,8 +140,6 @@ def _against_80(laboratory: Laboratory) -> Measurement:
 
 
 ALPHA, DELAY = 0.7, 3.7
-
-
 #: Bytes per microsecond of a GPU, 300 GiB/s, and bytes of a MiB.
 RATE, MIB = RATES["plotted"], 2.0**20
 
@@ -209,7 +200,6 @@ def _four_times(laboratory: Laboratory) -> Measurement:
     "section 5, figure 8a",
     "With switches that take 25 us, LUMORPH has no gain over the ring on an ideal interconnect on 256 GPUs",
     "never faster",
-    "exact",
     scope={"GPUs": 256, "delay [us]": 25.0},
     weight=2,
     procedure=f"{_READ}, and compute the buffer size at which the closed forms are equal.",
@@ -247,7 +237,6 @@ def _slow_switches(laboratory: Laboratory) -> Measurement:
     "section 5, figure 7",
     "LUMORPH-2 and LUMORPH-4 are the fastest of all algorithms, including ring and tree on an ideal switch",
     "never slower",
-    "exact",
     scope={"GPUs": [64, 128, 256]},
     weight=2,
     procedure=f"{_READ} and compare all algorithms at all plotted sizes.",
@@ -397,7 +386,6 @@ def _squares_cross(laboratory: Laboratory) -> Measurement:
     "section 5, figure 8b",
     "Faster lasers improve performance significantly, especially for large buffers",
     "rising with the buffer",
-    "exact",
     scope={"laser rates [GB/s]": [6.25, 46.875]},
     procedure=f"{_READ}.",
 )
@@ -431,7 +419,6 @@ def _digits(n: int, radix: int) -> list[int]:
     "section 4.1",
     "Communicating with seven peers at once has diminishing returns over three",
     "gain of seven over three below that of three over one",
-    "exact",
     scope={"GPUs": 256, "peers": 7},
     procedure="We evaluate the closed forms for one, three and seven peers at 71 buffer sizes.",
 )
@@ -470,7 +457,6 @@ def _more_peers(laboratory: Laboratory) -> Measurement:
     "section 4",
     "Recursive halving and doubling attain the lower bound 2 (N-1)/N B on the volume of an all-reduce",
     "equal",
-    "exact",
     scope={"GPUs": [4, 8, 16, 32, 64, 128, 256]},
     procedure="We build the schedules on a grid and add up the data that the busiest GPU moves in each round.",
 )

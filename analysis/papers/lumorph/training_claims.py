@@ -29,25 +29,12 @@ from opticoll.analysis.papers.lumorph.route_claims import circuits, gains, prove
 from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 PAPER = "lumorph"
-
-
 MODELS = ("bert", "inception", "ncf")
-
-
 _HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
-
-
 _LOGS = "We count the calls in the logs of the authors' repository"
-
 CLAIMS = Claims(PAPER)
-
-
 _untestable = partial(Claim, paper=PAPER, tolerance="none")
-
-
 RING, FREE, VARIANTS = "Ideal switch+Ring", "Zero-cost", ("Lumorph-2", "Lumorph-4")
-
-
 SIMULATED = "The throughputs are read from figure 11, the output of the authors' simulator."
 
 
@@ -201,7 +188,6 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
     "section 6.1, figure 10",
     "NCF has fewer all-reduce calls than the other models, but larger ones",
     "fewer and larger",
-    "exact",
     scope={"model": "ncf", "against": ["bert", "inception"]},
     procedure=f"{_LOGS} and compare their sizes.",
 )
@@ -227,7 +213,6 @@ def _larger(laboratory: Laboratory) -> Measurement:
     "section 6.1, figure 10",
     "BERT gains most because it has many all-reduce calls of small sizes",
     "many and small",
-    "exact",
     scope={"model": "bert", "against": ["inception", "ncf"]},
     procedure=f"{_LOGS} and compare their sizes.",
 )
@@ -281,7 +266,6 @@ def _comparable(laboratory: Laboratory) -> Measurement:
     "section 3 against sections 1, 2.1 and 5",
     "A GPU drives the eight lasers on its tile (section 3), while a tile has 16 lasers (sections 1, 2.1 and 5)",
     [8, 16],
-    "exact",
     scope={"lasers in the example of section 3": 8, "lasers per tile": 16},
     procedure="We compare the two numbers under both meanings of the sentence.",
 )
@@ -303,7 +287,6 @@ def _eight_lasers(laboratory: Laboratory) -> Measurement:
     "section 5 against sections 1 and 7",
     "A laser reaches data rates in the range of 112 to 228 Gb/s, as section 7 shows",
     [112, 228],
-    "exact",
     scope={
         "section 5 [Gb/s]": [112, 228],
         "section 7 [Gb/s]": [112, 224],
@@ -331,7 +314,6 @@ def _lane_rates(laboratory: Laboratory) -> Measurement:
     "section 3",
     "With 16 lasers per GPU, an all-to-all of 256 GPUs does not complete in one round",
     "more than 1",
-    "exact",
     scope={"lasers": 16, "GPUs": 256},
     procedure="We count the photodiodes that a GPU needs in one round.",
 )

@@ -33,19 +33,10 @@ if TYPE_CHECKING:
 
 
 PAPER = "optree"
-
-
 LOST = "The formula; it is restored from the numbers that the text keeps."
-
-
 WRHT_LOST = "WRHT's number of steps in terms of n and w."
-
-
 _AT_1024: dict[str, Json] = {"nodes": 1024, "wavelengths": 64}
-
 CLAIMS = Claims(PAPER)
-
-
 #: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
 
@@ -92,7 +83,6 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     "abstract, Theorems 2 and 3, section I",
     "OpTree's m-ary tree takes the least time among all m-ary trees",
     "no tree is faster",
-    "exact",
     scope={"nodes": 1024, "wavelengths": 8, "sizes of figure 4": [512, 1024, 2048, 4096]},
     weight=1,
     procedure="We compare the S(k*) steps of Theorem 2 with all depths of a tree with one real radix, and with "
@@ -167,7 +157,6 @@ def optree_steps(n: int, w: int, depth: str, steps: str) -> float:
     "Table I",
     "OpTree takes 70 communication steps on 1024 nodes with 64 wavelengths",
     70,
-    "exact",
     scope={**_AT_1024, "printed": 70},
     weight=2,
     procedure="We evaluate S(k) of Theorem 1 at the depth of Theorem 2, rounded up.",
@@ -220,7 +209,6 @@ CLAIMS.stated(
     "Table I",
     "The ring algorithm takes 1023 communication steps on 1024 nodes with 64 wavelengths",
     1023,
-    "exact",
     scope=_AT_1024,
     weight=2,
     procedure="We build the whole schedule and check every circuit.",
@@ -232,7 +220,6 @@ CLAIMS.stated(
     "Table I",
     "Neighbour exchange (NE) takes 512 communication steps on 1024 nodes with 64 wavelengths",
     512,
-    "exact",
     scope=_AT_1024,
     weight=2,
     procedure="We build the whole schedule and check every circuit.",
@@ -244,7 +231,6 @@ CLAIMS.untestable(
     "Table I",
     "WRHT takes 259 communication steps on 1024 nodes with 64 wavelengths",
     259,
-    "exact",
     reason="The formula is lost. p ceil(log_p n) + 1 with p = 2w + 1 gives 259, but was chosen because it does. "
     "A test needs the number of steps of WRHT's all-gather, or its schedule.",
     weight=2,
@@ -262,7 +248,6 @@ def percent(part: float, whole: float) -> float:
     "Table I against section IV-B",
     "The one-stage algorithm takes 128 communication steps on 1024 nodes with 64 wavelengths",
     128,
-    "exact",
     scope={**_AT_1024, "printed": 128, "average saving of figure 4": 96.85},
     weight=2,
     procedure="We divide Lemma 1's wavelengths by w, and test the printed number against the average of figure 4.",
@@ -294,7 +279,6 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
     "Table I; Theorem 2, section IV-B",
     "OpTree's optimal depth on 1024 nodes with 64 wavelengths is 7",
     7,
-    "exact",
     scope={**_AT_1024, "printed": 7},
     procedure="We round the root of Theorem 2 by each rule, and list the depths with the fewest whole steps.",
     lost=LOST,
@@ -374,7 +358,6 @@ CLAIMS.stated(
     "Lemma 1",
     "One-stage all-to-all on a line needs floor(N^2/4) wavelengths",
     "floor(N^2/4)",
-    "exact",
     scope={"nodes": 128, "nodes of the ILP": 6},
     weight=2,
     procedure="We assign wavelengths by a construction that attains the load of the busiest arc, check every "
@@ -388,7 +371,6 @@ CLAIMS.stated(
     "Lemma 1",
     "One-stage all-to-all on a ring of N nodes needs at least N^2/8 wavelengths, rounded (the formula is lost)",
     "N^2/8, rounded",
-    "exact",
     scope={"nodes": 128, "nodes of the ILP": 6},
     weight=2,
     procedure="We assign wavelengths by a construction that attains the load of the busiest arc, check every "
@@ -402,7 +384,6 @@ CLAIMS.stated(
     "Lemma 2",
     "An m-ary tree of height k has at most m^k leaves",
     "at most m^k",
-    "exact",
     scope={"radix": 6, "height": 5},
     procedure="We count the leaves of full and random trees.",
     lost=LOST,
@@ -503,7 +484,6 @@ def _ratio_power(n: int, one: int, other: int) -> Fraction:
     "Theorem 2",
     "OpTree takes the fewest steps at the depth where their derivative vanishes, rounded to an integer",
     "best depth for every N",
-    "exact",
     scope={"nodes": 20_000, "wavelengths": [1, 8, 64]},
     weight=2,
     procedure="We compute S(k) for every whole depth k and compare its minimum with the rounded root.",
@@ -557,7 +537,6 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     "section IV-B, figure 4",
     "OpTree's optimal depths for 512, 1024, 2048 and 4096 nodes are 6, 6, 7 and 8",
     [6, 6, 7, 8],
-    "exact",
     scope={"nodes": [512, 1024, 2048, 4096], "printed": [6, 6, 7, 8]},
     weight=2,
     procedure="We round the root of Theorem 2 and search for the integer depth with the least S(k).",
@@ -586,7 +565,6 @@ def _depths(laboratory: Laboratory) -> Measurement:
     "section III-C, figure 2",
     "With 16 nodes and 2 wavelengths one stage takes 16 steps, a 4-ary tree 4 + 8 = 12, a 3-ary tree more than 12",
     [16, 12],
-    "exact",
     scope={"nodes": 16, "wavelengths": 2},
     weight=2,
     procedure="We count the steps, build the schedules and check them.",

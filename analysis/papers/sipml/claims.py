@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 PAPER = "sipml"
-
 CLAIMS = Claims(PAPER)
 
 
@@ -91,7 +90,6 @@ def least_hold(latency_s: float, duty: float) -> float:
     "A circuit hold time longer than, for instance, 10 r reaches a duty cycle of 90 %, r being the "
     "reconfiguration latency",
     "at least 90 %",
-    "exact",
     scope={"hold time over r": 10, "printed [%]": 90},
     procedure="We compute the share of the time in which circuits carry data for both positions of the "
     "reconfiguration.",
@@ -130,7 +128,6 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
     "section 3.1",
     "In SiP-OCS, where each GPU is connected to each of Q switches, the degree D equals Q",
     "D = Q",
-    "exact",
     scope={"GPUs": 8, "assignments per seed": 125, "seeds": 8},
     weight=2,
     procedure="For random traffic we assign circuits within D per GPU, split them into D matchings, and check "
@@ -221,7 +218,6 @@ def _ilp(laboratory: Laboratory) -> Measurement:
     "In the example with k = 4 and Delta = 2, the four sub-ops of C cannot run on four GPUs, because the GPU of "
     "their predecessor B would communicate with the three others",
     "not on four GPUs",
-    "exact",
     scope={"k": 4, "parts of C": 4, "Delta": 2},
     weight=2,
     procedure="We search all placements of one sub-op followed by four for the least makespan with Delta = 2 and "

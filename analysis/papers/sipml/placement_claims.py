@@ -59,8 +59,6 @@ def partners(pairs: NDArray[np.bool_]) -> dict[str, int]:
 
 
 PER_DIRECTION = "sends to, and receives from, counted separately"
-
-
 BOTH = "sends to or receives from"
 
 
@@ -120,7 +118,6 @@ def _counted(
     "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
     "each GPU communicates with at most Delta others of its group",
     "at most Delta",
-    "exact",
     scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
     weight=2,
     procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
@@ -203,7 +200,6 @@ def candidate_ranges(devices: Sequence[int], k: int, delta: int) -> dict[str, se
     "Algorithm 1's candidates, the GPUs from the nearest predecessor's to Delta after the farthest one's, "
     "violate no distance constraint",
     "no violation",
-    "exact",
     scope={"k": 12, "predecessors": 3},
     procedure="For all k, Delta and sets of GPUs of predecessors we compare the range with the GPUs within "
     "distance of all of them.",
@@ -241,8 +237,6 @@ def _range(laboratory: Laboratory) -> Measurement:
 
 #: Number of moves after which a repair counts as endless, even if no state repeats.
 ENDLESS = 100_000
-
-
 #: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
 NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
     "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
@@ -251,8 +245,6 @@ NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
     "ahead only": lambda k, g, h: ((h - g) % k,),
     "back only": lambda k, g, h: ((g - h) % k,),
 }
-
-
 #: Rules for the choice among the GPUs in reach of most inputs, lowest key first: time free, GPU, GPU of last input, k.
 PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
     "first free": lambda free, h, last, k: (free, h),
@@ -260,8 +252,6 @@ PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
     "highest number": lambda free, h, last, k: (-h,),
     "next after the last input": lambda free, h, last, k: ((h - last) % k,),
 }
-
-
 LINE = "ahead only, GPUs in a line that repeats"
 
 
@@ -291,7 +281,6 @@ def repair_ends(data: Placement, nearest: str, place: str) -> bool:
     "The forward-backward procedure is repeated until all ops are placed; the proof that it converges is left to "
     "future work",
     "ends",
-    "exact",
     scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
     weight=2,
     procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
@@ -559,7 +548,6 @@ def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> I
     "In the placement of the example, k = 4 and Delta = 2, each GPU communicates with at most Delta others of "
     "its group, and the parts of every op but C are on different GPUs",
     "such a placement exists",
-    "exact",
     scope={"k": 4, "Delta": 2, "parts of C": 4},
     procedure="We list all placements of four ops in sequence, for every number of parts of A and D.",
     lost="The numbers of parts of A and D (figure 4).",
@@ -591,7 +579,6 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     "It is trivial to optimize over k and l to find the combination that minimizes the training time for a given "
     "number of GPUs",
     "every k l = N is placed",
-    "exact",
     scope={
         "GPUs": 16,
         "D": 5,

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 PAPER = "topoopt"
-
 CLAIMS = Claims(PAPER)
 
 

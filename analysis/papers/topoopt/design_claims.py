@@ -23,18 +23,10 @@ if TYPE_CHECKING:
     from opticoll.formulations.topoopt.strategy import Plane
 
 CLAIMS = Claims(PAPER)
-
-
 #: Pools whose circuits and routes are proven optimal, and pools searched jointly.
 WIRED = ("servers:n=6,degree=2,traffic=random,seed=1", "servers:n=7,degree=2,traffic=random,seed=1")
-
-
 MODELS = ("dlrm", "candle", "bert", "ncf", "resnet50", "vgg")
-
-
 DEGREE, CHAIN = 4, 1000
-
-
 #: log10 of the number of designs that can be enumerated in a day at 10,000 per second.
 ENUMERABLE = float(np.log10(24 * 3600 * 10_000))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import network_claims as cost
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.style import log_axes, one_panel, series, styled_figure
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
 
 
+FIGURES = Figures("topoopt")
 BATCHES = (64, 128, 256, 512, 1024, 2048)
 DEGREES = (4, 8)
 #: Bandwidth of a link in figures 12-15 [bytes/s].
@@ -54,6 +55,49 @@ def _design(degree: int, batch: int) -> CircuitDesign:
 def _gradients() -> float:
     """Bytes of the gradients of all servers: R as counted in the shares of figure 12."""
     return 128.0 * NUMBER_BYTES * training_job("dlrm", "5.4").dense_weights
+
+
+# Theorem 1 ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _diameters() -> tuple[tuple[int, int, float], ...]:
+    return tuple(
+        (n, d, ring_permutations.diameter(n, ring_permutations.selected(n, d)) / ring_permutations.theorem_1(n, d))
+        for d in (1, 2, 3, 4, 6, 8)
+        for n in range(4, 513, 4)
+    )
+
+
+def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
+    return frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
+
+
+def _diameter(rows: pd.DataFrame) -> Figure:
+    with one_panel(6.6, 4.2, x="servers n", y="diameter ÷ d n^(1/d) [–]") as (figure, axes, handles):
+        for number, (degree, group) in enumerate(rows.groupby("degree")):
+            colour, _ = series(number)
+            handles += axes.plot(group["n"], group["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
+        reference(axes, y=1.0)
+        axes.grid(visible=True)
+        axes.set_ylim(0, 1.05)
+    return figure
+
+
+@FIGURES.drawn(
+    "topoopt-theorem1",
+    "Theorem 1",
+    "Diameter of the selected rings over d n^(1/d)",
+    "The diameter is O(d n^(1/d)).",
+    _diameter_rows,
+    _diameter,
+)
+def _diameter_finding(rows: pd.DataFrame) -> str:
+    parts = [
+        f"d = {degree}: {group['ratio'].min():.2f}-{group['ratio'].max():.2f}"
+        for degree, group in rows.groupby("degree")
+    ]
+    return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
 
 
 # figure 10 ------------------------------------------------------------------------------------------------------
@@ -87,6 +131,15 @@ def _cost(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-10",
+    "figure 10",
+    "Cost of interconnects",
+    "On average OCSs cost 1.33 times patch panels, and an ideal switch 3.2 times TopoOpt; the expander is the "
+    "cheapest.",
+    _cost_rows,
+    _cost,
+)
 def _cost_finding(rows: pd.DataFrame) -> str:
     table: Any = rows[rows["n"] == 128].pivot_table(index="degree", columns="architecture", values="cost")
     ratios = table.div(table["topoopt"], axis=0)
@@ -159,6 +212,15 @@ def _share(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-12",
+    "figure 12",
+    "Iteration of a DLRM with a table on each of 128 servers",
+    "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
+    "times the time of the fat-tree at 2048.",
+    _share_rows,
+    _share,
+)
 def _share_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in rows.groupby("degree"):
@@ -216,6 +278,14 @@ def _tax(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-13",
+    "figure 13",
+    "Bandwidth tax of forwarding",
+    "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
+    _tax_rows,
+    _tax,
+)
 def _tax_finding(rows: pd.DataFrame) -> str:
     table = rows.set_index(["degree", "batch"])["tax"]
     parts = [
@@ -251,6 +321,14 @@ def _paths(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-14",
+    "figure 14",
+    "Path lengths over TotientPerms rings, 128 servers",
+    "The mean is 5.7 at d = 4 and 3 at d = 8.",
+    _path_rows,
+    _paths,
+)
 def _path_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in rows.groupby("degree"):
@@ -310,6 +388,15 @@ def _loads(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-15",
+    "figure 15",
+    "Load of circuits by routing, 128 servers",
+    "At batch 128 the lightest link carries 39 % (d = 4) and 59 % (d = 8) less than the heaviest.",
+    _load_rows,
+    _loads,
+    study="topoopt-fig15",
+)
 def _load_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (degree, batch), group in rows.groupby(["degree", "batch"]):
@@ -319,113 +406,6 @@ def _load_finding(rows: pd.DataFrame) -> str:
         ]
         parts.append(f"d = {degree}, batch {batch}: {', '.join(printed)}")
     return "Largest load: " + "; ".join(parts) + "."
-
-
-# Theorem 1 ------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _diameters() -> tuple[tuple[int, int, float], ...]:
-    return tuple(
-        (n, d, ring_permutations.diameter(n, ring_permutations.selected(n, d)) / ring_permutations.theorem_1(n, d))
-        for d in (1, 2, 3, 4, 6, 8)
-        for n in range(4, 513, 4)
-    )
-
-
-def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
-    return frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
-
-
-def _diameter(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.2, x="servers n", y="diameter ÷ d n^(1/d) [–]") as (figure, axes, handles):
-        for number, (degree, group) in enumerate(rows.groupby("degree")):
-            colour, _ = series(number)
-            handles += axes.plot(group["n"], group["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
-        reference(axes, y=1.0)
-        axes.grid(visible=True)
-        axes.set_ylim(0, 1.05)
-    return figure
-
-
-def _diameter_finding(rows: pd.DataFrame) -> str:
-    parts = [
-        f"d = {degree}: {group['ratio'].min():.2f}-{group['ratio'].max():.2f}"
-        for degree, group in rows.groupby("degree")
-    ]
-    return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
-
-
-_PAPER_FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "topoopt-theorem1",
-        "topoopt",
-        "Theorem 1",
-        "Diameter of the selected rings over d n^(1/d)",
-        "The diameter is O(d n^(1/d)).",
-        None,
-        _diameter_rows,
-        _diameter,
-        _diameter_finding,
-    ),
-    PaperFigure(
-        "topoopt-10",
-        "topoopt",
-        "figure 10",
-        "Cost of interconnects",
-        "On average OCSs cost 1.33 times patch panels, and an ideal switch 3.2 times TopoOpt; the expander is the "
-        "cheapest.",
-        None,
-        _cost_rows,
-        _cost,
-        _cost_finding,
-    ),
-    PaperFigure(
-        "topoopt-12",
-        "topoopt",
-        "figure 12",
-        "Iteration of a DLRM with a table on each of 128 servers",
-        "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
-        "times the time of the fat-tree at 2048.",
-        None,
-        _share_rows,
-        _share,
-        _share_finding,
-    ),
-    PaperFigure(
-        "topoopt-13",
-        "topoopt",
-        "figure 13",
-        "Bandwidth tax of forwarding",
-        "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
-        None,
-        _tax_rows,
-        _tax,
-        _tax_finding,
-    ),
-    PaperFigure(
-        "topoopt-14",
-        "topoopt",
-        "figure 14",
-        "Path lengths over TotientPerms rings, 128 servers",
-        "The mean is 5.7 at d = 4 and 3 at d = 8.",
-        None,
-        _path_rows,
-        _paths,
-        _path_finding,
-    ),
-    PaperFigure(
-        "topoopt-15",
-        "topoopt",
-        "figure 15",
-        "Load of circuits by routing, 128 servers",
-        "At batch 128 the lightest link carries 39 % (d = 4) and 59 % (d = 8) less than the heaviest.",
-        "topoopt-fig15",
-        _load_rows,
-        _loads,
-        _load_finding,
-    ),
-)
 
 
 _FORMULATION = "topoopt.topology"
@@ -477,6 +457,16 @@ def _draw(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-gap",
+    "section 4.2, Algorithms 1 and 5",
+    "Heuristic circuits compared with the best ones",
+    "TopologyFinder finds an efficient topology and routing; the search space of joint optimisation explodes "
+    "at six nodes.",
+    _rows,
+    _draw,
+    study="topoopt-gap",
+)
 def _finding(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "No result yet."
@@ -498,25 +488,3 @@ def _finding(rows: pd.DataFrame) -> str:
                 "times the optimum"
             )
     return "; ".join(parts) + "."
-
-
-_GAP_FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        name="topoopt-gap",
-        paper="TopoOpt",
-        where="section 4.2, Algorithms 1 and 5",
-        title="Heuristic circuits compared with the best ones",
-        says="TopologyFinder finds an efficient topology and routing; the search space of joint optimisation explodes "
-        "at six nodes.",
-        study="topoopt-gap",
-        select=_rows,
-        draw=_draw,
-        finding=_finding,
-    ),
-)
-
-
-FIGURES = (
-    *_PAPER_FIGURES,
-    *_GAP_FIGURES,
-)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import PaperFigure, frame
+from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     BATCHES,
     FIELDS,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from opticoll.instances.training_jobs import PublishedIterations
 
+
+FIGURES = Figures("topoopt")
 #: Fat-tree over TopoOpt, averaged over the links: section 5.3.
 PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}
 #: TopoOpt over the ideal switch: section 5.3.
@@ -306,75 +308,55 @@ def _degrees_finding(rows: pd.DataFrame) -> str:
     return f"Time at d = 4 over that at d = 10: {', '.join(parts)}."
 
 
-FIGURES = (
-    PaperFigure(
-        "topoopt-11",
-        "topoopt",
-        "figure 11",
-        "Iteration times on a dedicated cluster of 128 servers, d = 4",
-        "A fat-tree of similar cost takes 2.8 (CANDLE, VGG, DLRM), 3 (BERT) and 2.1 (NCF) times as long as TopoOpt.",
-        None,
-        _of(11),
-        _models,
-        _models_finding,
-    ),
-    PaperFigure(
-        "topoopt-12-simulated",
-        "topoopt",
-        "figure 12",
-        "Iteration times of a DLRM with a table on each of 128 servers",
-        "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
-        "times the time of the fat-tree at 2048.",
-        None,
-        _of(12),
-        _batches,
-        _batches_finding,
-    ),
-    PaperFigure(
-        "topoopt-16",
-        "topoopt",
-        "figure 16",
-        "Iteration times of jobs of 16 servers on a shared cluster, B = 100 Gb/s",
-        "The authors published TopoOpt's times: means of 60 to 71 ms at d = 8.",
-        None,
-        _of(16),
-        _shared,
-        _shared_finding,
-    ),
-    PaperFigure(
-        "topoopt-17",
-        "topoopt",
-        "figure 17",
-        "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
-        "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.",
-        None,
-        _of(17),
-        _pauses,
-        _pauses_finding,
-    ),
-    PaperFigure(
-        "topoopt-27",
-        "topoopt",
-        "figure 27",
-        "Iteration times on a dedicated cluster of 128 servers, d = 8",
-        "The trend is similar to that of figure 11.",
-        None,
-        _of(27),
-        _models,
-        _models_finding,
-    ),
-    PaperFigure(
-        "topoopt-28",
-        "topoopt",
-        "figure 28",
-        "Effect of the degree on TopoOpt, 128 servers",
-        "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.",
-        None,
-        _of(28),
-        _degrees,
-        _degrees_finding,
-    ),
-)
+FIGURES.drawn(
+    "topoopt-11",
+    "figure 11",
+    "Iteration times on a dedicated cluster of 128 servers, d = 4",
+    "A fat-tree of similar cost takes 2.8 (CANDLE, VGG, DLRM), 3 (BERT) and 2.1 (NCF) times as long as TopoOpt.",
+    _of(11),
+    _models,
+)(_models_finding)
+FIGURES.drawn(
+    "topoopt-12-simulated",
+    "figure 12",
+    "Iteration times of a DLRM with a table on each of 128 servers",
+    "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
+    "times the time of the fat-tree at 2048.",
+    _of(12),
+    _batches,
+)(_batches_finding)
+FIGURES.drawn(
+    "topoopt-16",
+    "figure 16",
+    "Iteration times of jobs of 16 servers on a shared cluster, B = 100 Gb/s",
+    "The authors published TopoOpt's times: means of 60 to 71 ms at d = 8.",
+    _of(16),
+    _shared,
+)(_shared_finding)
+FIGURES.drawn(
+    "topoopt-17",
+    "figure 17",
+    "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
+    "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.",
+    _of(17),
+    _pauses,
+)(_pauses_finding)
+FIGURES.drawn(
+    "topoopt-27",
+    "figure 27",
+    "Iteration times on a dedicated cluster of 128 servers, d = 8",
+    "The trend is similar to that of figure 11.",
+    _of(27),
+    _models,
+)(_models_finding)
+FIGURES.drawn(
+    "topoopt-28",
+    "figure 28",
+    "Effect of the degree on TopoOpt, 128 servers",
+    "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.",
+    _of(28),
+    _degrees,
+)(_degrees_finding)
 
 if __name__ == "__main__":
     main()

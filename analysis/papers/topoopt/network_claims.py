@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 
 
 _MOSTLY = "We build the circuits, route the traffic in each way that the paper leaves open, and "
-
-
 _PANELS: list[list[int]] = [[4, 100], [8, 200]]
-
 CLAIMS = Claims(PAPER)
 
 
@@ -375,8 +372,6 @@ TABLE_2 = {
     100: Prices(99, 678, 187),
     200: Prices(198, 815, 374),
 }
-
-
 ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "oversub-fat-tree", "expander")
 
 
