@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Choice, Measurement, Verdict, decide, reading, verdict_if
+from opticoll.analysis.ledger.claim import Choice, Measurement, Verdict, decide, verdict_if
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +39,11 @@ class Readings(list[Choice]):
         If a reading is about several choices, their names and the values tried are separated by semicolons; the values
         may be given as a tuple.
         """
-        text = "; ".join(map(str, tried)) if isinstance(tried, tuple) else tried
-        choice = reading(name or self.name, text, holds, measured, natural=natural, otherwise=self.otherwise)
-        self.append(choice)
+        text = "; ".join(map(str, tried)) if isinstance(tried, tuple) else str(tried)
+        verdict = verdict_if(holds, self.otherwise)
+        self.append(
+            Choice(name=name or self.name, tried=text, verdict=verdict, measured=plain(measured), natural=natural)
+        )
 
     @property
     def by_reading(self) -> dict[str, Any]:

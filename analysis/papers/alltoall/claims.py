@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    TWO_ORDERS,
-    Claims,
-    Measurement,
-    verdict_if,
-)
-from opticoll.analysis.ledger.comparisons import certified_flow, linear_optimum
+from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
+from opticoll.analysis.ledger.comparisons import certified_flow, certified_optimum, scipy_program, seconds_of
+from opticoll.analysis.ledger.printed_number import TWO_ORDERS
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.flows import flow_bounds as bounds
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.instances import Topology
-    from opticoll.solvers.task import Json, Record
+    from opticoll.solvers.task import Json
 
 
 PAPER = "alltoall"
@@ -174,12 +170,7 @@ def _link_optimum(topology: Topology) -> float:
 
     data = link_mcf.LinkFlow.prepare(topology, {"printed": False})
     form = compile_model(data.cvxpy())
-    value, _, duals = linear_optimum(form)
-    above = length_bound(data.flow, np.maximum(-form.rows["capacity"].gather(duals), 0.0))
-    if abs(above / value - 1) > SAME:
-        msg = f"link MCF on {topology.spec}: {value} is not certified (bound {above})"
-        raise ArithmeticError(msg)
-    return value
+    return certified_optimum(form, f"link MCF on {topology.spec}", lambda lengths: length_bound(data.flow, lengths))
 
 
 def _same_optimum(other: Callable[[Topology], float]) -> Callable[[Laboratory], Measurement]:
@@ -221,13 +212,8 @@ def path_optimum(topology: Topology, **rule: Any) -> float:
 
     data = path_mcf.PathConcurrentFlow.prepare(topology, rule)
     form = compile_model(data.build("matrix"))
-    value, x, duals = linear_optimum(form)
-    above = path_mcf.length_bound(data, np.maximum(-form.rows["capacity"].gather(duals), 0.0))
-    worst = max(data.residuals(form.values(x)).values())
-    if worst > SAME or abs(above / value - 1) > SAME:
-        msg = f"path MCF on {topology.spec}: {value} is not certified (bound {above}, worst violation {worst:.2g})"
-        raise ArithmeticError(msg)
-    return value
+    what = f"path MCF on {topology.spec}"
+    return certified_optimum(form, what, lambda lengths: path_mcf.length_bound(data, lengths), data.residuals)
 
 
 CLAIMS.stated(
@@ -397,21 +383,9 @@ def _linear_programs(spec: str) -> dict[str, Any]:
 def _solve_seconds(form: Any, method: str) -> float:
     """Processor time of solving a linear program with SciPy in this process [s]."""
     from scipy.optimize import linprog
-    from scipy.sparse import vstack
 
-    equal = form.row_lower == form.row_upper
-    rows = form.A.tocsr()
-    above, below = ~equal & np.isfinite(form.row_upper), ~equal & np.isfinite(form.row_lower)
     start = process_time()
-    result = linprog(
-        -form.cost if form.sense == "max" else form.cost,
-        A_ub=vstack([rows[above], -rows[below]]),
-        b_ub=np.concatenate([form.row_upper[above], -form.row_lower[below]]),
-        A_eq=rows[equal],
-        b_eq=form.row_upper[equal],
-        bounds=np.column_stack([form.col_lower, form.col_upper]),
-        method=method,
-    )
+    result = linprog(**scipy_program(form)[0], method=method)
     seconds = process_time() - start
     if result.status != 0:
         msg = f"{method}: {result.message}"
@@ -454,10 +428,6 @@ def _decomposition(laboratory: Laboratory) -> Measurement:
 
 #: Gap to which optima on more than 200 vertices are proven.
 LARGE = 1e-4
-
-
-def _seconds(record: Record) -> float:
-    return sum(float(record["time"][f"{part}_s"] or 0.0) for part in ("build", "compile", "solve", "verify"))
 
 
 def extraction_seconds(spec: str, sources: int) -> float:
@@ -505,7 +475,7 @@ def _schedule_times(laboratory: Laboratory) -> Measurement:
     hundreds, thousand = scope["hundreds of nodes"], scope["a thousand nodes"]
     minutes, limit, sampled = (scope[name] for name in ("minutes", "seconds: less than [s]", "sources sampled"))
     seconds = {
-        spec: _seconds(laboratory.proven(MASTER, spec, method="screened-lp", tol=1e-6, time_limit_s=600.0))
+        spec: seconds_of(laboratory.proven(MASTER, spec, method="screened-lp", tol=1e-6, time_limit_s=600.0))
         for spec in (*hundreds, thousand)
     }
     paths = extraction_seconds(thousand, int(sampled))

@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    ABOUT,
-    Claims,
-    Measurement,
-    similar,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
 from opticoll.analysis.ledger.comparisons import certified_flow
+from opticoll.analysis.ledger.printed_number import ABOUT, similar
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
 from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,

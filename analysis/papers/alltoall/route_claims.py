@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import ABOUT, Claims, Measurement, PrintedNumber
+from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.comparisons import certified_flow
+from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
 from opticoll.analysis.papers.alltoall.claims import NUMBERS_LOST, optimal_time, rounded
 from opticoll.formulations.flows.concurrent_flow import by_source, length_bound

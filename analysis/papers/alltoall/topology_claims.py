@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    ABOUT,
-    Claims,
-    Measurement,
-    PrintedNumber,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
 from opticoll.analysis.ledger.comparisons import (
     IRREGULAR,
     LARGEST_ENUMERATED,
     REGULAR,
     certified_flow,
+    interval_of_mean,
     regular_digraphs,
 )
+from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
 from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,
@@ -178,12 +174,9 @@ def _over_tori(laboratory: Laboratory) -> Measurement:
 
 def sampled_ratio(laboratory: Laboratory, family: str, n: int, d: int, seeds: Sequence[int]) -> tuple[float, float]:
     """Throughput of GenKautz over the mean of random graphs of a family, and half its 95 % interval."""
-    from scipy.stats import t
-
-    flows = np.array([1 / optimal_time(laboratory, f"{family}:n={n},d={d},seed={seed}") for seed in seeds])
-    ratio = 1 / optimal_time(laboratory, f"genkautz:n={n},d={d}") / flows.mean()
-    error = float(t.ppf(0.975, flows.size - 1)) * float(flows.std(ddof=1)) / flows.size**0.5 / float(flows.mean())
-    return float(ratio), float(ratio * error)
+    mean, half = interval_of_mean([1 / optimal_time(laboratory, f"{family}:n={n},d={d},seed={seed}") for seed in seeds])
+    ratio = 1 / optimal_time(laboratory, f"genkautz:n={n},d={d}") / mean
+    return ratio, ratio * (half / mean)
 
 
 def _over_random(laboratory: Laboratory) -> Measurement:

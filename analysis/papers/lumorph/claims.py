@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.comparisons import seconds_of
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.papers.lumorph.drawn_lines import optical
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_4, formula
@@ -42,16 +43,12 @@ CLAIMS = Claims(PAPER)
 # Algorithms 1 and 2 -------------------------------------------------------------------------------------------
 
 
-def _seconds(record: Record) -> float:
-    return sum(record["time"][part] or 0.0 for part in ("build_s", "compile_s", "solve_s", "verify_s"))
-
-
 def _outcome(record: Record) -> str:
     proven = record["proof"] in PROVEN
     if record["termination"] == "infeasible":
-        return f"infeasible, proven in {_seconds(record):.0f} s"
+        return f"infeasible, proven in {seconds_of(record):.0f} s"
     rounds = record["metrics"]["rounds"]
-    return f"{rounds} rounds, {'proven' if proven else 'not proven'} in {_seconds(record):.0f} s"
+    return f"{rounds} rounds, {'proven' if proven else 'not proven'} in {seconds_of(record):.0f} s"
 
 
 @CLAIMS.stated(

@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    Claims,
-    Measurement,
-    PrintedNumber,
-    Verdict,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread, swept
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
+from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
 from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, recursive_time, usable
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
 from opticoll.instances.published.lumorph_numbers import figure
@@ -153,12 +149,6 @@ def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: fl
     return cost.time(0.0, ALPHA) + (1.0 if name in (RING, TREE) else factor) * cost.volume * size * MIB / RATE
 
 
-def _volume_at_8a() -> float:
-    """Buffer of figure 8a [MiB], which is not stated, from the ring's time."""
-    (ring,) = set(figure("8a", "256_gpus")[RING].values())
-    return (ring - closed_form(RING, 256, 0.0)) / (closed_form(RING, 256, 1.0) - closed_form(RING, 256, 0.0))
-
-
 def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
     """Speed of both variants relative to the ring by delay [ns], as drawn in figure 8a."""
     curves = figure("8a", f"{laboratory.scope['GPUs']}_gpus")
@@ -188,7 +178,7 @@ def _four_times(laboratory: Laboratory) -> Measurement:
         choices.add(name, bool(good), words, name="any buffer, closed form")
     return choices.measurement(
         ("figure 8a",),
-        f"The buffer is not stated; the times of figure 8a fit {_volume_at_8a():.2f} MiB. There LUMORPH-4 "
+        f"The buffer is not stated; the times of figure 8a fit {fitted_buffer() / MIB:.2f} MiB. There LUMORPH-4 "
         "rounds to four times and LUMORPH-2 to three. LUMORPH-2 fits both this sentence and the one about "
         "25 us if the buffer is smaller.",
         ratios,

@@ -48,7 +48,7 @@ _AXES = {
 
 def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def select(_: pd.DataFrame) -> pd.DataFrame:
-        from opticoll.analysis.papers.lumorph.route_claims import points
+        from opticoll.analysis.papers.lumorph.drawn_points import points
 
         return frame([{**asdict(point), "agrees": point.agrees} for n in numbers for point in points(n)])
 
@@ -112,7 +112,7 @@ def _finding(rows: pd.DataFrame) -> str:
 
 
 def _buffer_finding(rows: pd.DataFrame) -> str:
-    from opticoll.analysis.papers.lumorph.route_claims import fitted_buffer
+    from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
 
     return f"{_finding(rows)} Figure 8a states no buffer; the ring's time implies {fitted_buffer() / 2**20:.2f} MiB."
 
@@ -162,7 +162,7 @@ for _number, _numbers, _title, _says, _found in (
 
 
 def _gain_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph.route_claims import gains
+    from opticoll.analysis.papers.lumorph.drawn_points import gains
     from opticoll.instances.published.lumorph_numbers import MODELS
 
     return frame([asdict(gain) for model in MODELS for gain in gains(model)])

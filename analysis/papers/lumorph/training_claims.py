@@ -7,25 +7,18 @@ the drawn curves, bound these from the logged calls, and compare figure 10 with 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean, median
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    ABOUT,
-    Claim,
-    Claims,
-    Laboratory,
-    Measurement,
-    PrintedNumber,
-    Verdict,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claim, Claims, Laboratory, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
-from opticoll.analysis.papers.lumorph.route_claims import VARIANTS as ROUTED
-from opticoll.analysis.papers.lumorph.route_claims import circuits, gains, proven_overlap
+from opticoll.analysis.papers.lumorph.drawn_points import call_sizes, gains
+from opticoll.analysis.papers.lumorph.route_overlaps import VARIANTS as ROUTED
+from opticoll.analysis.papers.lumorph.route_overlaps import circuits, proven_overlap
 from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 PAPER = "lumorph"
@@ -150,11 +143,6 @@ def _ncf(laboratory: Laboratory) -> Measurement:
     )
 
 
-def _sizes(model: str) -> list[int]:
-    """Sizes of the all-reduces of an iteration on 256 GPUs among more than one GPU [bytes]."""
-    return [call.size for call in all_reduces(model, 256) if call.participants > 1 for _ in range(call.calls)]
-
-
 @CLAIMS.stated(
     "figure-10",
     "figure 10",
@@ -177,7 +165,7 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
                 near = [sum(s <= end for s in sizes) / len(sizes) for end in ends]
                 worst = max(worst, min(abs(y - share) for share in near))
         choices.add(words, worst < 1e-3, f"largest deviation {worst:.2g}", natural=least > 1)
-    counts = {model: len(_sizes(model)) for model in laboratory.scope["models"]}
+    counts = {model: len(call_sizes(model)) for model in laboratory.scope["models"]}
     return choices.measurement(
         ("figure 10",), "Measured: calls per iteration among more than one GPU. Each call counts once.", counts
     )
@@ -193,11 +181,11 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
 )
 def _larger(laboratory: Laboratory) -> Measurement:
     few, others = laboratory.scope["model"], laboratory.scope["against"]
-    rules: dict[str, Callable[[list[int]], float]] = {"mean": fmean, "largest": max, "median": median}
-    counts = {model: len(_sizes(model)) for model in (few, *others)}
+    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
+    counts = {model: len(call_sizes(model)) for model in (few, *others)}
     choices = Readings("size of the calls")
     for name, rule in rules.items():
-        values = {model: rule(_sizes(model)) for model in (few, *others)}
+        values = {model: rule(call_sizes(model)) for model in (few, *others)}
         holds = all(values[few] > values[m] and counts[few] < counts[m] for m in others)
         choices.add(name, holds, {m: f"{v / 1e6:.3g} MB" for m, v in values.items()}, natural=name == "mean")
     return choices.measurement(
@@ -218,8 +206,8 @@ def _larger(laboratory: Laboratory) -> Measurement:
 )
 def _many_small(laboratory: Laboratory) -> Measurement:
     model, others = laboratory.scope["model"], laboratory.scope["against"]
-    counts = {name: len(_sizes(name)) for name in (model, *others)}
-    means = {name: fmean(_sizes(name)) for name in (model, *others)}
+    counts = {name: len(call_sizes(name)) for name in (model, *others)}
+    means = {name: fmean(call_sizes(name)) for name in (model, *others)}
     choices = Readings("small")
     choices.add("mean below every other model's", all(means[model] < means[name] for name in others), means)
     choices.add("mean below NCF's", means[model] < means["ncf"], means)
@@ -246,10 +234,10 @@ def _many_small(laboratory: Laboratory) -> Measurement:
 )
 def _comparable(laboratory: Laboratory) -> Measurement:
     first, second, factor = (laboratory.scope[name] for name in ("model", "compared with", "factor"))
-    rules: dict[str, Callable[[list[int]], float]] = {"mean": fmean, "largest": max, "median": median}
+    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
     choices = Readings("size of the calls")
     for name, rule in rules.items():
-        ratio = rule(_sizes(second)) / rule(_sizes(first))
+        ratio = rule(call_sizes(second)) / rule(call_sizes(first))
         choices.add(f"{name}, within a factor of {factor}", 1 / factor < ratio < factor, f"{ratio:.3g} times")
     return choices.measurement(
         ("published logs, 256 GPUs",),

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    Claims,
-    Measurement,
-    Verdict,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.radix_trees import Fabric, best_tree

@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    ABOUT,
-    Claims,
-    Measurement,
-    PrintedNumber,
-    Verdict,
-    decide,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, decide, verdict_if
+from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, swept
 from opticoll.analysis.papers.optree.claims import DEPTHS, PAPER, STEPS, WRHT_LOST, optree_steps, percent, specs
 from opticoll.formulations.optree import step_counts, step_times

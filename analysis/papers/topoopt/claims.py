@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    Claims,
-    Measurement,
-    PrintedNumber,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
+from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread, swept
 from opticoll.formulations.topoopt.circuit_design import lower_bounds
 from opticoll.instances import parse

@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    Claims,
-    Measurement,
-    PrintedNumber,
-    Verdict,
-    verdict_if,
-)
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread
 from opticoll.analysis.papers.topoopt.claims import PAPER, dlrm_weights
 from opticoll.formulations.model import NotApplicable

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement, PrintedNumber, Verdict, similar
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict
+from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.topoopt.claims import PAPER
 from opticoll.analysis.papers.topoopt.network_claims import (

@@ -129,7 +129,7 @@ FALSIFIED = [
         {"GPUs": [64], "seeds": 2},
         NOT,
         (route_claims, "figure", constant(EVEN)),
-        (route_claims, "_most", constant(8)),
+        (route_claims, "busiest_edge", constant(8)),
     ),
     ("route-times", {"tens of seconds, below [s]": 0.001}, NOT, (Laboratory, "solve", constant(SOLVED))),
     (
