@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import all_digraphs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 LARGEST_ENUMERATED = 6
 
 
-def scipy_program(form: StandardForm) -> tuple[dict[str, Any], NDArray[np.bool_], NDArray[np.bool_]]:
+def scipy_program(form: StandardForm) -> tuple[dict[str, object], NDArray[np.bool_], NDArray[np.bool_]]:
     """A linear program as arguments of SciPy's ``linprog``, and its rows with only an upper or only a lower bound."""
     from scipy.sparse import vstack
 
     equal = form.row_lower == form.row_upper
     above, below = ~equal & np.isfinite(form.row_upper), ~equal & np.isfinite(form.row_lower)
     rows = form.A.tocsr()
-    arguments = {
+    arguments: dict[str, object] = {
         "c": -form.cost if form.sense == "max" else form.cost,
         "A_ub": vstack([rows[above], -rows[below]]),
         "b_ub": np.concatenate([form.row_upper[above], -form.row_lower[below]]),
@@ -69,7 +69,7 @@ def certified_optimum(
     form: StandardForm,
     what: str,
     bound: Callable[[NDArray[np.float64]], float],
-    residuals: Callable[[dict[str, Any]], dict[str, float]] | None = None,
+    residuals: Callable[..., Mapping[str, float]] | None = None,
 ) -> float:
     """The optimum of a flow program, certified: the flow is checked, and arc lengths prove its optimality.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from opticoll.solvers.task import Json
 
 
 #: Relative difference up to which two numbers count as equal.
@@ -46,12 +48,12 @@ class Readings(list[Choice]):
         )
 
     @property
-    def by_reading(self) -> dict[str, Any]:
+    def by_reading(self) -> dict[str, Json]:
         """What was measured under every reading."""
         return {choice.tried: choice.measured for choice in self}
 
     @property
-    def agreement(self) -> dict[str, Any]:
+    def agreement(self) -> dict[str, Json]:
         """The number of readings under which the claim holds, and the range of what was measured if all are numbers."""
         agree = sum(choice.verdict is Verdict.REPRODUCED for choice in self)
         numbers = [choice.measured for choice in self if isinstance(choice.measured, (int, float))]
@@ -77,6 +79,15 @@ def swept(
     return Measurement(measured, verdict_if(not wrong), instances, reason, count, len(wrong), witness=first, **more)
 
 
+class SweepFields(TypedDict):
+    """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement` that a sweep gives."""
+
+    count: int
+    violations: int
+    tightness: dict[str, float]
+    witness: str | None
+
+
 @dataclass
 class Sweep:
     """Cases of a bound or theorem: ratios of bound to optimum, and the failing cases with their sizes."""
@@ -91,8 +102,8 @@ class Sweep:
             self.wrong.append((size, case))
 
     @property
-    def row(self) -> dict[str, Any]:
-        """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement`: count, violations, tightness and witness."""
+    def row(self) -> SweepFields:
+        """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement`."""
         return {
             "count": len(self.ratios),
             "violations": len(self.wrong),

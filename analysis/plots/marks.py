@@ -30,7 +30,13 @@ def curve(
     """
     colour, marker = series(number)
     face = colour if filled else "none"
-    given = {"color": colour, "marker": marker, "markersize": 5, "markerfacecolor": face, "linewidth": 1}
+    given: dict[str, Any] = {
+        "color": colour,
+        "marker": marker,
+        "markersize": 5,
+        "markerfacecolor": face,
+        "linewidth": 1,
+    }
     return list(axes.plot(x, y, **(given | {"label": label} | look)))
 
 
@@ -44,7 +50,13 @@ def marks(
 def stars(axes: Axes, x: Any, y: Any, label: str | None, *, filled: bool = False, **look: Any) -> list[Any]:
     """Draw what the paper prints, as stars; returns their legend entry."""
     face = INK if filled else "none"
-    given = {"color": INK, "marker": "*", "markersize": 11, "markerfacecolor": face, "linestyle": "none"}
+    given: dict[str, Any] = {
+        "color": INK,
+        "marker": "*",
+        "markersize": 11,
+        "markerfacecolor": face,
+        "linestyle": "none",
+    }
     return list(axes.plot(x, y, **(given | {"label": label} | look)))
 
 
@@ -90,16 +102,3 @@ def note(
     """
     given: dict[str, Any] = {"fontsize": 8, "color": MUTED} | look
     axes.annotate(text, at, offset, xycoords=_COORDINATES[fraction], textcoords="offset points", **given)
-
-
-def row_per(axes: Axes, names: list[str], **look: Any) -> None:
-    """Label rows from the top, one per name."""
-    axes.set_yticks(range(len(names)), names, **look)
-    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
-
-
-def ticks(axes: Axes, which: str, values: Any, names: Any = None, **look: Any) -> None:
-    """Label the values of the named axis and no others, also on a logarithmic one."""
-    texts = [str(value) for value in values] if names is None else names
-    {"x": axes.set_xticks, "y": axes.set_yticks}[which](list(values), texts, **look)
-    {"x": axes.xaxis, "y": axes.yaxis}[which].set_ticks([], minor=True)

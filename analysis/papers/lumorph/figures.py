@@ -374,7 +374,7 @@ def _programs(rows: pd.DataFrame) -> Figure:
                     [order.index(name) for name in runs["case"]],
                     number,
                     str(method) if ended else f"{method}, not finished",
-                    filled=ended,
+                    filled=bool(ended),
                 )
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)

@@ -19,7 +19,6 @@ from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread
 from opticoll.analysis.papers.topoopt.claims import PAPER, dlrm_weights
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES
@@ -381,16 +380,7 @@ def interface_cost(architecture: str, bandwidth: int, *, nics: bool = True) -> f
         Of a link [Gb/s], a row of :data:`TABLE_2`.
     nics
         Whether NICs count as part of the interconnect.
-
-    Raises
-    ------
-    NotApplicable
-        For an architecture or a bandwidth without prices.
     """
-    if bandwidth not in TABLE_2 or architecture not in ARCHITECTURES:
-        known = ", ".join(map(str, TABLE_2))
-        msg = f"cost: no prices of {architecture} at {bandwidth} Gb/s; there are {', '.join(ARCHITECTURES)} at {known}"
-        raise NotApplicable(msg)
     price = TABLE_2[bandwidth]
     parts = {
         "topoopt": price.transceiver + price.selector + 2 * (price.panel_port + FIBRE),
@@ -536,16 +526,7 @@ def _cheapest(laboratory: Laboratory) -> Measurement:
 
 
 def fat_tree_ports(radix: int) -> tuple[int, int, int]:
-    """Servers, switches and switch ports of a three-tier fat-tree of switches with ``radix`` ports.
-
-    Raises
-    ------
-    NotApplicable
-        For an odd or no radix.
-    """
-    if radix < 2 or radix % 2:
-        msg = f"fat-tree: switches of {radix} ports; use an even number"
-        raise NotApplicable(msg)
+    """Servers, switches and switch ports of a three-tier fat-tree of switches with ``radix`` ports, an even number."""
     switches = 5 * radix**2 // 4
     return radix**3 // 4, switches, switches * radix
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.benchmark.measured_tables import Row, Table
+from opticoll.analysis.papers.timed_rows import timed_row
 from opticoll.instances import parse
 
 
@@ -58,24 +59,23 @@ def constructions() -> list[Row]:
 
 def routing() -> list[Row]:
     """``topoopt.routing`` of the all-to-all DLRM, from start to verified finish."""
-    rows = []
-    for n, degree, batch in ((32, 4, 128), (64, 4, 128), (128, 4, 128), (128, 4, 2048)):
-        instance = f"servers:n={n},degree={degree},traffic=dlrm,section=5.4,batch={batch}"
-        seconds, record = timed_solve(
-            "topoopt.routing", instance, "--set", "traffic=point-to-point", "--method", "time-form"
+    columns = {
+        "variables": "size.variables",
+        "heuristic / optimum": "metrics.heuristic_over_optimum",
+        "gap": "gap",
+        "proof": "proof",
+        "solve [s]": "time.solve_s",
+    }
+    given = ("--set", "traffic=point-to-point", "--method", "time-form")
+    return [
+        timed_row(
+            columns,
+            "topoopt.routing",
+            f"servers:n={n},degree={degree},traffic=dlrm,section=5.4,batch={batch}",
+            *given,
         )
-        rows.append(
-            {
-                "instance": instance,
-                "variables": record["size"]["variables"],
-                "heuristic / optimum": record["metrics"]["heuristic_over_optimum"],
-                "gap": record["gap"],
-                "proof": record["proof"],
-                "solve [s]": record["time"]["solve_s"],
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
+        for n, degree, batch in ((32, 4, 128), (64, 4, 128), (128, 4, 128), (128, 4, 2048))
+    ]
 
 
 def designs() -> list[Row]:
@@ -84,44 +84,41 @@ def designs() -> list[Row]:
     cases += [("servers:n=7,degree=2,traffic=alltoall", "design-search")]
     cases += [("servers:n=10,degree=2,traffic=random,seed=1", "design-search")]
     cases += [("servers:n=4,degree=2,traffic=random,seed=1", method) for method in ("certified-branching", "highs")]
-    rows = []
-    for spec, method in cases:
-        seconds, record = timed_solve("topoopt.topology", spec, "--method", method, "--time-limit", "150")
-        rows.append(
-            {
-                "instance": spec,
-                "method": method,
-                "proof": record["proof"],
-                "gap": record["gap"],
-                "nodes": record["metrics"].get("nodes"),
-                "solve [s]": record["time"]["solve_s"],
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
+    columns = {
+        "method": "method",
+        "proof": "proof",
+        "gap": "gap",
+        "nodes": "metrics.nodes",
+        "solve [s]": "time.solve_s",
+    }
+    return [
+        timed_row(columns, "topoopt.topology", spec, "--method", method, "--time-limit", "150")
+        for spec, method in cases
+    ]
 
 
 def strategies() -> list[Row]:
     """``opticoll solve topoopt.strategy``: the front and the alternating optimisation, for every model."""
     from opticoll.instances.training_jobs import JOBS
 
-    rows = []
-    for model in JOBS:
-        spec = f"servers:n=16,degree=4,traffic={model},section={JOBS[model][1][0]}"
-        for method in ("strategy-front", "alternating"):
-            seconds, record = timed_solve("topoopt.strategy", spec, "--method", method)
-            rows.append(
-                {
-                    "instance": spec,
-                    "method": method,
-                    "proof": record["proof"],
-                    "Eq. (1) [s]": record["objective"],
-                    "over circuits found [s]": record["metrics"].get("iteration_time"),
-                    "solve [s]": record["time"]["solve_s"],
-                    "whole command [s]": seconds,
-                }
-            )
-    return rows
+    columns = {
+        "method": "method",
+        "proof": "proof",
+        "Eq. (1) [s]": "objective",
+        "over circuits found [s]": "metrics.iteration_time",
+        "solve [s]": "time.solve_s",
+    }
+    return [
+        timed_row(
+            columns,
+            "topoopt.strategy",
+            f"servers:n=16,degree=4,traffic={model},section={JOBS[model][1][0]}",
+            "--method",
+            method,
+        )
+        for model in JOBS
+        for method in ("strategy-front", "alternating")
+    ]
 
 
 TABLES = (

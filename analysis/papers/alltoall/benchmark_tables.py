@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.papers.timed_rows import timed_row
 
 
 def proven() -> list[Row]:
@@ -173,17 +174,14 @@ TIGHT = (
 
 
 def _solved(instance: str, tol: str, *more: str) -> Row:
-    seconds, record = timed_solve("alltoall.master", instance, "--tol", tol, *more)
-    return {
-        "instance": instance,
-        "tol": tol,
-        "method": record["method"],
-        "source orbits": record["metrics"].get("source_orbits"),
-        "T": record["metrics"]["T"],
-        "gap": record["gap"],
-        "peak MB": record["peak_memory_mb"],
-        "whole command [s]": seconds,
+    columns = {
+        "method": "method",
+        "source orbits": "metrics.source_orbits",
+        "T": "metrics.T",
+        "gap": "gap",
+        "peak MB": "peak_memory_mb",
     }
+    return {"instance": instance, "tol": tol} | timed_row(columns, "alltoall.master", instance, "--tol", tol, *more)
 
 
 def families() -> list[Row]:

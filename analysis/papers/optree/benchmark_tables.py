@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import time
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.benchmark.measured_tables import Row, Table
+from opticoll.analysis.papers.timed_rows import timed_row
 
 
 def trees() -> list[Row]:
     """``opticoll solve optree.tree`` from start to verified finish: dynamic program and the MILP by HiGHS."""
-    rows = []
-    for n in (256, 1024, 4096):
-        for method in ("tree-search", "highs"):
-            spec = f"wdm-ring:n={n},wavelengths=64"
-            seconds, record = timed_solve("optree.tree", spec, "--method", method)
-            rows.append(
-                {
-                    "instance": spec,
-                    "method": method,
-                    "variables": record["size"]["variables"],
-                    "steps": record["objective"],
-                    "proof": record["proof"],
-                    "solve [s]": record["time"]["solve_s"],
-                    "whole command [s]": seconds,
-                }
-            )
-    return rows
+    columns = {
+        "method": "method",
+        "variables": "size.variables",
+        "steps": "objective",
+        "proof": "proof",
+        "solve [s]": "time.solve_s",
+    }
+    return [
+        timed_row(columns, "optree.tree", f"wdm-ring:n={n},wavelengths=64", "--method", method)
+        for n in (256, 1024, 4096)
+        for method in ("tree-search", "highs")
+    ]
 
 
 def schedules() -> list[Row]:
