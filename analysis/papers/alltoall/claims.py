@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Json
 
 
-PAPER = "alltoall"
 #: What the available text lacks of the linear programs.
 FORMULAS_LOST = "The formulas; they are restored from the prose around them."
 #: What the available text lacks of the sizes and factors printed inline.
 NUMBERS_LOST = "The numbers printed as formulas: sizes, degrees and factors."
-# the linear programs ------------------------------------------------------------------------------------------------
 #: Small graphs on which every program of section 3 is solved.
 PROGRAMS = [
     "path:3",
@@ -67,7 +65,10 @@ PROGRAMS = [
     "xpander:n=8,d=3,seed=1",
     "torus:3x3+fail=2,seed=1",
 ]
-CLAIMS = Claims(PAPER)
+MASTER, LINK, STEPS = "alltoall.master", "alltoall.link-mcf", "alltoall.timestep-mcf"
+#: Gap to which optima on more than 200 vertices are proven.
+LARGE = 1e-4
+CLAIMS = Claims("alltoall")
 
 
 def optimal_time(laboratory: Laboratory, spec: str) -> float:
@@ -226,9 +227,6 @@ CLAIMS.stated(
     procedure="We list all simple paths of small networks and solve the path LP.",
     lost=FORMULAS_LOST,
 )(_same_optimum(partial(path_optimum, paths="all")))
-
-
-MASTER, LINK, STEPS = "alltoall.master", "alltoall.link-mcf", "alltoall.timestep-mcf"
 
 
 @CLAIMS.stated(
@@ -424,10 +422,6 @@ def _decomposition(laboratory: Laboratory) -> Measurement:
         "size at which the paper reports two orders is lost.",
         {f"{name}, N={n}": ratio for (name, n), ratio in ratios.items()},
     )
-
-
-#: Gap to which optima on more than 200 vertices are proven.
-LARGE = 1e-4
 
 
 def extraction_seconds(spec: str, sources: int) -> float:

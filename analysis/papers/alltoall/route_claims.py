@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Json
 
 
-PAPER = "alltoall"
 _TESTBED = (
     "Throughput measured on a testbed; the factors are lost from the text. A test needs the curves of the figure, or "
     "the testbed with its runtimes: our models bound the bandwidth part of the time, not the latency of software. "
 )
-CLAIMS = Claims(PAPER)
+ROUTES, LAYERS = "alltoall.min-congestion", "alltoall.virtual-channels"
+CLAIMS = Claims("alltoall")
 
 
 def pair_routes(topology: Topology, seed: int) -> np.ndarray:
@@ -179,9 +179,6 @@ def _order(laboratory: Laboratory) -> Measurement:
         violations=len(changed),
         witness=f"{changed[0]}: largest loads {measured[changed[0]]}" if changed else None,
     )
-
-
-ROUTES, LAYERS = "alltoall.min-congestion", "alltoall.virtual-channels"
 
 
 def proven_load(laboratory: Laboratory, spec: str, **settings: Any) -> float:

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Json
 
 
-PAPER = "alltoall"
-CLAIMS = Claims(PAPER)
+CLAIMS = Claims("alltoall")
 
 
 @CLAIMS.stated(

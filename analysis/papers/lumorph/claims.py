@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 
-PAPER = "lumorph"
 _SOLVED = "We state the program and solve it with HiGHS; infeasibility is checked from recomputed duals"
-CLAIMS = Claims(PAPER)
+CONTRADICTED = Verdict.SELF_CONTRADICTED
+CLAIMS = Claims("lumorph")
 
 
 # Algorithms 1 and 2 -------------------------------------------------------------------------------------------
@@ -82,9 +82,6 @@ def _eight_gpus(laboratory: Laboratory) -> Measurement:
         "rounds HiGHS does not finish in 100 s. Gurobi, the paper's solver, was not tried (its free licence is "
         "too small), nor were runs of several days. Section 3.2 names 8 GPUs, section 5 more than 8.",
     )
-
-
-CONTRADICTED = Verdict.SELF_CONTRADICTED
 
 
 @CLAIMS.stated(

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 
-PAPER = "lumorph"
 _ALL = [4, 8, 16, 32, 64, 128, 256]
 _COMPUTED = (
     "We route the circuits of every step on a grid of each size, count the circuits on the busiest edge, and "
     "compare with the curves read from the vector graphics of the figure"
 )
-CLAIMS = Claims(PAPER)
+CONTRADICTED = Verdict.SELF_CONTRADICTED
+CLAIMS = Claims("lumorph")
 
 
 @CLAIMS.stated(
@@ -155,9 +155,6 @@ def _grows(laboratory: Laboratory) -> Measurement:
         "where the grid becomes square.",
         curves,
     )
-
-
-CONTRADICTED = Verdict.SELF_CONTRADICTED
 
 
 @CLAIMS.stated(

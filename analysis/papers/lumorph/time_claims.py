@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
 
 
-PAPER = "lumorph"
 _READ = "We read the curves of the figure from the vector graphics of the technical report"
 _ALL: dict[str, Any] = {"GPUs": [64, 128, 256], "buffers [MB]": [0.1, 0.4, 1, 2, 4, 8, 16, 32, 64]}
-CLAIMS = Claims(PAPER)
 VARIANTS = (LUMORPH_2, LUMORPH_4)
+ALPHA, DELAY = 0.7, 3.7
+#: Bytes per microsecond of a GPU, 300 GiB/s, and bytes of a MiB.
+RATE, MIB = RATES["plotted"], 2.0**20
+CLAIMS = Claims("lumorph")
 
 
 def _panel(n: int) -> dict[str, dict[float, float]]:
@@ -133,11 +135,6 @@ def _against_80(laboratory: Laboratory) -> Measurement:
         "two sentences may also have different baselines or meanings of faster, which the paper does not give.",
         [most, float(nearly)],
     )
-
-
-ALPHA, DELAY = 0.7, 3.7
-#: Bytes per microsecond of a GPU, 300 GiB/s, and bytes of a MiB.
-RATE, MIB = RATES["plotted"], 2.0**20
 
 
 def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: float = 1.0) -> float:

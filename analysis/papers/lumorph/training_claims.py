@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from statistics import fmean, median
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claim, Claims, Laboratory, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement, Verdict, verdict_if
 from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.lumorph.drawn_points import call_sizes, gains
@@ -21,14 +20,12 @@ from opticoll.analysis.papers.lumorph.route_overlaps import VARIANTS as ROUTED
 from opticoll.analysis.papers.lumorph.route_overlaps import circuits, proven_overlap
 from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
-PAPER = "lumorph"
 MODELS = ("bert", "inception", "ncf")
 _HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
 _LOGS = "We count the calls in the logs of the authors' repository"
-CLAIMS = Claims(PAPER)
-_untestable = partial(Claim, paper=PAPER, tolerance="none")
 RING, FREE, VARIANTS = "Ideal switch+Ring", "Zero-cost", ("Lumorph-2", "Lumorph-4")
 SIMULATED = "The throughputs are read from figure 11, the output of the authors' simulator."
+CLAIMS = Claims("lumorph")
 
 
 def _gains(model: str) -> dict[str, dict[int, float]]:

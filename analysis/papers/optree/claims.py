@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Json
 
 
-PAPER = "optree"
 LOST = "The formula; it is restored from the numbers that the text keeps."
 WRHT_LOST = "WRHT's number of steps in terms of n and w."
 _AT_1024: dict[str, Json] = {"nodes": 1024, "wavelengths": 64}
-CLAIMS = Claims(PAPER)
 #: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
+#: Rules that turn the root of Theorem 2 into a depth: Theorem 2 rounds; Table I's depth 7 is the ceiling.
+DEPTHS: dict[str, Callable[[float], int]] = {"nearest integer": round, "ceiling": math.ceil}
+CLAIMS = Claims("optree")
 
 
 def _whole(n: int, w: int, depth: int) -> int:
@@ -131,10 +132,6 @@ def _optimal(laboratory: Laboratory) -> Measurement:
         tightness=spread(ratios),
         witness=witness,
     )
-
-
-#: Rules that turn the root of Theorem 2 into a depth: Theorem 2 rounds; Table I's depth 7 is the ceiling.
-DEPTHS: dict[str, Callable[[float], int]] = {"nearest integer": round, "ceiling": math.ceil}
 
 
 def specs(cases: Iterable[Sequence[int]]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, decide, verdict_if
 from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, swept
-from opticoll.analysis.papers.optree.claims import DEPTHS, PAPER, STEPS, WRHT_LOST, optree_steps, percent, specs
+from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, WRHT_LOST, optree_steps, percent, specs
 from opticoll.formulations.optree import step_counts, step_times
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _STEPS_ONLY = (
     "We count communication steps: by equation (3) the times of all algorithms share the factor d/B + a per step, so "
     "savings in time are savings in steps."
 )
-CLAIMS = Claims(PAPER)
+CLAIMS = Claims("optree")
 
 
 @CLAIMS.stated(

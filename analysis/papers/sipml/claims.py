@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.sipml.placement import Placement
 
 
-PAPER = "sipml"
-CLAIMS = Claims(PAPER)
+CLAIMS = Claims("sipml")
 
 
 def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> ServerPool:

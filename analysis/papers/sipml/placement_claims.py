@@ -10,7 +10,7 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement
 from opticoll.analysis.ledger.readings import Readings, Sweep
-from opticoll.analysis.papers.sipml.claims import PAPER, hybrid_traffic
+from opticoll.analysis.papers.sipml.claims import hybrid_traffic
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -25,7 +25,27 @@ if TYPE_CHECKING:
     #: A seed, a problem and the GPU of every sub-operation.
     Placed = tuple[int, Placement, NDArray[np.int64]]
 
-CLAIMS = Claims(PAPER)
+PER_DIRECTION = "sends to, and receives from, counted separately"
+BOTH = "sends to or receives from"
+#: Number of moves after which a repair counts as endless, even if no state repeats.
+ENDLESS = 100_000
+#: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
+NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
+    "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
+    "around the circle, ties ahead": lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
+    "around the circle, ties back": lambda k, g, h: (min((h - g) % k, (g - h) % k), (g - h) % k),
+    "ahead only": lambda k, g, h: ((h - g) % k,),
+    "back only": lambda k, g, h: ((g - h) % k,),
+}
+#: Rules for the choice among the GPUs in reach of most inputs, lowest key first: time free, GPU, GPU of last input, k.
+PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
+    "first free": lambda free, h, last, k: (free, h),
+    "lowest number": lambda free, h, last, k: (h,),
+    "highest number": lambda free, h, last, k: (-h,),
+    "next after the last input": lambda free, h, last, k: ((h - last) % k,),
+}
+LINE = "ahead only, GPUs in a line that repeats"
+CLAIMS = Claims("sipml")
 
 
 def random_graph(random: np.random.Generator, n: int) -> OpGraph:
@@ -56,10 +76,6 @@ def partners(pairs: NDArray[np.bool_]) -> dict[str, int]:
         PER_DIRECTION: int(max(off.sum(axis=0).max(), off.sum(axis=1).max())),
         BOTH: int((off | off.T).sum(axis=1).max()),
     }
-
-
-PER_DIRECTION = "sends to, and receives from, counted separately"
-BOTH = "sends to or receives from"
 
 
 def _placements(laboratory: Laboratory, k: int | None = None, delta: int | None = None) -> Iterator[Placed]:
@@ -234,25 +250,6 @@ def _range(laboratory: Laboratory) -> Measurement:
 
 
 # The repair ---------------------------------------------------------------------------------------------------------
-
-#: Number of moves after which a repair counts as endless, even if no state repeats.
-ENDLESS = 100_000
-#: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
-NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
-    "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
-    "around the circle, ties ahead": lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
-    "around the circle, ties back": lambda k, g, h: (min((h - g) % k, (g - h) % k), (g - h) % k),
-    "ahead only": lambda k, g, h: ((h - g) % k,),
-    "back only": lambda k, g, h: ((g - h) % k,),
-}
-#: Rules for the choice among the GPUs in reach of most inputs, lowest key first: time free, GPU, GPU of last input, k.
-PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
-    "first free": lambda free, h, last, k: (free, h),
-    "lowest number": lambda free, h, last, k: (h,),
-    "highest number": lambda free, h, last, k: (-h,),
-    "next after the last input": lambda free, h, last, k: ((h - last) % k,),
-}
-LINE = "ahead only, GPUs in a line that repeats"
 
 
 def repair_ends(data: Placement, nearest: str, place: str) -> bool:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
 
 
-PAPER = "topoopt"
-CLAIMS = Claims(PAPER)
+#: The number of primes up to n is at most this times n / ln n, for every n > 1 (Rosser and Schoenfeld 1962).
+PRIMES = 1.25506
+CLAIMS = Claims("topoopt")
 
 
 # rings ----------------------------------------------------------------------------------------------------------
@@ -149,10 +150,6 @@ def _kappa(laboratory: Laboratory) -> Measurement:
         count=len(most),
         tightness=spread([x * d / coins for (x, d), coins in most.items()]),
     )
-
-
-#: The number of primes up to n is at most this times n / ln n, for every n > 1 (Rosser and Schoenfeld 1962).
-PRIMES = 1.25506
 
 
 @CLAIMS.stated(

@@ -11,7 +11,6 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
 from opticoll.analysis.ledger.readings import Readings, spread
-from opticoll.analysis.papers.topoopt.claims import PAPER
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
@@ -22,13 +21,15 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.formulations.topoopt.strategy import Plane
 
-CLAIMS = Claims(PAPER)
 #: Pools whose circuits and routes are proven optimal, and pools searched jointly.
 WIRED = ("servers:n=6,degree=2,traffic=random,seed=1", "servers:n=7,degree=2,traffic=random,seed=1")
 MODELS = ("dlrm", "candle", "bert", "ncf", "resnet50", "vgg")
 DEGREE, CHAIN = 4, 1000
 #: log10 of the number of designs that can be enumerated in a day at 10,000 per second.
 ENUMERABLE = float(np.log10(24 * 3600 * 10_000))
+#: Times within this relative difference count as equal.
+EQUAL = 1e-3
+CLAIMS = Claims("topoopt")
 
 
 def wirings(n: int, degree: int) -> int:
@@ -110,10 +111,6 @@ def _explodes(laboratory: Laboratory) -> Measurement:
         "joint design over the bound.",
         tightness=spread(list(over_bound.values())),
     )
-
-
-#: Times within this relative difference count as equal.
-EQUAL = 1e-3
 
 
 @CLAIMS.stated(

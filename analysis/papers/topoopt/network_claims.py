@@ -18,7 +18,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread
-from opticoll.analysis.papers.topoopt.claims import PAPER, dlrm_weights
+from opticoll.analysis.papers.topoopt.claims import dlrm_weights
 from opticoll.formulations.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES
@@ -35,7 +35,19 @@ if TYPE_CHECKING:
 
 _MOSTLY = "We build the circuits, route the traffic in each way that the paper leaves open, and "
 _PANELS: list[list[int]] = [[4, 100], [8, 200]]
-CLAIMS = Claims(PAPER)
+#: Seeds of random tie-breaks.
+SEEDS = 8
+#: Mean price of a fibre [$].
+FIBRE = 0.30 * 500.0
+ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "oversub-fat-tree", "expander")
+#: Rules for NICs: appendix G counts two NICs of two ports as one of four, and one NIC per host of a fat-tree.
+NIC_RULES = (
+    "one NIC per interface",
+    "one NIC per two interfaces",
+    "one NIC per two interfaces, per host of the ideal switch",
+    "NICs not counted",
+)
+CLAIMS = Claims("topoopt")
 
 
 def interconnect_cost(architecture: str, servers: int, degree: int, bandwidth: int) -> float:
@@ -173,10 +185,6 @@ def _tax(laboratory: Laboratory) -> Measurement:
         f"CoinChangeMod and {finder['shortest']} by shortest paths, over the bytes that rings send.",
         choices.agreement,
     )
-
-
-#: Seeds of random tie-breaks.
-SEEDS = 8
 
 
 def circulant_loads(n: int, steps: Sequence[int], order: Sequence[int] | None) -> dict[int, float]:
@@ -342,10 +350,6 @@ def _parallel_links(laboratory: Laboratory) -> Measurement:
     )
 
 
-#: Mean price of a fibre [$].
-FIBRE = 0.30 * 500.0
-
-
 @dataclass(frozen=True)
 class Prices:
     """One row of Table 2 [$]."""
@@ -366,7 +370,6 @@ TABLE_2 = {
     100: Prices(99, 678, 187),
     200: Prices(198, 815, 374),
 }
-ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "oversub-fat-tree", "expander")
 
 
 def interface_cost(architecture: str, bandwidth: int, *, nics: bool = True) -> float:
@@ -404,15 +407,6 @@ def priced(architecture: str, bandwidth: int, degree: int, nics: str, fibres: in
     if nics == NIC_RULES[2] and architecture in {"ideal-switch", "oversub-fat-tree"}:
         return bare + nic / degree
     return bare + nic * {NIC_RULES[0]: 1.0, NIC_RULES[3]: 0.0}.get(nics, 0.5)
-
-
-#: Rules for NICs: appendix G counts two NICs of two ports as one of four, and one NIC per host of a fat-tree.
-NIC_RULES = (
-    "one NIC per interface",
-    "one NIC per two interfaces",
-    "one NIC per two interfaces, per host of the ideal switch",
-    "NICs not counted",
-)
 
 
 def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:

@@ -17,7 +17,6 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
-from opticoll.analysis.papers.topoopt.claims import PAPER
 from opticoll.analysis.papers.topoopt.network_claims import (
     NIC_RULES,
     circulant_loads,
@@ -57,10 +56,29 @@ _HARDWARE = (
     "Measured on a testbed of 12 servers with modified NICs and a patch panel. A test needs the hardware, or computing "
     "times of the testbed."
 )
-CLAIMS = Claims(PAPER)
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as the text implies it.
 FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switch": 3.2}
 _JOBS = (5, 10, 15, 20, 27)
+SERVERS = 128
+#: All-reduce bytes R of all servers per byte of the gradients of one.
+CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
+#: The rule for NICs and fibres under which an ideal switch costs 3.2 times as much as TopoOpt on average.
+RULE = NIC_RULES[2], 1
+#: Whether communication and computation overlap; Eq. (1) assumes that they do not.
+OVERLAPS = ("no overlap", "full overlap")
+_FLOWS = (
+    "A stricter test needs the task graphs that the authors' search chose for 128 servers; only those of DLRM "
+    "for fat-trees are published"
+)
+_FINDER = "TopologyFinder, shortest paths"
+#: Open choices behind a ratio to a fat-tree's time, and to an ideal switch's.
+_OVER_TREE = "all-reduce bytes; overlap; bandwidth of the fat-tree; routing"
+_BATCH = {"candle": 256, "vgg": 64, "bert": 16, "dlrm": 128, "ncf": 128}
+_OVER_IDEAL = "all-reduce bytes; overlap; routing"
+#: Bytes over a hop of a ring per byte of the buffer, see :data:`CONVENTIONS`.
+_FACTORS: dict[str, float | None] = {"gradients": 1.0, "what rings send": None}
+_SIMULATED = {"simulated, overlap with the backward pass": "backward", "simulated, no overlap": "none"}
+CLAIMS = Claims("topoopt")
 
 
 @cache
@@ -166,22 +184,6 @@ CLAIMS.stated(
 )(_shared(tail=True))
 
 
-SERVERS = 128
-#: All-reduce bytes R of all servers per byte of the gradients of one.
-CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
-#: The rule for NICs and fibres under which an ideal switch costs 3.2 times as much as TopoOpt on average.
-RULE = NIC_RULES[2], 1
-#: Whether communication and computation overlap; Eq. (1) assumes that they do not.
-OVERLAPS = ("no overlap", "full overlap")
-_FLOWS = (
-    "A stricter test needs the task graphs that the authors' search chose for 128 servers; only those of DLRM "
-    "for fat-trees are published"
-)
-_FINDER = "TopologyFinder, shortest paths"
-#: Open choices behind a ratio to a fat-tree's time, and to an ideal switch's.
-_OVER_TREE = "all-reduce bytes; overlap; bandwidth of the fat-tree; routing"
-
-
 # Eq. (1) --------------------------------------------------------------------------------------------------------
 
 
@@ -213,9 +215,6 @@ def _add_means(
     """Add a reading under which the claim holds if the means of all models are those printed."""
     holds = all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items())
     choices.add(tried, holds, {model: round(mean, 2) for model, mean in means.items()})
-
-
-_BATCH = {"candle": 256, "vgg": 64, "bert": 16, "dlrm": 128, "ncf": 128}
 
 
 @cache
@@ -289,9 +288,6 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     )
 
 
-_OVER_IDEAL = "all-reduce bytes; overlap; routing"
-
-
 @CLAIMS.stated(
     "below-ideal",
     "section 5.3, figure 11",
@@ -334,11 +330,6 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
         "over the whole iteration; in the simulation, flows compete for links. " + _FLOWS + ".",
         choices.agreement,
     )
-
-
-#: Bytes over a hop of a ring per byte of the buffer, see :data:`CONVENTIONS`.
-_FACTORS: dict[str, float | None] = {"gradients": 1.0, "what rings send": None}
-_SIMULATED = {"simulated, overlap with the backward pass": "backward", "simulated, no overlap": "none"}
 
 
 @cache
