@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.benchmark.measured_tables import timed_solve
@@ -28,6 +27,8 @@ def timed_row(columns: Mapping[str, str], formulation: str, instance: str, *more
     return {"instance": instance, **fields, "whole command [s]": seconds}
 
 
-def _field(record: Row, path: str) -> Any:
+def _field(record: Any, path: str) -> Any:
     """A field of a record; None for a metric that it lacks."""
-    return reduce(lambda part, name: part.get(name), path.split("."), record)
+    for name in path.split("."):
+        record = record.get(name)
+    return record

@@ -8,9 +8,9 @@ are models: it then needs the authors' task graphs for 128 servers, or their pac
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_w
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
@@ -70,6 +70,8 @@ _FLOWS = (
     "A stricter test needs the task graphs that the authors' search chose for 128 servers; only those of DLRM "
     "for fat-trees are published"
 )
+_SIMULATED_BACKWARD = ("what rings send", "simulated, overlap with the backward pass")
+_WAYS: tuple[Forwarding, ...] = ("coin-change", "shortest")
 _FINDER = "TopologyFinder, shortest paths"
 #: Open choices behind a ratio to a fat-tree's time, and to an ideal switch's.
 _OVER_TREE = "all-reduce bytes; overlap; bandwidth of the fat-tree; routing"
@@ -96,35 +98,26 @@ def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory
             [PrintedNumber(text) for text in printed],
             Readings("bandwidth of the fat-tree; TopoOpt's times", Verdict.NOT_TESTABLE),
         )
-        ways = {
-            name: lambda model, less=less: _alone(model, "ideal-switch:n={n},capacity={d}", link / less)
-            for name, less in FAT_TREES.items()
-        }
-        for name, fat in ways.items():
-            for theirs in ("published", "simulated"):
-                ratios = []
-                for jobs in loads:
-                    own = [
-                        one
-                        for one in shared_cluster()
-                        if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)
-                    ]
-                    weights = [one.samples for one in own]
-                    ours = [
+        for (name, less), theirs in product(FAT_TREES.items(), ("published", "simulated")):
+            ratios = []
+            for jobs in loads:
+                own = [
+                    one for one in shared_cluster() if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)
+                ]
+                weights = [one.samples for one in own]
+                values = [
+                    [
                         one.mean if theirs == "published" else _alone(one.model, NETWORKS["TopoOpt"], link)
                         for one in own
-                    ]
-                    over = _alone_on_tree(link)
-                    values = [ours, [fat(one.model) for one in own], [over(one.model) for one in own]]
-                    sums = [_tail(v, weights) if tail else float(np.average(v, weights=weights)) for v in values]
-                    ratios.append([sums[1] / sums[0], sums[2] / sums[0]])
-                means = np.mean(ratios, axis=0)[: len(numbers)]
-                holds = all(number.holds(mean) for number, mean in zip(numbers, means, strict=True))
-                choices.add(
-                    (name, theirs),
-                    holds,
-                    [round(mean, 3) for mean in means.tolist()],
-                )
+                    ],
+                    [_alone(one.model, "ideal-switch:n={n},capacity={d}", link / less) for one in own],
+                    [_alone(one.model, "fat-tree:k=12,oversubscription=2,capacity={d}", link) for one in own],
+                ]
+                sums = [_tail(v, weights) if tail else float(np.average(v, weights=weights)) for v in values]
+                ratios.append([sums[1] / sums[0], sums[2] / sums[0]])
+            means = np.mean(ratios, axis=0)[: len(numbers)]
+            holds = all(number.holds(mean) for number, mean in zip(numbers, means, strict=True))
+            choices.add((name, theirs), holds, [round(mean, 3) for mean in means.tolist()])
         return choices.measurement(
             (f"jobs of 16 servers, d = {degree}",),
             "TopoOpt's times are published, those of the fat-trees simulated for the same jobs, data parallel, each "
@@ -134,10 +127,6 @@ def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory
         )
 
     return measure
-
-
-def _alone_on_tree(link: float) -> Callable[[str], float]:
-    return lambda model: _alone(model, "fat-tree:k=12,oversubscription=2,capacity={d}", link)
 
 
 def _tail(values: Sequence[float], weights: Sequence[int]) -> float:
@@ -209,12 +198,40 @@ def seconds(model: str, samples: int, wired: float, alpha: float, convention: st
     return max(sent, computing) if overlap == "full overlap" else sent + computing
 
 
+def _by_eq_1(
+    degree: int, convention: str, overlap: str, way: Forwarding, tree: str | None, model: str, link: int
+) -> float:
+    """A fat-tree's time over TopoOpt's by Eq. (1), under a reading of its bandwidth; without: TopoOpt's over ideal."""
+    wired, batch = degree * link * GIGABIT, _BATCH[model]
+    slower = fat_trees(degree, link)[tree] if tree else 1.0
+    ours = seconds(model, batch, wired, _alpha(model, degree, way), convention, overlap)
+    theirs = seconds(model, batch, wired / slower, 1.0, convention, overlap)
+    return theirs / ours if tree else ours / theirs
+
+
+def _by_flows(degree: int, slower: float | None, model: str, link: int) -> float:
+    """As :func:`_by_eq_1`, simulated, with the factor by which the fat-tree's bandwidth is less."""
+    given = {"degree": degree, "link_gbps": link}
+    ours = tabulated(11, model, "TopoOpt", **given)
+    if slower is None:
+        return ours / tabulated(11, model, "Ideal Switch", **given)
+    if slower == FAT_TREE:
+        return tabulated(11, model, "Fat-tree", **given) / ours
+    return simulated(model, "Fat-tree", degree, link, fat_tree=slower) / ours
+
+
 def _add_means(
-    choices: Readings, tried: tuple[str, ...], printed: Mapping[str, str], means: Mapping[str, float]
-) -> None:
-    """Add a reading under which the claim holds if the means of all models are those printed."""
+    choices: Readings,
+    tried: tuple[str, ...],
+    printed: Mapping[str, str],
+    links: Sequence[int],
+    ratio: Callable[[str, int], float],
+) -> dict[str, float]:
+    """Add a reading under which a model's ratio, averaged over the links, is the one printed; returns the averages."""
+    means = {model: sum(ratio(model, link) for link in links) / len(links) for model in printed}
     holds = all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items())
     choices.add(tried, holds, {model: round(mean, 2) for model, mean in means.items()})
+    return means
 
 
 @cache
@@ -245,40 +262,15 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     degree, links, printed = (
         laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
     )
-    choices = Readings(_OVER_TREE, Verdict.NOT_TESTABLE)
-    values: dict[str, list[float]] = {model: [] for model in printed}
-    names = fat_trees(degree, links[0])
-    for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, names, ("coin-change", "shortest")):
-        means = {}
-        for model in printed:
-            ratios = []
-            for link in links:
-                wired = degree * link * GIGABIT
-                ours = seconds(model, _BATCH[model], wired, _alpha(model, degree, way), convention, overlap)
-                slower = fat_trees(degree, link)[tree]
-                theirs = seconds(model, _BATCH[model], wired / slower, 1.0, convention, overlap)
-                ratios.append(theirs / ours)
-            means[model] = sum(ratios) / len(ratios)
-            values[model].append(means[model])
-        _add_means(choices, (convention, overlap, tree, way), printed, means)
+    choices, values = Readings(_OVER_TREE, Verdict.NOT_TESTABLE), []
+    for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, fat_trees(degree, links[0]), _WAYS):
+        ratio = partial(_by_eq_1, degree, convention, overlap, way, tree)
+        values.append(_add_means(choices, (convention, overlap, tree, way), printed, links, ratio))
     for tree, less in FAT_TREES.items():
-        means = {}
-        for model in printed:
-            given = {"degree": degree}
-            ratios = [
-                (
-                    tabulated(11, model, "Fat-tree", link_gbps=link, **given)
-                    if less == FAT_TREE
-                    else simulated(model, "Fat-tree", degree, link, fat_tree=less)
-                )
-                / tabulated(11, model, "TopoOpt", link_gbps=link, **given)
-                for link in links
-            ]
-            means[model] = sum(ratios) / len(ratios)
-            values[model].append(means[model])
-        tried = ("what rings send", "simulated, overlap with the backward pass", tree, _FINDER)
-        _add_means(choices, tried, printed, means)
-    within = [model for model, text in printed.items() if min(values[model]) <= float(text) <= max(values[model])]
+        tried = (*_SIMULATED_BACKWARD, tree, _FINDER)
+        values.append(_add_means(choices, tried, printed, links, partial(_by_flows, degree, less)))
+    ends = {model: [means[model] for means in values] for model in printed}
+    within = [model for model, text in printed.items() if min(ends[model]) <= float(text) <= max(ends[model])]
     return choices.measurement(
         tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "No reading of Eq. (1) and no simulation of flows gives all five numbers; the readings bracket those of "
@@ -303,27 +295,10 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
         laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
     )
     choices = Readings(_OVER_IDEAL, Verdict.NOT_TESTABLE)
-    ways: tuple[Forwarding, ...] = ("coin-change", "shortest")
-    for convention, overlap, way in product(CONVENTIONS, OVERLAPS, ways):
-        means = {}
-        for model in printed:
-            ratios = [
-                seconds(model, _BATCH[model], degree * link * GIGABIT, _alpha(model, degree, way), convention, overlap)
-                / seconds(model, _BATCH[model], degree * link * GIGABIT, 1.0, convention, overlap)
-                for link in links
-            ]
-            means[model] = sum(ratios) / len(ratios)
-        _add_means(choices, (convention, overlap, way), printed, means)
-    means = {}
-    for model in printed:
-        ratios = [
-            tabulated(11, model, "TopoOpt", degree=degree, link_gbps=link)
-            / tabulated(11, model, "Ideal Switch", degree=degree, link_gbps=link)
-            for link in links
-        ]
-        means[model] = sum(ratios) / len(ratios)
-    tried = ("what rings send", "simulated, overlap with the backward pass", _FINDER)
-    _add_means(choices, tried, printed, means)
+    for convention, overlap, way in product(CONVENTIONS, OVERLAPS, _WAYS):
+        ratio = partial(_by_eq_1, degree, convention, overlap, way, None)
+        _add_means(choices, (convention, overlap, way), printed, links, ratio)
+    _add_means(choices, (*_SIMULATED_BACKWARD, _FINDER), printed, links, partial(_by_flows, degree, None))
     return choices.measurement(
         tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "Eq. (1) with computing times measured by the authors, and alpha of TopologyFinder's circuits, spreads traffic "
@@ -351,40 +326,38 @@ def alphas(degree: int, batch: int) -> dict[str, float]:
     return measured
 
 
+def _times_of_dlrm(
+    degree: int, batch: int, link: int, rival: str, slower: Mapping[str, float]
+) -> Iterator[tuple[tuple[str, ...], float, float]]:
+    """Times of the all-to-all DLRM on TopoOpt and on a rival [s], under every reading of Eq. (1), and simulated.
+
+    ``slower`` has the factor by which the rival's bandwidth is less, under every reading of it; the names of the
+    readings are those of the open choices in order.
+    """
+    wired = degree * link * GIGABIT
+    for convention, overlap, (name, less), (routing, alpha) in product(
+        CONVENTIONS, OVERLAPS, slower.items(), alphas(degree, batch).items()
+    ):
+        ours = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap)
+        theirs = seconds("dlrm-128-tables", batch, wired / less, 1.0, convention, overlap)
+        yield (convention, overlap, *filter(None, [name]), routing), ours, theirs
+    for (convention, factor), (words, overlap) in product(_FACTORS.items(), _SIMULATED.items()):
+        given: dict[str, Any] = {"section": "5.4", "batch": batch, "overlap": overlap, "factor": factor}
+        ours = simulated("dlrm", "TopoOpt", degree, link, **given)
+        for name, less in slower.items():
+            theirs = simulated("dlrm", rival, degree, link, fat_tree=less, **given)
+            yield (convention, words, *filter(None, [name]), _FINDER), ours, theirs
+
+
 def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
     """The ratio of a fat-tree's time to TopoOpt's, or the other way round for ``slower``."""
 
     def measure(laboratory: Laboratory) -> Measurement:
         degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
         number, choices = PrintedNumber(laboratory.scope["printed"]), Readings(_OVER_TREE, Verdict.NOT_TESTABLE)
-        wired, trees = degree * link * GIGABIT, fat_trees(degree, link)
-        for convention, overlap, tree, (routing, alpha) in product(
-            CONVENTIONS, OVERLAPS, trees, alphas(degree, batch).items()
-        ):
-            ours = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap)
-            theirs = seconds("dlrm-128-tables", batch, wired / trees[tree], 1.0, convention, overlap)
+        for tried, ours, theirs in _times_of_dlrm(degree, batch, link, "Fat-tree", fat_trees(degree, link)):
             ratio = ours / theirs if slower else theirs / ours
-            tried = convention, overlap, tree, routing
             choices.add(tried, number.holds(ratio), round(ratio, 3))
-        for (convention, factor), (name, overlap) in product(_FACTORS.items(), _SIMULATED.items()):
-            ours = simulated(
-                "dlrm", "TopoOpt", degree, link, section="5.4", batch=batch, overlap=overlap, factor=factor
-            )
-            for tree, less in trees.items():
-                theirs = simulated(
-                    "dlrm",
-                    "Fat-tree",
-                    degree,
-                    link,
-                    section="5.4",
-                    batch=batch,
-                    overlap=overlap,
-                    factor=factor,
-                    fat_tree=less,
-                )
-                ratio = ours / theirs if slower else theirs / ours
-                tried = convention, name, tree, _FINDER
-                choices.add(tried, number.holds(ratio), round(ratio, 3))
         return choices.measurement(
             (job(degree, batch),),
             f"Eq. (1) with {1000 * compute_time('dlrm-128-tables', batch):.1f} ms of computation, measured by the "
@@ -432,19 +405,9 @@ CLAIMS.stated(
 )
 def _like_ideal(laboratory: Laboratory) -> Measurement:
     degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
-    wired, choices = degree * link * GIGABIT, Readings(_OVER_IDEAL, Verdict.NOT_TESTABLE)
-    for convention, overlap, (routing, alpha) in product(CONVENTIONS, OVERLAPS, alphas(degree, batch).items()):
-        ratio = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap) / seconds(
-            "dlrm-128-tables", batch, wired, 1.0, convention, overlap
-        )
-        choices.add((convention, overlap, routing), similar(ratio), round(ratio, 3))
-    for (convention, factor), (name, overlap) in product(_FACTORS.items(), _SIMULATED.items()):
-        ours, ideal = (
-            simulated("dlrm", network, degree, link, section="5.4", batch=batch, overlap=overlap, factor=factor)
-            for network in ("TopoOpt", "Ideal Switch")
-        )
-        ratio = ours / ideal
-        choices.add((convention, name, _FINDER), similar(ratio), round(ratio, 3))
+    choices = Readings(_OVER_IDEAL, Verdict.NOT_TESTABLE)
+    for tried, ours, ideal in _times_of_dlrm(degree, batch, link, "Ideal Switch", {"": 1.0}):
+        choices.add(tried, similar(ours / ideal), round(ours / ideal, 3))
     return choices.measurement(
         (job(degree, batch),),
         "Eq. (1) with computing times measured by the authors, where an ideal switch has alpha = 1; and simulated "
@@ -491,7 +454,7 @@ def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> 
         (few, many), links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
         routing = "; routing" if model == "dlrm" else ""
         choices = Readings(f"all-reduce bytes; overlap; link{routing}", Verdict.NOT_TESTABLE)
-        ways: tuple[Forwarding, ...] = ("coin-change", "shortest") if model == "dlrm" else ("coin-change",)
+        ways = _WAYS if model == "dlrm" else _WAYS[:1]
         for convention, overlap, link, way in product(CONVENTIONS, OVERLAPS, links, ways):
             times = [
                 seconds(model, _BATCH[model], degree * link * GIGABIT, _alpha(model, degree, way), convention, overlap)
@@ -503,8 +466,7 @@ def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> 
         for link in links:
             times = [simulated(model, "TopoOpt", degree, link) for degree in (few, many)]
             faster = times[0] / times[1]
-            tried = ("what rings send", "simulated, overlap with the backward pass", f"{link} Gb/s")
-            choices.add(tried, holds(faster, many / few), round(faster, 3))
+            choices.add((*_SIMULATED_BACKWARD, f"{link} Gb/s"), holds(faster, many / few), round(faster, 3))
         return choices.measurement(
             (f"{model}, 128 servers, d = {few} and {many}",), f"{reason} {_FLOWS}.", choices.agreement
         )
