@@ -22,7 +22,7 @@ from second_measurements import (
 
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.alltoall import claims as program_claims
-from opticoll.analysis.papers.alltoall import path_claims, route_claims, topology_claims
+from opticoll.analysis.papers.alltoall import path_claims, route_claims, topology_claims, upper_bound_claims
 from opticoll.instances import parse
 
 LEDGER = PaperLedger(
@@ -78,11 +78,11 @@ LEDGER.falsified = [
         "bisection",
         {"nodes, at most": 5},
         NOT,
-        (topology_claims, "classes", constant(((parse("ring:5"), 1 / 3),))),
-        (topology_claims, "least_cut", scaled(0.5)),
+        (upper_bound_claims, "classes", constant(((parse("ring:5"), 1 / 3),))),
+        (upper_bound_claims, "least_cut", scaled(0.5)),
     ),
     ("coverage", {"N, at most": 12}, NOT, (topology_claims, "parse", lambda _true: lambda _spec: parse("path:3"))),
-    ("theorem-2", {}, NOT, (topology_claims, "classes", constant(((parse("petersen"), 0.5),)))),
+    ("theorem-2", {}, NOT, (upper_bound_claims, "classes", constant(((parse("petersen"), 0.5),)))),
 ]
 LEDGER.slowly_falsified = [
     ("shortest-paths", {"expanders": ["genkautz:n=16,d=4"], "tori": ["torus:4x4"], "k": [4]}, NOT),

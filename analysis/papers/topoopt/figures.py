@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
-from opticoll.analysis.papers.topoopt import network_claims as cost
+from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.style import log_axes, one_panel, series, styled_figure
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown

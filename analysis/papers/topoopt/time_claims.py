@@ -17,13 +17,8 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
-from opticoll.analysis.papers.topoopt.network_claims import (
-    NIC_RULES,
-    circulant_loads,
-    circulants,
-    equal_cost_bandwidth,
-    job,
-)
+from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
+from opticoll.analysis.papers.topoopt.price_claims import NIC_RULES, equal_cost_bandwidth
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     FAT_TREE,
     GIGABIT,

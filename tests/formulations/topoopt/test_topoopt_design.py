@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.analysis.papers.topoopt import network_claims as cost
+from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import circuit_design, iteration_loads
 from opticoll.formulations.topoopt.circuit_design import Ring, build_design, lower_bounds, read_design, residuals

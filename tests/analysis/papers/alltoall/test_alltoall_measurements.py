@@ -15,7 +15,7 @@ from second_measurements import (
 
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.alltoall import claims as program_claims
-from opticoll.analysis.papers.alltoall import topology_claims
+from opticoll.analysis.papers.alltoall import upper_bound_claims as bound_claims
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.instances import parse
 
@@ -24,11 +24,11 @@ def test_wrong_bounds_would_be_noticed(monkeypatch):
     small = tuple(
         (parse(s), program_claims.certified_flow(parse(s))) for s in ("ring:5", "complete:4", "bipartite:3x3")
     )
-    monkeypatch.setattr(topology_claims, "classes", lambda *, regular: small)
+    monkeypatch.setattr(bound_claims, "classes", lambda *, regular: small)
     assert examined(LEDGER.claims["theorem-2"]).verdict is REPRODUCED
-    true = topology_claims.moore_bound
-    monkeypatch.setattr(topology_claims, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
-    monkeypatch.setattr(topology_claims, "corollary_3", lambda n, d: program_claims.corollary_3(n, d) / 0.9)
+    true = bound_claims.moore_bound
+    monkeypatch.setattr(bound_claims, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
+    monkeypatch.setattr(bound_claims, "corollary_3", lambda n, d: program_claims.corollary_3(n, d) / 0.9)
     row = examined(LEDGER.claims["theorem-2"])
     assert (row.verdict, row.count, row.witness.partition(":")[0]) == (NOT, 3, "complete")
 
@@ -52,7 +52,5 @@ def test_isomorphic_copies_count_once():
         if not any(nx.is_isomorphic(graph, other) for other in kinds):
             kinds.append(graph)
     assert len(labelled) == 9
-    assert len(topology_claims.distinct(labelled)) == len(kinds) < 9
-    assert (
-        len(topology_claims.distinct([parse("bipartite:2x2"), parse("ring:4"), parse("circulant:n=4,offsets=1")])) == 1
-    )
+    assert len(bound_claims.distinct(labelled)) == len(kinds) < 9
+    assert len(bound_claims.distinct([parse("bipartite:2x2"), parse("ring:4"), parse("circulant:n=4,offsets=1")])) == 1
