@@ -71,7 +71,7 @@ _KINDS = {
     "alltoall.min-congestion": "one shortest path, ILP",
 }
 #: Statements of the text: tsMCF as fast as SCCL (section 6.2), one path as fast as the MCF on the torus.
-_STATED = {("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("alltoall.min-congestion", 3)}
+_STATED = (("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("alltoall.min-congestion", 3))
 
 
 def _testbed_rows(rows: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.plots.marks import curve, marks
 from opticoll.analysis.plots.store_plots import family_of
-from opticoll.analysis.plots.style import INK, MUTED, log_axes, series, styled_figure
+from opticoll.analysis.plots.style import INK, MUTED, legend_mark, log_axes, series, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -162,13 +162,11 @@ def _widen(axes: Axes) -> None:
 
 def _state_marks(states: set[str]) -> list[Any]:
     """Legend entries of points that are not measurements."""
-    from matplotlib.lines import Line2D
-
-    signs: dict[str, dict[str, Any]] = {
-        "late": {"marker": "o", "markerfacecolor": "none", "label": "stopped by the time limit (lower bound)"},
-        "refused": {"marker": "x", "label": "refused: would not fit in memory"},
+    signs = {
+        "late": legend_mark("stopped by the time limit (lower bound)", MUTED, "o", filled=False),
+        "refused": legend_mark("refused: would not fit in memory", MUTED, "x"),
     }
-    return [Line2D([], [], color=MUTED, linestyle="none", **signs[state]) for state in signs if state in states]
+    return [mark for state, mark in signs.items() if state in states]
 
 
 def _moved_apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float, str, str]]:
