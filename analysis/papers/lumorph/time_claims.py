@@ -18,6 +18,7 @@ from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
 from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, recursive_time, usable
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
 from opticoll.instances.published.lumorph_numbers import figure
+from opticoll.solvers.methods.lumorph.patterns import factors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -392,15 +393,6 @@ def _laser_rates(laboratory: Laboratory) -> Measurement:
     )
 
 
-def _digits(n: int, radix: int) -> list[int]:
-    """Radices of the steps: ``radix`` while it divides what is left, then the rest."""
-    radices: list[int] = []
-    while n > 1:
-        radices.append(radix if n % radix == 0 else n)
-        n //= radices[-1]
-    return radices
-
-
 @CLAIMS.stated(
     "more-peers",
     "section 4.1",
@@ -414,9 +406,9 @@ def _more_peers(laboratory: Laboratory) -> Measurement:
     choices = Readings("bandwidth in use")
     ratios: list[float] = []
     models: dict[str, Callable[[int, float], float]] = {
-        "bundles of whole lasers of 16": lambda k, size: recursive_time(_digits(n, k + 1), size, LIGHTPATH),
+        "bundles of whole lasers of 16": lambda k, size: recursive_time((factors(n, k + 1) or ()), size, LIGHTPATH),
         "k of k + 1 links, as figure 7": lambda k, size: (
-            2 * len(_digits(n, k + 1)) * (ALPHA + DELAY)
+            2 * len(factors(n, k + 1) or ()) * (ALPHA + DELAY)
             + 2 * (n - 1) / n * size * LIGHTPATH.beta * ((k + 1) / k if k > 1 else 1)
         ),
     }

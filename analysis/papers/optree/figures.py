@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, optree_steps, percent
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import marks, reference, stars
 from opticoll.analysis.plots.style import MUTED, log_axes, one_panel, series, styled_figure
@@ -52,26 +53,21 @@ PRINTED = {
     ("figure 6", "Ring"): 95.84,
     ("figure 6", "NE"): 91.69,
 }
-#: Readings of OpTree's depth and of a fractional number of steps.
-READINGS = tuple(itertools.product(("nearest", "ceiling"), ("fractional", "rounded up")))
 
 
 def _saved(figure: str, rival: str, depth: str, steps: str) -> float:
     """The mean saving of OpTree's steps over a rival's in the panels of a figure [%]."""
     other = next(a for a in step_counts.TABLE_I if a.name == rival)
-    results = []
-    for n, w in _FIVE if figure == "figure 5" else _SIX:
-        root = step_counts.theorem_2_root(n)
-        own = step_counts.theorem_1(n, w, round(root) if depth == "nearest" else math.ceil(root))
-        results.append(100 * (1 - (math.ceil(own - 1e-9) if steps == "rounded up" else own) / other.steps(n, w)))
-    return sum(results) / len(results)
+    panels = _FIVE if figure == "figure 5" else _SIX
+    saved = [percent(optree_steps(n, w, depth, steps), other.steps(n, w)) for n, w in panels]
+    return sum(saved) / len(saved)
 
 
 def _savings_rows(rows: pd.DataFrame) -> pd.DataFrame:
     table = [
-        (name, rival, printed, f"depth {depth}, steps {steps}", _saved(name, rival, depth, steps))
+        (name, rival, printed, f"depth {depth.partition(' ')[0]}, steps {steps}", _saved(name, rival, depth, steps))
         for (name, rival), printed in PRINTED.items()
-        for depth, steps in READINGS
+        for depth, steps in itertools.product(DEPTHS, STEPS)
     ]
     return frame(table, columns=["figure", "rival", "printed", "reading", "saving"])
 

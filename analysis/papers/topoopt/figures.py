@@ -10,6 +10,7 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
+from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.style import log_axes, one_panel, series, styled_figure
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
 
 
 FIGURES = Figures("topoopt")
-BATCHES = (64, 128, 256, 512, 1024, 2048)
 DEGREES = (4, 8)
 #: Bandwidth of a link in figures 12-15 [bytes/s].
-LINK = 100e9 / 8
-#: Factor by which the fat-tree of figure 12 is slower: fixed by cost, and 5.7 / 1.4 according to section 5.5.
-FAT_TREE = 5.7 / 1.4
+LINK = 100 * GIGABIT
 _NAMES = {
     "topoopt": "TopoOpt (patch panels) and fat-tree",
     "ocs": "OCS-reconfig, TopoOpt with OCSs",
