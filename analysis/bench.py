@@ -31,7 +31,8 @@ import msgspec
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
 from opticoll.analysis.cli.output import number
-from opticoll.analysis.ledger.claim import Verdict, counted, page
+from opticoll.analysis.ledger.claim import Verdict
+from opticoll.analysis.ledger.explanation import counted, page
 from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput, OpticollError

@@ -1,24 +1,26 @@
-"""What the tests of every paper's ledger share: verdicts, second measurements, and checks of one claim.
+"""What the ledgers of the papers share: verdicts, second measurements, and checks of one claim.
 
-A second measurement shares no code with the first.
+A second measurement shares no code with the first: it computes the claim's number from the paper's definitions with
+numpy, networkx or scipy alone, and asserts what the ledger's row must contain.
 
 A falsified measurement shows that a verdict is not a constant: with another scope, or with a wrong value in place of
 what the measurement computes, the claim gets another verdict.
 
-A module ``test_*_ledger.py`` of a paper decorates a function with :func:`second`: it computes the claim's number from
-the paper's definitions with numpy, networkx or scipy alone, and returns what the ledger's row must contain. The
-verdicts of all claims of the paper are listed in ``VERDICTS`` of the same module.
+The module of a paper in ``ledgers`` lists the verdicts of all its claims, the falsified measurements, and the second
+measurements, decorated with :meth:`PaperLedger.second`; ``test_ledgers.py`` runs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pytest
 
 from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Verdict
+from opticoll.analysis.ledger.ledger import claims
 from opticoll.solvers.task import Json, plain
 
 Second = Callable[[ClaimRow], None]
@@ -36,24 +38,11 @@ REPRODUCED, DEPENDS, NOT, CONTRADICTED, UNTESTABLE = (
 )
 
 
-def verdicts_of(paper: str, names: dict[Verdict, str]) -> dict[str, Verdict]:
-    """The verdict of every claim of a paper, from the names of the claims by verdict."""
-    return {f"{paper}.{name}": verdict for verdict, words in names.items() for name in words.split()}
-
-
 def examined(claim: Claim, **changes: Json) -> ClaimRow:
     """The row of a claim, with other values of its qualifiers; its measurement must not fail."""
     row = replace(claim, scope={**claim.scope, **changes}).examine(Laboratory())
     assert not row.failed, row.reason
     return row
-
-
-def turned(claim: Claim, changes: dict[str, Json], *wrong: Wrong) -> Verdict:
-    """The verdict with other qualifiers, and with attributes replaced by functions of what they are."""
-    with pytest.MonkeyPatch.context() as patch:
-        for owner, name, replacement in wrong:
-            patch.setattr(owner, name, replacement(getattr(owner, name)))
-        return examined(claim, **changes).verdict
 
 
 def scaled(factor: float) -> Callable[[Callable[..., float]], Callable[..., float]]:
@@ -75,22 +64,40 @@ def edited(**fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return replacement
 
 
-def not_turned(claims: dict[str, Claim], verdicts: dict[str, Verdict], cases: Sequence[Case]) -> list[str]:
-    """Measured claims of which no case changes the verdict; without a verdict on the claim there is none to change."""
-    paper = next(iter(claims)).partition(".")[0]
-    known = {f"{paper}.{name}" for name, _, verdict, *_ in cases if verdict is not verdicts[f"{paper}.{name}"]}
-    return [
-        name
-        for name, claim in claims.items()
-        if claim.measure and verdicts[name] is not Verdict.NOT_TESTABLE and name not in known
-    ]
-
-
 @dataclass
-class Measurements:
-    """The second measurements of one paper by claim."""
+class PaperLedger:
+    """The verdicts and second measurements of one paper.
 
+    Parameters
+    ----------
+    paper
+        Its short name.
+    names
+        Names of its claims by verdict, separated by spaces.
+    slow, quick
+        Names of the claims that take more than a few seconds, or of all others.
+    falsified_slowly
+        Names of the claims whose falsified measurement takes more than a few seconds.
+    """
+
+    paper: str
+    names: dict[Verdict, str]
+    slow: str = ""
+    quick: str = ""
+    falsified_slowly: str = ""
+    falsified: list[Case] = field(default_factory=list)
+    slowly_falsified: list[Case] = field(default_factory=list)
     by_claim: dict[str, Second] = field(default_factory=dict)
+
+    @cached_property
+    def claims(self) -> dict[str, Claim]:
+        """The claims of the paper by name."""
+        return {name.partition(".")[2]: claim for name, claim in claims().items() if claim.paper == self.paper}
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdict of every claim by name."""
+        return {name: verdict for verdict, words in self.names.items() for name in words.split()}
 
     def second(self, *claims: str) -> Callable[[Second], Second]:
         """Register a function that asserts what the rows of ``claims`` must contain."""
@@ -103,19 +110,44 @@ class Measurements:
 
         return register
 
-    def confirm(self, claim: Claim, verdict: Verdict) -> ClaimRow:
+    def takes_long(self, name: str) -> bool:
+        """Whether a claim takes more than a few seconds."""
+        return name not in self.quick.split() if self.quick else name in self.slow.split()
+
+    def cases(self) -> list[tuple[Case, bool]]:
+        """The falsified measurements, and whether they take more than a few seconds."""
+        quick = [(case, case[0] in self.falsified_slowly.split()) for case in self.falsified]
+        return quick + [(case, True) for case in self.slowly_falsified]
+
+    def confirm(self, name: str) -> ClaimRow:
         """Examine a claim, and compare its row with the verdict and with its second measurement."""
-        row = examined(claim)
-        assert row.verdict is verdict
-        if claim.id in self.by_claim:
-            self.by_claim[claim.id](row)
+        row = examined(self.claims[name])
+        assert row.verdict is self.verdicts[name]
+        if row.id in self.by_claim:
+            self.by_claim[row.id](row)
         return row
 
-    def missing(self, claims: dict[str, Claim], verdicts: dict[str, Verdict]) -> list[str]:
+    def turned(self, name: str, changes: dict[str, Json], *wrong: Wrong) -> Verdict:
+        """The verdict with other qualifiers, and with attributes replaced by functions of what they are."""
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, attribute, replacement in wrong:
+                patch.setattr(owner, attribute, replacement(getattr(owner, attribute)))
+            return examined(self.claims[name], **changes).verdict
+
+    def missing(self) -> list[str]:
         """Claims without a second measurement that need one: accusations, and headlines that are reproduced."""
         return [
             name
-            for name, verdict in verdicts.items()
-            if name not in self.by_claim
-            and (verdict.accuses or (verdict is Verdict.REPRODUCED and claims[name].weight == 1))
+            for name, verdict in self.verdicts.items()
+            if self.claims[name].id not in self.by_claim
+            and (verdict.accuses or (verdict is Verdict.REPRODUCED and self.claims[name].weight == 1))
+        ]
+
+    def not_turned(self) -> list[str]:
+        """Measured claims with a verdict on them that no case changes."""
+        turned = {name for (name, _, verdict, *_), _ in self.cases() if verdict is not self.verdicts[name]}
+        return [
+            name
+            for name, claim in self.claims.items()
+            if claim.measure and self.verdicts[name] is not Verdict.NOT_TESTABLE and name not in turned
         ]

@@ -1,6 +1,6 @@
 """Benchmark tables: start-up and generator times, memory of building and solving models, times of stated models.
 
-The papers' modules of figures add their own ``TABLES``. Memory is given in bytes per *entry*: a variable, a
+The papers' modules of tables add their own ``TABLES``. Memory is given in bytes per *entry*: a variable, a
 constraint or a nonzero. ``opticoll.solvers.memory`` takes its limits from the smallest of these numbers.
 """
 
@@ -403,7 +403,7 @@ def tables() -> dict[str, Table]:
         If two tables have the same name.
     """
     by_name: dict[str, Table] = {}
-    for table in contributed([__name__, *modules_about("figures")], "TABLES"):
+    for table in contributed([__name__, *modules_about("tables")], "TABLES"):
         if by_name.setdefault(table.name, table) is not table:
             msg = f"two benchmark tables are named {table.name!r}: {by_name[table.name].title!r} and {table.title!r}"
             raise RuntimeError(msg)

@@ -76,7 +76,7 @@ def claims(
             raise click.UsageError(msg)
     rest = 0
     with output.diverted_stdout():
-        from opticoll.analysis.ledger.claim import explanation
+        from opticoll.analysis.ledger.explanation import explanation
         from opticoll.analysis.ledger.ledger import chosen, kept, ledger
 
         position = {claim.id: index for index, claim in enumerate(chosen(identifiers))}

@@ -1,21 +1,11 @@
-"""Claims of the papers: a number or theorem, how it is measured, and the verdict.
-
-Tolerances are fixed before anything is measured. A printed number stands for every number that rounds to it: 1.11 for
-1.105 to 1.115. If the paper says "about", "nearly" or "roughly", the number stands for everything within :data:`ABOUT`
-of it, and at least for everything that rounds to its last nonzero digit: about 10 for 5 to 15. Orders of magnitude are
-rounded in the same way: two orders of magnitude start at 10^1.5.
-
-A row of the ledger is also explained to a reader who does not know this software, as Markdown.
-"""
+"""Claims of the papers: a number or theorem, how it is measured, and the verdict."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,69 +20,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Record, Task
 
 
-#: Relative deviation that "about" allows.
-ABOUT = 0.1
-#: Ratios in this range count as "similar", "equal", "near" or "close".
-SIMILAR = (1 - ABOUT, 1 + ABOUT)
-#: Smallest ratio that counts as two orders of magnitude.
-TWO_ORDERS = 10**1.5
 #: Distance between the seeds of two random samples.
 SAMPLE = 1000
-#: Relative slack of interval ends, for rounding errors.
-_ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class PrintedNumber:
-    """A number as a paper prints it.
-
-    Parameters
-    ----------
-    text
-        Its digits, for example "1.11".
-    about
-        Whether the paper says "about", "nearly" or "roughly".
-    """
-
-    text: str
-    about: bool = False
-
-    @property
-    def value(self) -> float:
-        """The number."""
-        return float(self.text)
-
-    @property
-    def half_width(self) -> float:
-        """Largest deviation that still counts as this number."""
-        number = Decimal(self.text)
-        if not self.about:
-            return 0.5 * 10.0 ** int(number.as_tuple().exponent)
-        return max(ABOUT * abs(self.value), 0.5 * 10.0 ** int(number.normalize().as_tuple().exponent))
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Smallest and largest number it stands for."""
-        return self.value - self.half_width, self.value + self.half_width
-
-    @property
-    def tolerance(self) -> str:
-        """The tolerance in words."""
-        low, high = self.ends
-        return f"{'stated as about' if self.about else 'rounds to the printed digits'}: {low:.6g} to {high:.6g}"
-
-    def holds(self, measured: float) -> bool:
-        """Whether a measurement agrees with the printed number."""
-        return abs(measured - self.value) <= self.half_width + _ROUNDING * abs(self.value)
-
-    def verdict(self, measured: float, otherwise: Verdict | None = None) -> Verdict:
-        """Reproduced if :meth:`holds`, else ``otherwise`` (not reproduced by default)."""
-        return verdict_if(self.holds(measured), otherwise or Verdict.NOT_REPRODUCED)
-
-
-def similar(ratio: float) -> bool:
-    """Whether a ratio is close enough to 1 to be called similar."""
-    return SIMILAR[0] - _ROUNDING <= ratio <= SIMILAR[1] + _ROUNDING
 
 
 class Verdict(StrEnum):
@@ -126,21 +55,6 @@ class Choice(Fields, frozen=True, kw_only=True):
     verdict: Verdict
     measured: Json = None
     natural: bool = False
-
-
-def reading(
-    name: str,
-    tried: object,
-    holds: bool,
-    measured: Json = None,
-    *,
-    natural: bool = False,
-    otherwise: Verdict = Verdict.NOT_REPRODUCED,
-) -> Choice:
-    """A reading and whether the claim holds under it."""
-    return Choice(
-        name=name, tried=str(tried), verdict=verdict_if(holds, otherwise), measured=plain(measured), natural=natural
-    )
 
 
 def decide(choices: Sequence[Choice], otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
@@ -474,6 +388,41 @@ class Claim:
         )
 
 
+#: Tests a claim; the laboratory has its scope.
+Measure = Callable[[Laboratory], Measurement]
+
+
+class Claims(list[Claim]):
+    """The claims of a paper, each stated where it is measured.
+
+    Parameters
+    ----------
+    paper
+        Short name of the paper.
+    """
+
+    def __init__(self, paper: str) -> None:
+        super().__init__()
+        self.paper = paper
+
+    def stated(
+        self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any
+    ) -> Callable[[Measure], Measure]:
+        """Decorate the function that measures a claim; arguments as of :class:`Claim`, the name without the paper."""
+
+        def add(measure: Measure) -> Measure:
+            self.append(Claim(f"{self.paper}.{name}", self.paper, where, claim, expected, tolerance, measure, **words))
+            return measure
+
+        return add
+
+    def untestable(
+        self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any
+    ) -> None:
+        """Add a claim that cannot be tested here, for the ``reason`` given; arguments as of :meth:`stated`."""
+        self.append(Claim(f"{self.paper}.{name}", self.paper, where, claim, expected, tolerance, **words))
+
+
 def _reseeded(value: Json, sample: int) -> Json:
     """A qualifier with the seeds of its specs moved to another random sample."""
     if not sample:
@@ -500,122 +449,3 @@ _MEASURED = (
     "witness",
     "choices",
 )
-
-
-#: Every verdict in words.
-MEANING = {
-    Verdict.REPRODUCED: "Reproduced.",
-    Verdict.DEPENDS: "Depends on a choice that the paper leaves open.",
-    Verdict.NOT_REPRODUCED: "Not reproduced under any reading tried.",
-    Verdict.SELF_CONTRADICTED: "Two statements of the paper contradict each other.",
-    Verdict.NOT_TESTABLE: "Not testable with what is available.",
-}
-#: Words for a number of claims with a verdict.
-_COUNTED: Mapping[str, str] = {
-    Verdict.REPRODUCED: "reproduced",
-    Verdict.DEPENDS: "depend on an open choice",
-    Verdict.NOT_REPRODUCED: "not reproduced",
-    Verdict.SELF_CONTRADICTED: "contradicted by the paper itself",
-    Verdict.NOT_TESTABLE: "not testable here",
-    "failed": "failed",
-}
-#: Maximum number of instances listed with a claim.
-MOST_INSTANCES = 6
-
-
-def counted(rows: Sequence[ClaimRow]) -> str:
-    """Number of claims with every verdict, such as `3 reproduced, 1 depends on an open choice`."""
-    counts = Counter(row.outcome for row in rows)
-    return ", ".join(
-        f"{counts[outcome]} {words if counts[outcome] > 1 else words.replace('depend ', 'depends ')}"
-        for outcome, words in _COUNTED.items()
-        if counts[outcome]
-    )
-
-
-def explanation(row: ClaimRow, *, level: int = 1) -> str:
-    """A row as Markdown: statement, procedure, result, verdict and its reason, and the command that repeats it.
-
-    Parameters
-    ----------
-    row
-        The row.
-    level
-        Level of its heading.
-    """
-    lines = [f"{'#' * level} {row.claim.rstrip('.')}", "", f"`{row.id}` · {row.where}", ""]
-    if row.scope:
-        lines.append(f"**Scope.** {'; '.join(f'{name} = {_nested(value)}' for name, value in row.scope.items())}.")
-    if row.lost:
-        lines.append(f"**Missing from the available text.** {row.lost}")
-    lines.append(f"**Expected.** {in_words(row.expected)}{_tolerance(row.tolerance)}.")
-    if row.procedure:
-        lines.append(f"**Procedure.** {row.procedure}")
-    if row.instances:
-        rest = len(row.instances) - MOST_INSTANCES
-        more = f" and {rest} more" if rest > 0 else ""
-        lines.append(f"**Instances.** {', '.join(f'`{spec}`' for spec in row.instances[:MOST_INSTANCES])}{more}.")
-    if row.measured is not None:
-        listed = row.measured == {choice.tried: choice.measured for choice in row.choices}
-        lines.append(f"**Measured.** {'See the table' if listed else in_words(row.measured)}{_cases(row)}.")
-    lines.append(f"**Verdict.** {'Failed.' if row.failed else MEANING[row.verdict]} {row.reason}".rstrip())
-    if row.witness:
-        lines.append(f"**Witness.** {row.witness}")
-    text = "\n".join(f"{line}\n" if line.startswith("**") else line for line in lines)
-    if row.choices:
-        text += "\n" + "\n".join(_table(row)) + "\n"
-    return f"{text}\nRun again: `{row.rerun}`\n"
-
-
-def _nested(value: Json) -> str:
-    return f"({in_words(value)})" if isinstance(value, dict) else in_words(value)
-
-
-def _tolerance(text: str) -> str:
-    return f" ({text})" if text not in ("", "exact", "none") else ""
-
-
-def _cases(row: ClaimRow) -> str:
-    if row.count is None:
-        return ""
-    fails = "" if row.violations is None else f", {row.violations:,} failure{'s' * (row.violations != 1)}"
-    ratios = row.tightness if "ratio" in row.reason.lower() else None  # the reason names the quantity
-    spread = "" if ratios is None else f"; ratio {ratios.min:.4g} to {ratios.max:.4g}, median {ratios.median:.4g}"
-    return f" ({row.count:,} case{'s' * (row.count != 1)}{fails}{spread})"
-
-
-def _table(row: ClaimRow) -> list[str]:
-    """The readings; one column for each open choice if all readings are about the same ones."""
-    names = {choice.name for choice in row.choices}
-    same = len(names) == 1
-    heads = min(names).split("; ") if same else ["open choice", "reading"]
-    tried = [one.tried.split("; ", len(heads) - 1) if same else [one.name, one.tried] for one in row.choices]
-    if any(len(cells) != len(heads) for cells in tried):
-        heads, tried = ["; ".join(heads)], [[choice.tried] for choice in row.choices]
-    lines = [f"| {' | '.join(_cell(text) for text in (*heads, 'measured', 'verdict'))} |"]
-    lines.append("|" + "---|" * (len(heads) + 2))
-    for choice, cells in zip(row.choices, tried, strict=True):
-        mark = " (as written)" if choice.natural else ""
-        texts = (*cells[:-1], cells[-1] + mark, in_words(choice.measured), str(choice.verdict))
-        lines.append(f"| {' | '.join(map(_cell, texts))} |")
-    return lines
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "/")
-
-
-def page(title: str, rows: Sequence[ClaimRow]) -> str:
-    """All claims of one paper as a Markdown page, the headline results first."""
-    ordered = sorted(rows, key=lambda row: (row.weight, row.id))
-    table = ["| claim | verdict |", "|---|---|"]
-    table += [f"| [{_cell(row.claim.rstrip('.'))}](#{anchor(row)}) | {row.outcome} |" for row in ordered]
-    lost = "Content that a verdict calls lost is missing from the text available to us, not from the paper."
-    parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", f"{lost}\n", *table, ""]
-    parts += [f"({anchor(row)})=\n{explanation(row, level=2)}" for row in ordered]
-    return "\n".join(parts)
-
-
-def anchor(row: ClaimRow) -> str:
-    """Anchor of a claim on its paper's page."""
-    return f"claim-{row.id.replace('.', '-')}"

@@ -2,69 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.ledger.readings import SAME
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import all_digraphs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import Record
 
 
-#: Relative difference up to which two numbers count as equal.
-SAME = 1e-6
 #: Number of vertices of the largest graphs in :func:`regular_digraphs`.
 LARGEST_ENUMERATED = 6
 
 
-def spread(ratios: Sequence[float]) -> dict[str, float]:
-    """Smallest, median and largest ratio."""
-    return {"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)}
+def scipy_program(form: StandardForm) -> tuple[dict[str, object], NDArray[np.bool_], NDArray[np.bool_]]:
+    """A linear program as arguments of SciPy's ``linprog``, and its rows with only an upper or only a lower bound."""
+    from scipy.sparse import vstack
 
-
-class SweepFields(TypedDict):
-    """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement` that a sweep gives."""
-
-    count: int
-    violations: int
-    tightness: dict[str, float]
-    witness: str | None
-
-
-@dataclass
-class Sweep:
-    """Cases of a bound or theorem: ratios of bound to optimum, and the failing cases with their sizes."""
-
-    ratios: list[float] = field(default_factory=list)
-    wrong: list[tuple[int, str]] = field(default_factory=list)
-
-    def add(self, ratio: float, *, holds: bool, size: int, case: str) -> None:
-        """Add a case, described by ``case``; ``size`` ranks counterexamples."""
-        self.ratios.append(ratio)
-        if not holds:
-            self.wrong.append((size, case))
-
-    @property
-    def row(self) -> SweepFields:
-        """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement`."""
-        return {
-            "count": len(self.ratios),
-            "violations": len(self.wrong),
-            "tightness": spread(self.ratios),
-            "witness": min(self.wrong)[1] if self.wrong else None,
-        }
-
-    @property
-    def met(self) -> int:
-        """Number of cases with ratio 1."""
-        return sum(abs(ratio - 1) <= SAME for ratio in self.ratios)
+    equal = form.row_lower == form.row_upper
+    above, below = ~equal & np.isfinite(form.row_upper), ~equal & np.isfinite(form.row_lower)
+    rows = form.A.tocsr()
+    arguments: dict[str, object] = {
+        "c": -form.cost if form.sense == "max" else form.cost,
+        "A_ub": vstack([rows[above], -rows[below]]),
+        "b_ub": np.concatenate([form.row_upper[above], -form.row_lower[below]]),
+        "A_eq": rows[equal],
+        "b_eq": form.row_upper[equal],
+        "bounds": np.column_stack([form.col_lower, form.col_upper]),
+    }
+    return arguments, above, below
 
 
 def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
@@ -78,51 +52,79 @@ def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDAr
         If there is no optimum.
     """
     from scipy.optimize import linprog
-    from scipy.sparse import vstack
 
-    equal = form.row_lower == form.row_upper
-    above, below = ~equal & np.isfinite(form.row_upper), ~equal & np.isfinite(form.row_lower)
-    rows = form.A.tocsr()
-    result = linprog(
-        -form.cost if form.sense == "max" else form.cost,
-        A_ub=vstack([rows[above], -rows[below]]),
-        b_ub=np.concatenate([form.row_upper[above], -form.row_lower[below]]),
-        A_eq=rows[equal],
-        b_eq=form.row_upper[equal],
-        bounds=np.column_stack([form.col_lower, form.col_upper]),
-        method="highs",
-    )
+    program, above, below = scipy_program(form)
+    result = linprog(**program, method="highs")
     if result.status != 0:
         msg = f"a linear program of {form.A.shape[1]} columns has no optimum: {result.message}"
         raise ArithmeticError(msg)
-    duals = np.zeros(equal.size)
-    duals[equal] = result.eqlin.marginals
+    duals = np.zeros(above.size)
+    duals[form.row_lower == form.row_upper] = result.eqlin.marginals
     duals[above] += result.ineqlin.marginals[: above.sum()]
     duals[below] -= result.ineqlin.marginals[above.sum() :]
     return form.objective(result.x), result.x, duals
 
 
-def certified_flow(topology: Topology) -> float:
-    """The all-to-all flow F of the master LP, certified: the flow is checked, and arc lengths prove its optimality.
+def certified_optimum(
+    form: StandardForm,
+    what: str,
+    bound: Callable[[NDArray[np.float64]], float],
+    residuals: Callable[..., Mapping[str, float]] | None = None,
+) -> float:
+    """The optimum of a flow program, certified: the flow is checked, and arc lengths prove its optimality.
+
+    Parameters
+    ----------
+    form
+        The program, with a block of rows ``capacity``.
+    what
+        Its name in words.
+    bound
+        The upper bound that arc lengths ``(m,)`` give.
+    residuals
+        The violations of a solution; None if it is not checked.
 
     Raises
     ------
     ArithmeticError
         If the flow or the bound disagrees with the solver.
     """
+    value, x, duals = linear_optimum(form)
+    above = bound(np.maximum(-form.rows["capacity"].gather(duals), 0.0))
+    worst = max(residuals(form.values(x)).values()) if residuals else 0.0
+    if worst > SAME or abs(above / value - 1) > SAME:
+        msg = f"{what}: {value} is not certified (bound {above}, worst violation {worst:.2g})"
+        raise ArithmeticError(msg)
+    return value
+
+
+def certified_flow(topology: Topology) -> float:
+    """The all-to-all flow F of the master LP, as :func:`certified_optimum`."""
     from opticoll.formulations.flows import concurrent_flow as model
     from opticoll.solvers.standard_form import compile_model
 
     data = model.by_source(topology)
     form = compile_model(model.build_matrix(data))
-    value, x, duals = linear_optimum(form)
-    lengths = np.maximum(-form.rows["capacity"].gather(duals), 0.0)
-    above = model.length_bound(data, lengths)
-    worst = max(model.residuals(data, form.values(x)).values())
-    if worst > SAME or abs(above / value - 1) > SAME:
-        msg = f"{topology.spec}: F = {value} is not certified (bound {above}, worst violation {worst:.2g})"
-        raise ArithmeticError(msg)
-    return value
+    return certified_optimum(
+        form,
+        f"F of {topology.spec}",
+        lambda lengths: model.length_bound(data, lengths),
+        lambda values: model.residuals(data, values),
+    )
+
+
+def seconds_of(record: Record) -> float:
+    """Time of a run from building the model to verifying the solution [s]."""
+    return sum(float(record["time"][f"{part}_s"] or 0.0) for part in ("build", "compile", "solve", "verify"))
+
+
+def interval_of_mean(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and half its 95 % interval by Student's t."""
+    from scipy.stats import t
+
+    sample = np.asarray(values, dtype=float)
+    half = float(t.ppf(0.975, sample.size - 1)) * float(sample.std(ddof=1)) / sample.size**0.5
+    return float(sample.mean()), half
 
 
 def regular_digraphs() -> Iterator[Topology]:

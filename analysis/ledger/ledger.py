@@ -97,8 +97,6 @@ def _read(path: Path, name: str) -> ClaimRow:
             msg = f"larger than {LARGEST_BYTES} bytes"
             raise ValueError(msg)
         fields = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(fields, dict) and fields.get("schema") == 1:
-            fields["witness"] = fields.get("counterexample")
         row = ClaimRow.read(fields)
         if row.id != name:
             msg = f"unexpected id {row.id!r}"

@@ -15,7 +15,17 @@ import numpy as np
 import pandas as pd
 
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument
-from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, name_rows, one_panel, series, strip_and_box
+from opticoll.analysis.plots.style import (
+    INK,
+    MUTED,
+    label,
+    legend_mark,
+    log_axes,
+    name_rows,
+    one_panel,
+    series,
+    strip_and_box,
+)
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -145,8 +155,6 @@ def _groups(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 
 def draw(rows: pd.DataFrame) -> Figure:
     """Draw a strip plot and a box for every heuristic; n is the number of problems."""
-    from matplotlib.lines import Line2D
-
     groups = _groups(rows)
     measured = rows[rows["ratio"].notna()]
     spread = np.random.default_rng(0)
@@ -170,36 +178,24 @@ def draw(rows: pd.DataFrame) -> Figure:
             log_axes(axes, "x")
         elif len(measured) and measured["ratio"].max() < 1.02:
             axes.set_xlim(0.98, 1.1)  # all at the optimum: a narrower scale would magnify rounding errors
-        handles += [
-            Line2D([], [], linestyle="none", marker=series(k)[1], color=series(k)[0], markersize=5, label=name)
-            for k, name in enumerate(names)
-        ]
+        handles += [legend_mark(name, *series(k), size=5) for k, name in enumerate(names)]
         if not measured["proven"].all():
-            handles.append(
-                Line2D(
-                    [],
-                    [],
-                    linestyle="none",
-                    marker="o",
-                    color=MUTED,
-                    markerfacecolor="none",
-                    label="open: ÷ best bound",
-                )
-            )
+            handles.append(legend_mark("open: ÷ best bound", MUTED, "o", filled=False))
         if len(measured) < len(rows):
-            handles.append(Line2D([], [], linestyle="none", marker="x", color=INK, label="runs without a value"))
+            handles.append(legend_mark("runs without a value", INK, "x"))
     return figure
 
 
 def _row_label(heuristic: str, group: pd.DataFrame) -> str:
-    sure = group[group["proven"] & group["ratio"].notna()]
-    return f"{label(heuristic, 46)}\n{_ranking(sure)}, n = {group['problem'].nunique()}"
+    """Name, number of problems, and of optimal values; a closed form that no schedule attains can also be below."""
+    best, below = _met(group[group["proven"] & group["ratio"].notna()])
+    ranking = f"{best} optimal, {below} below" if below else f"{best} optimal"
+    return f"{label(heuristic, 46)}\n{ranking}, n = {group['problem'].nunique()}"
 
 
-def _ranking(sure: pd.DataFrame) -> str:
-    """Number of optimal values; a closed form that no schedule attains can also be below the optimum."""
-    best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
-    return f"{best} optimal, {below} below" if below else f"{best} optimal"
+def _met(sure: pd.DataFrame) -> tuple[int, int]:
+    """Number of values that equal the optimum, and of those below it."""
+    return int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
 
 
 def finding(rows: pd.DataFrame) -> str:
@@ -208,7 +204,7 @@ def finding(rows: pd.DataFrame) -> str:
     for _, heuristic, every in _groups(rows):
         selected = every[every["ratio"].notna()]
         sure = selected[selected["proven"]]
-        best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
+        best, below = _met(sure)
         open_ = f", {len(selected) - len(sure)} over a bound" if len(sure) < len(selected) else ""
         under = f", below it on {below}" if below else ""
         lost = f", {len(every) - len(selected)} without a value or a bound" if len(selected) < len(every) else ""

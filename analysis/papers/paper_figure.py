@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+#: Summarises the rows of a figure in one or two sentences with numbers.
+Finding = Callable[["pd.DataFrame"], str]
+
+
 @dataclass(frozen=True)
 class PaperFigure:
     """One figure of a paper.
@@ -45,7 +49,40 @@ class PaperFigure:
     study: str | None
     select: Callable[[pd.DataFrame], pd.DataFrame]
     draw: Callable[[pd.DataFrame], Figure]
-    finding: Callable[[pd.DataFrame], str]
+    finding: Finding
+
+
+class Figures(list[PaperFigure]):
+    """The figures of a paper, each described where its finding is stated.
+
+    Parameters
+    ----------
+    paper
+        Short name of the paper.
+    """
+
+    def __init__(self, paper: str) -> None:
+        super().__init__()
+        self.paper = paper
+
+    def drawn(
+        self,
+        name: str,
+        where: str,
+        title: str,
+        says: str,
+        select: Callable[[pd.DataFrame], pd.DataFrame],
+        draw: Callable[[pd.DataFrame], Figure],
+        *,
+        study: str | None = None,
+    ) -> Callable[[Finding], Finding]:
+        """Decorate the function that states the finding of a figure; arguments as of :class:`PaperFigure`."""
+
+        def add(finding: Finding) -> Finding:
+            self.append(PaperFigure(name, self.paper, where, title, says, study, select, draw, finding))
+            return finding
+
+        return add
 
 
 def argument(spec: str, name: str) -> str | None:

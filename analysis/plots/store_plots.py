@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.plots.marks import marks, note, reference
 from opticoll.analysis.plots.style import (
     BAND,
     GRID,
@@ -104,7 +105,7 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
                     markersize=9 if marker == "*" else 6,
                     markerfacecolor=colour if proven else "none",
                 )
-        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
+        reference(axes, x=1.0, zorder=2)
         axes.set_yticks(range(len(shown)), [label(name) for name in shown])
         axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
@@ -424,17 +425,8 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
                         zorder=3,
                     )
         if not unlimited:
-            axes.axvline(limit, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-            axes.annotate(
-                f"limit {limit:g} s",
-                (limit, 1.0),
-                (-3, 3),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="right",
-                fontsize=8,
-                color=MUTED,
-            )
+            reference(axes, x=limit)
+            note(axes, f"limit {limit:g} s", (limit, 1.0), (-3, 3), fraction="y", ha="right")
         axes.set_yticks(range(len(order)), [label(one, 72) for one in order])
         axes.tick_params(axis="y", length=0, labelsize=7)
         axes.set_ylim(max(len(order), 1) - 0.5, -0.5)
@@ -461,17 +453,9 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         for name in solvers:
             selected = drawn[drawn["solver"] == name]
             if len(selected):
-                colour, marker = series(solvers.index(name))
-                handles += axes.plot(
-                    selected["seconds_run"].clip(lower=1e-3),
-                    selected["residual"].clip(lower=1e-16),
-                    linestyle="none",
-                    marker=marker,
-                    color=colour,
-                    markersize=5,
-                    alpha=0.85,
-                    label=label(name, 24),
-                )
+                seconds, residual = selected["seconds_run"].clip(lower=1e-3), selected["residual"].clip(lower=1e-16)
+                number, text = solvers.index(name), label(name, 24)
+                handles += marks(axes, seconds, residual, number, text, markersize=5, alpha=0.85)
         _draw_accuracies(axes)
         log_axes(axes)
     return figure
@@ -510,14 +494,5 @@ def _draw_accuracies(axes: Axes) -> None:
     from opticoll.analysis.benchmark.solver_metrics import ACCURACIES
 
     for accuracy in ACCURACIES:
-        axes.axhline(accuracy, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        axes.annotate(
-            f"{accuracy:.0e}",
-            (1.0, accuracy),
-            (2, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=MUTED,
-        )
+        reference(axes, y=accuracy, zorder=1)
+        note(axes, f"{accuracy:.0e}", (1.0, accuracy), (2, 0), fraction="x", va="center")

@@ -1,4 +1,4 @@
-"""Figures 4 to 14 of the all-to-all paper, except figure 6 by N, and the time of time-stepped schedules."""
+"""Figures 4 to 14 of the all-to-all paper, except figure 6 by N."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
+from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.store_plots import family_of, solve_time
-from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel, series
+from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+FIGURES = Figures("alltoall")
 
 
 def degree_of(spec: str) -> int | None:
@@ -69,7 +71,7 @@ _KINDS = {
     "alltoall.min-congestion": "one shortest path, ILP",
 }
 #: Statements of the text: tsMCF as fast as SCCL (section 6.2), one path as fast as the MCF on the torus.
-_STATED = {("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("alltoall.min-congestion", 3)}
+_STATED = (("alltoall.sccl", 0), ("alltoall.sccl", 1), ("alltoall.sccl", 2), ("alltoall.min-congestion", 3))
 
 
 def _testbed_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -90,30 +92,19 @@ def _testbed(table: pd.DataFrame) -> Figure:
     with one_panel(7.0, 4.2, x=heading, y="topology and fabric") as (figure, axes, handles):
         for number, (formulation, kind) in enumerate(_KINDS.items()):
             mine = table[table["formulation"] == formulation]
-            colour, marker = series(number)
             place = [names.index(i) + 0.16 * (number - 1.5) for i in mine["instance"]]
-            handles += axes.plot(mine["time"], place, linestyle="none", marker=marker, color=colour, label=kind)
+            handles += marks(axes, mine["time"], place, number, kind)
             reference = table[table["formulation"] == "alltoall.master"].set_index("instance")["time"]
             result = [i for name, i in _STATED if name == formulation and names[i] in reference.index]
-            axes.plot(
+            stars(
+                axes,
                 [reference[names[i]] for i in result],
                 [i + 0.16 * (number - 1.5) for i in result],
-                linestyle="none",
-                marker="o",
+                None,
                 markersize=12,
-                markerfacecolor="none",
-                color=INK,
+                marker="o",
             )
-        handles += axes.plot(
-            [],
-            [],
-            linestyle="none",
-            marker="o",
-            markersize=12,
-            markerfacecolor="none",
-            color=INK,
-            label="stated by the paper",
-        )
+        handles += stars(axes, [], [], "stated by the paper", markersize=12, marker="o")
         axes.set_yticks(range(len(names)), list(TESTBEDS.values()))
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(left=0)
@@ -121,6 +112,16 @@ def _testbed(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-4",
+    "figures 4, 5, 10",
+    "Schedules on the topologies of the testbeds",
+    "tsMCF matches SCCL on 8 nodes and beats a balanced single path; on the 3x3x3 torus single paths attain the "
+    "optimum where NICs forward. The drawn bandwidths need the testbeds.",
+    _testbed_rows,
+    _testbed,
+    study="alltoall-fig4",
+)
 def _testbed_finding(table: pd.DataFrame) -> str:
     wide: Any = table.pivot_table(index="instance", columns="formulation", values="time")
     parts = []
@@ -142,21 +143,22 @@ def _decomposition_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _decomposition(rows: pd.DataFrame) -> Figure:
     figure = solve_time(rows)
     axes = figure.axes[0]
-    axes.plot(1000, 2400, marker="*", markersize=13, color=INK, linestyle="none")
-    axes.annotate(
-        "paper: 40 min, MOSEK,\nchildren on 1000 cores",
-        (1000, 2400),
-        (-8, -6),
-        ha="right",
-        va="top",
-        textcoords="offset points",
-        color=MUTED,
-        fontsize=8,
-    )
+    stars(axes, 1000, 2400, None, filled=True, markersize=13)
+    note(axes, "paper: 40 min, MOSEK,\nchildren on 1000 cores", (1000, 2400), (-8, -6), ha="right", va="top")
     axes.set_xlim(right=1600)
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-6",
+    "figure 6",
+    "Time to per-commodity flows on GenKautz, degree 4",
+    "The original link MCF is two orders of magnitude slower than the decomposition and fails at N = 1000, where "
+    "the decomposition takes 40 minutes with MOSEK and the child LPs on 1000 cores.",
+    _decomposition_rows,
+    _decomposition,
+    study="alltoall-fig6",
+)
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
     parts = []
@@ -217,35 +219,30 @@ def _load(table: pd.DataFrame) -> Figure:
         6.6, 1.7 + 0.34 * max(len(instances), 1), x="maximum link load ÷ optimal T [–]", y="instance", columns=2
     ) as (figure, axes, handles):
         axes.axvspan(1.6, 1.8, color=MUTED, alpha=0.18, linewidth=0)
-        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        reference(axes, x=1.0)
         for number, (scheme, _, _) in enumerate(_SCHEMES):
             selected = table[table["scheme"] == scheme]
-            colour, marker = series(number)
             if len(selected):
-                handles += axes.plot(
-                    selected["ratio"],
-                    [instances.index(i) for i in selected["instance"]],
-                    linestyle="none",
-                    marker=marker,
-                    color=colour,
-                    markersize=6,
-                    label=scheme,
+                handles += marks(
+                    axes, selected["ratio"], [instances.index(i) for i in selected["instance"]], number, scheme
                 )
         axes.set_yticks(range(len(instances)), [label(i) for i in instances])
         axes.set_ylim(max(len(instances), 1) - 0.5, -0.5)
         axes.grid(visible=True, axis="x")
-        axes.annotate(
-            "paper:\nSSSP",
-            (1.7, 0.99),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="top",
-            fontsize=8,
-            color=MUTED,
-        )
+        note(axes, "paper:\nSSSP", (1.7, 0.99), fraction="y", ha="center", va="top")
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-7",
+    "figure 7",
+    "Maximum link load of path schemes over the optimum",
+    "SSSP has 1.6-1.8 times the load of the MCF; the ILP is near the MCF at 81 nodes; pMCF on disjoint paths "
+    "equals it, also with disabled links.",
+    _load_rows,
+    _load,
+    study="alltoall-fig7",
+)
 def _load_finding(table: pd.DataFrame) -> str:
     parts = []
     for scheme, group in _groups(table, "scheme"):
@@ -272,22 +269,22 @@ def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def _kautz(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="vertices N", y="T ÷ lower bound of Corollary 3 [–]") as (figure, axes, handles):
         for number, (degree, group) in enumerate(_groups(rows, "d")):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["n"],
-                group["over_bound"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"degree {degree}",
-            )
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            handles += curve(axes, group["n"], group["over_bound"], number, f"degree {degree}")
+        reference(axes, y=1.0)
         log_axes(axes, "x")
         axes.set_ylim(bottom=min(0.98, float(rows["over_bound"].min()) - 0.01))
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-8",
+    "figures 8, 11",
+    "GenKautz against the lower bound of Corollary 3",
+    "The ratio approaches 1 for large N.",
+    _kautz_rows,
+    _kautz,
+    study="alltoall-fig8",
+)
 def _kautz_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in _groups(rows, "d"):
@@ -323,16 +320,7 @@ def _against(table: pd.DataFrame) -> Figure:
         handles,
     ):
         for number, ((family, degree), group) in enumerate(_groups(table, ["family", "d"])):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["n"],
-                group["ratio"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"{family}, degree {int(degree)}",
-            )
+            handles += curve(axes, group["n"], group["ratio"], number, f"{family}, degree {int(degree)}")
         stated = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
         for height, dashes, note in stated:
             handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
@@ -342,6 +330,16 @@ def _against(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-9",
+    "figures 9, 12",
+    "GenKautz against other topologies of its degree",
+    "At degree 4 GenKautz has about 2.4 times the throughput of 2-D tori at large N, and about 10% more than "
+    "Xpander and random regular graphs.",
+    _against_rows,
+    _against,
+    study="alltoall-fig9",
+)
 def _against_finding(table: pd.DataFrame) -> str:
     parts = []
     for (family, degree), group in _groups(table, ["family", "d"]):
@@ -376,34 +374,31 @@ def _host(rows: pd.DataFrame) -> Figure:
     ) as (figure, axes, handles):
         numbers = {name: number for number, name in enumerate(dict.fromkeys(rows["topology"]))}
         for (topology, relay), group in _groups(rows, ["topology", "relay"]):
-            colour, marker = series(numbers[topology])
-            handles += axes.plot(
+            handles += curve(
+                axes,
                 group["host"],
                 group["T"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                markerfacecolor=colour if relay == "host" else "none",
+                numbers[topology],
+                f"{family_of(topology)}, {relay} forwards",
+                filled=relay == "host",
                 linestyle="-" if relay == "host" else "--",
-                label=f"{family_of(topology)}, {relay} forwards",
             )
-        axes.axvline(1.3, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
-        axes.annotate(
-            "paper: tori catch up below about 1.3",
-            (1.3, 0.97),
-            (5, 0),
-            textcoords="offset points",
-            xycoords=("data", "axes fraction"),
-            fontsize=8,
-            color=MUTED,
-            va="top",
-        )
+        reference(axes, x=1.3, color=MUTED, linestyle=(0, (2, 3)))
+        note(axes, "paper: tori catch up below about 1.3", (1.3, 0.97), (5, 0), fraction="y", va="top")
         axes.invert_xaxis()
         log_axes(axes)
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-13",
+    "figure 13",
+    "Host bottleneck at degree 4, N = 100",
+    "Expanders win until the host-to-NIC bandwidth is about 1.3; below, the 10x10 torus does equally well.",
+    _host_rows,
+    _host,
+    study="alltoall-fig13",
+)
 def _host_finding(rows: pd.DataFrame) -> str:
     parts = []
     for relay, mine in _groups(rows, "relay"):
@@ -440,30 +435,30 @@ def _expanders(table: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="vertices N", y="throughput ÷ that of GenKautz [–]") as (figure, axes, handles):
         for number, (family, name) in enumerate(EXPANDERS.items()):
             selected = table[table["family"] == family]
-            colour, marker = series(number)
             if len(selected):
                 place = [EXPANDER_SIZES.index(n) + 0.22 * (number - 1) for n in selected["n"]]
-                handles += axes.plot(
-                    place, selected["ratio"], linestyle="none", marker=marker, color=colour, markersize=5, label=name
-                )
+                handles += marks(axes, place, selected["ratio"], number, name, markersize=5)
         low, high = min(1.0, float(table["ratio"].min())), max(1.0, float(table["ratio"].max()))
         axes.set_ylim(low - 0.03, high + 0.05)
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        reference(axes, y=1.0)
         axes.axhspan(1.0, high + 0.05, color=MUTED, alpha=0.12, linewidth=0)
-        axes.annotate(
-            "paper: shortest-path expanders similar or slightly better",
-            (0.01, 0.985),
-            va="top",
-            xycoords="axes fraction",
-            fontsize=8,
-            color=MUTED,
-        )
+        note(axes, "paper: shortest-path expanders similar or slightly better", (0.01, 0.985), fraction="xy", va="top")
         axes.set_xticks(range(len(EXPANDER_SIZES)), list(map(str, EXPANDER_SIZES)))
         axes.set_xlim(-0.5, len(EXPANDER_SIZES) - 0.5)
         axes.grid(visible=True, axis="y")
     return figure
 
 
+@FIGURES.drawn(
+    "alltoall-14",
+    "figure 14",
+    "Shortest-path expanders against GenKautz at degree 4",
+    "At 64, 128 and 256 nodes, shortest-path expanders perform similarly to GenKautz and other expanders or "
+    "slightly better. The drawn graphs are lost.",
+    _expander_rows,
+    _expanders,
+    study="alltoall-fig14",
+)
 def _expanders_finding(table: pd.DataFrame) -> str:
     parts = []
     for family, name in EXPANDERS.items():
@@ -474,120 +469,3 @@ def _expanders_finding(table: pd.DataFrame) -> str:
         if ranges:
             parts.append(f"{name} {', '.join(ranges)}")
     return "Throughput over GenKautz, range (graphs): " + "; ".join(parts) + "."
-
-
-FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "alltoall-4",
-        "alltoall",
-        "figures 4, 5, 10",
-        "Schedules on the topologies of the testbeds",
-        "tsMCF matches SCCL on 8 nodes and beats a balanced single path; on the 3x3x3 torus single paths attain the "
-        "optimum where NICs forward. The drawn bandwidths need the testbeds.",
-        "alltoall-fig4",
-        _testbed_rows,
-        _testbed,
-        _testbed_finding,
-    ),
-    PaperFigure(
-        "alltoall-6",
-        "alltoall",
-        "figure 6",
-        "Time to per-commodity flows on GenKautz, degree 4",
-        "The original link MCF is two orders of magnitude slower than the decomposition and fails at N = 1000, where "
-        "the decomposition takes 40 minutes with MOSEK and the child LPs on 1000 cores.",
-        "alltoall-fig6",
-        _decomposition_rows,
-        _decomposition,
-        _decomposition_finding,
-    ),
-    PaperFigure(
-        "alltoall-7",
-        "alltoall",
-        "figure 7",
-        "Maximum link load of path schemes over the optimum",
-        "SSSP has 1.6-1.8 times the load of the MCF; the ILP is near the MCF at 81 nodes; pMCF on disjoint paths "
-        "equals it, also with disabled links.",
-        "alltoall-fig7",
-        _load_rows,
-        _load,
-        _load_finding,
-    ),
-    PaperFigure(
-        "alltoall-8",
-        "alltoall",
-        "figures 8, 11",
-        "GenKautz against the lower bound of Corollary 3",
-        "The ratio approaches 1 for large N.",
-        "alltoall-fig8",
-        _kautz_rows,
-        _kautz,
-        _kautz_finding,
-    ),
-    PaperFigure(
-        "alltoall-9",
-        "alltoall",
-        "figures 9, 12",
-        "GenKautz against other topologies of its degree",
-        "At degree 4 GenKautz has about 2.4 times the throughput of 2-D tori at large N, and about 10% more than "
-        "Xpander and random regular graphs.",
-        "alltoall-fig9",
-        _against_rows,
-        _against,
-        _against_finding,
-    ),
-    PaperFigure(
-        "alltoall-13",
-        "alltoall",
-        "figure 13",
-        "Host bottleneck at degree 4, N = 100",
-        "Expanders win until the host-to-NIC bandwidth is about 1.3; below, the 10x10 torus does equally well.",
-        "alltoall-fig13",
-        _host_rows,
-        _host,
-        _host_finding,
-    ),
-    PaperFigure(
-        "alltoall-14",
-        "alltoall",
-        "figure 14",
-        "Shortest-path expanders against GenKautz at degree 4",
-        "At 64, 128 and 256 nodes, shortest-path expanders perform similarly to GenKautz and other expanders or "
-        "slightly better. The drawn graphs are lost.",
-        "alltoall-fig14",
-        _expander_rows,
-        _expanders,
-        _expanders_finding,
-    ),
-)
-
-
-def curve(
-    spec: str, steps: Iterable[int], *, alpha: float = 0.0, beta: float = 1.0
-) -> list[dict[str, float | str | None]]:
-    """Solve ``alltoall.timestep-mcf`` (by source) on ``spec`` for every number of steps.
-
-    Returns
-    -------
-    One row per number of steps: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``,
-    and ``over_fluid``, T_steps over the optimum T of ``alltoall.master``.
-    """
-    from opticoll.solvers.solve import solve
-    from opticoll.solvers.task import Task
-
-    fluid = solve(Task("alltoall.master", spec)).record["metrics"]["T"]
-    rows = []
-    for L in steps:
-        settings = {"steps": L, "aggregate": "source", "alpha": alpha, "beta": beta}
-        run = solve(Task("alltoall.timestep-mcf", spec, settings=settings))
-        rows.append(
-            {
-                "steps": L,
-                "T_steps": run.objective,
-                "bound": run.bound,
-                "proof": str(run.proof),
-                "alpha_beta_time": run.record["metrics"]["alpha_beta_time"],
-                "over_fluid": None if run.objective is None or not fluid else run.objective / fluid,
-            }
-        )
-    return rows

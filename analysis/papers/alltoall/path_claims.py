@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    ABOUT,
-    Claim,
-    Measurement,
-    decide,
-    reading,
-    similar,
-    verdict_if,
-)
-from opticoll.analysis.ledger.comparisons import SAME, Sweep, certified_flow, spread
+from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
+from opticoll.analysis.ledger.comparisons import certified_flow
+from opticoll.analysis.ledger.printed_number import ABOUT, similar
+from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
 from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,
     NUMBERS_LOST,
@@ -32,8 +26,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.instances import Topology
 
-PAPER = "alltoall"
-PATHS = "alltoall.path-mcf"
 
 #: Graphs of the families in figure 7, small enough to be solved quickly.
 SPREAD_OUT = [
@@ -61,15 +53,28 @@ DISABLED = [
     *(f"genkautz:n=16,d=4+fail={k},seed=0" for k in (1, 2, 3)),
     *(f"random-regular:n=16,d=4,seed=1+fail={k},seed=0" for k in (1, 2)),
 ]
+PATHS = "alltoall.path-mcf"
+CLAIMS = Claims("alltoall")
 
 
-def even_load(data: PathFlow) -> float:
-    """The largest load over capacity when every pair is split evenly over its paths: its T."""
-    counts = np.bincount(data.paths.pair, minlength=data.paths.pairs)
-    load = path_mcf.arc_load(data.paths, 1.0 / counts[data.paths.pair])
-    return float((load / np.asarray(data.topology.capacity)).max())
-
-
+@CLAIMS.stated(
+    "disjoint-paths",
+    "sections 3.1.4 and 6.3, figure 7",
+    "The path LP over a maximal set of link-disjoint paths, at most d per pair, is observed to achieve the "
+    "optimal rates of the link MCF on tori and expanders, also after links are disabled",
+    "equal",
+    "1e-6 to 5 %",
+    scope={
+        "networks": SPREAD_OUT,
+        "networks with disabled links": DISABLED,
+        "equal within": [0.0, 0.01, 0.05],
+        "paths of a pair over degree, at most": 1.0,
+    },
+    weight=2,
+    procedure="We solve the path LP over one maximum set of arc-disjoint paths per pair, and compare with "
+    "certified optima over all paths.",
+    lost="Figure 7 with its networks and sizes.",
+)
 def _disjoint(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     slacks, largest = scope["equal within"], float(scope["paths of a pair over degree, at most"])
@@ -94,25 +99,34 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
         for slack in slacks
         for what, floor in (("all networks", 0), ("networks of 20 nodes and more", 20))
     ]
-    choices = []
+    choices = Readings("equal; networks")
     for name, slack, floor in rules:
         tested = {spec: ratio for spec, ratio in ratios.items() if parse(spec).n >= floor}
         over = [spec for spec, ratio in tested.items() if ratio > 1 + max(slack, SAME)]
         if tested:
-            choices.append(reading("equal; networks", name, not over, f"{len(over)} of {len(tested)} take longer"))
-    return Measurement(
-        f"{sweep.met} of {len(ratios)} equal the MCF; the worst takes {100 * (max(sweep.ratios) - 1):.2g} % more time",
-        decide(choices),
+            choices.add(name, not over, f"{len(over)} of {len(tested)} take longer")
+    return choices.measurement(
         tuple(ratios),
         "One maximum set of arc-disjoint paths per pair, of least total length; no pair has more than d. It is exact "
         "on tori, hypercubes, random regular graphs and Xpanders, and on most of them with disabled links. GenKautz "
         "graphs of 8 and 16 nodes need other paths; the larger ones come close. The paper reads the equality off a "
         "plot whose sizes are lost. Ratio: T over the path set to the optimal T.",
-        choices=tuple(choices),
+        f"{sweep.met} of {len(ratios)} equal the MCF; the worst takes {100 * (max(sweep.ratios) - 1):.2g} % more time",
         **sweep.row,
     )
 
 
+@CLAIMS.stated(
+    "mcf-extp",
+    "sections 1, 3.2.1 and 6.3",
+    "Extracting the widest paths first from the MCF flow keeps its throughput on the paper's networks",
+    "equal",
+    "1e-6",
+    scope={"networks": ["hypercube:3", "bipartite:4x4", "torus:3x3", "genkautz:n=16,d=4", "torus:3x3+fail=2,seed=1"]},
+    weight=2,
+    procedure="We extract widest paths from an optimal flow until none is left, check them, and compare their "
+    "rate with the optimum.",
+)
 def _extracted(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweep = Sweep()
@@ -121,16 +135,31 @@ def _extracted(laboratory: Laboratory) -> Measurement:
         flow = laboratory.solve(PATHS, spec, method="mcf-extp", paths="all")["objective"]
         ratio = certified_flow(topology) / flow
         sweep.add(ratio, holds=ratio <= 1 + SAME, size=topology.n, case=f"{spec}: T / optimum = {ratio:.6g}")
-    return Measurement(
+    return sweep.measurement(
         f"{sweep.met} of {len(specs)} equal the MCF",
-        verdict_if(not sweep.wrong),
         tuple(specs),
         "The paths of a flow without cycles carry all of it, so only cycles can be lost. Ratio: T of the paths to "
         "the optimal T.",
-        **sweep.row,
     )
 
 
+def even_load(data: PathFlow) -> float:
+    """The largest load over capacity when every pair is split evenly over its paths: its T."""
+    counts = np.bincount(data.paths.pair, minlength=data.paths.pairs)
+    load = path_mcf.arc_load(data.paths, 1.0 / counts[data.paths.pair])
+    return float((load / np.asarray(data.topology.capacity)).max())
+
+
+@CLAIMS.stated(
+    "equal-weights",
+    "section 5",
+    "The MCF solutions of hypercube, 3-D torus and complete bipartite graph need one path per pair or paths of "
+    "equal weight",
+    "no more than T",
+    "1e-6",
+    scope={"networks": ["hypercube:3", "torus:3x3x3", "bipartite:4x4"]},
+    procedure="We compare the best single paths and the even split over all shortest paths with certified optima.",
+)
 def _even_weights(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Any] = {}
     wrong = []
@@ -142,44 +171,13 @@ def _even_weights(laboratory: Laboratory) -> Measurement:
         measured[spec] = {"one path": round(single, 4), "shortest paths, equal weights": round(even, 4)}
         if min(single, even) > 1 + SAME:
             wrong.append(spec)
-    return Measurement(
+    return swept(
+        wrong,
+        len(measured),
         measured,
-        verdict_if(not wrong),
         tuple(measured),
         "Load over T. One path per pair suffices on the hypercube and the torus but not on the bipartite graph (3 "
         "instead of 2.5), where equal weights on all shortest paths suffice.",
-        count=len(measured),
-        violations=len(wrong),
-        witness=wrong[0] if wrong else None,
-    )
-
-
-def _equal_split(laboratory: Laboratory) -> Measurement:
-    """Split every pair evenly over the same number of paths, which a small MILP chooses."""
-    scope = laboratory.scope
-    topology: Any = parse(scope["network"])
-    counts, longest = scope["paths per pair"], int(scope["longest path"])
-    fluid = 1 / certified_flow(topology)
-    loads = {
-        name: {k: least_even_load(topology, k, longest, repeated=repeated) for k in counts}
-        for name, repeated in (("may coincide", True), ("are distinct", False))
-    }
-    choices = tuple(
-        reading(
-            "the paths of a pair",
-            name,
-            min(by_count.values()) <= fluid * (1 + SAME),
-            {f"{k} paths": round(load, 4) for k, load in by_count.items()},
-        )
-        for name, by_count in loads.items()
-    )
-    return Measurement(
-        {"T": round(fluid, 4), **{choice.tried: choice.measured for choice in choices}},
-        decide(choices),
-        (scope["network"],),
-        "The smallest maximum load, proven optimal. Neighbours have one short path and opposite pairs four, so the "
-        "same number of distinct paths forces detours; if paths may coincide, two per pair suffice where one does not.",
-        choices=choices,
     )
 
 
@@ -207,6 +205,54 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
     return float(result.fun)
 
 
+@CLAIMS.stated(
+    "equal-split",
+    "appendix D and section 5",
+    "Spreading every pair evenly over the same number of paths, where one path is the simplest case, needs no "
+    "more time than the MCF on the complete bipartite graph of 8 nodes",
+    "T of the MCF",
+    "1e-6",
+    scope={"network": "bipartite:4x4", "paths per pair": [1, 2, 4], "longest path": 3},
+    procedure="For one, two and four paths per pair we choose the paths by a MILP over all short simple paths, "
+    "and compare the smallest maximum load with the optimum.",
+    lost=FORMULAS_LOST,
+)
+def _equal_split(laboratory: Laboratory) -> Measurement:
+    """Split every pair evenly over the same number of paths, which a small MILP chooses."""
+    scope = laboratory.scope
+    topology: Any = parse(scope["network"])
+    counts, longest = scope["paths per pair"], int(scope["longest path"])
+    fluid = 1 / certified_flow(topology)
+    loads = {
+        name: {k: least_even_load(topology, k, longest, repeated=repeated) for k in counts}
+        for name, repeated in (("may coincide", True), ("are distinct", False))
+    }
+    choices = Readings("the paths of a pair")
+    for name, by_count in loads.items():
+        choices.add(
+            name,
+            min(by_count.values()) <= fluid * (1 + SAME),
+            {f"{k} paths": round(load, 4) for k, load in by_count.items()},
+        )
+    return choices.measurement(
+        (scope["network"],),
+        "The smallest maximum load, proven optimal. Neighbours have one short path and opposite pairs four, so the "
+        "same number of distinct paths forces detours; if paths may coincide, two per pair suffice where one does not.",
+        {"T": round(fluid, 4), **choices.by_reading},
+    )
+
+
+@CLAIMS.stated(
+    "path-throughput",
+    "section 6.2, figure 4",
+    "On the complete bipartite graph of 8 nodes path-based schedules perform comparably with link-based ones",
+    "comparable",
+    "equal in the model",
+    scope={"network": "bipartite:4x4"},
+    weight=2,
+    procedure="We compare the optimal times of the path LP, the link LP and the time-stepped LP, not the "
+    "testbed's throughput.",
+)
 def _path_throughput(laboratory: Laboratory) -> Measurement:
     spec = laboratory.scope["network"]
     topology: Any = parse(spec)
@@ -223,6 +269,18 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
     )
 
 
+@CLAIMS.stated(
+    "forwarding",
+    "sections 1, 6.1 and 6.2",
+    "Path-based schedules are necessary to use the forwarding bandwidth of the NICs on the torus of 27 nodes, "
+    "where hosts inject less than the links carry",
+    "T with NICs < T with hosts",
+    "1e-6",
+    scope={"network": "torus:3x3x3", "injection [Gb/s]": 100, "link [Gb/s]": 25},
+    weight=2,
+    procedure="We solve the all-to-all on the network augmented with hosts of limited bandwidth, with "
+    "forwarding by NICs and by hosts.",
+)
 def _forwarding(laboratory: Laboratory) -> Measurement:
     """Compare schedules forwarded by NICs with schedules forwarded by hosts, at the testbed's injection bandwidth."""
     spec, injection = laboratory.scope["network"], float(laboratory.scope["injection [Gb/s]"])
@@ -266,6 +324,23 @@ def most_walks(topology: Topology) -> float:
     return float(total.max())
 
 
+@CLAIMS.stated(
+    "path-diversity",
+    "section 3.1.4",
+    "The number of paths no longer than the diameter seems to be polynomial in N on expanders such as GenKautz, "
+    "but grows faster on tori",
+    "polynomial; more than polynomial",
+    "power at most 2; growing power",
+    scope={
+        "GenKautz": "genkautz:n={n},d=4",
+        "torus": "torus:{k}x{k}",
+        "torus sides": [4, 6, 8, 10, 12, 16],
+        "power of N, at most": 2,
+    },
+    procedure="We bound the number of paths from above on GenKautz graphs and from below on tori, by powers of "
+    "the adjacency matrix.",
+    lost=FORMULAS_LOST,
+)
 def _diversity(laboratory: Laboratory) -> Measurement:
     """Growth of the counts: the logarithm over log N, bounded if polynomial, and for tori over the diameter."""
     sides, degree = laboratory.scope["torus sides"], float(laboratory.scope["power of N, at most"])
@@ -293,6 +368,27 @@ def _diversity(laboratory: Laboratory) -> Measurement:
     )
 
 
+@CLAIMS.stated(
+    "shortest-paths",
+    "section 1",
+    "Multi-path TCP over shortest paths is reported to work well on expanders; it performs poorly on tori",
+    "T near that of the MCF on expanders, above on tori",
+    "well: within 10 %",
+    scope={
+        "expanders": [
+            "genkautz:n=16,d=4",
+            "genkautz:n=27,d=4",
+            *(f"random-regular:n=20,d=4,seed={s}" for s in range(1, 9)),
+            "xpander:n=20,d=4,seed=1",
+        ],
+        "tori": ["torus:4x4", "torus:5x5", "torus:4x6", "torus:6x6", "torus:3x3x3"],
+        "k": [4, 8],
+        "well: within": ABOUT,
+    },
+    procedure="We split every pair over all shortest or over the k shortest paths, with equal and with optimal "
+    "weights, and compare with the MCF.",
+    lost=NUMBERS_LOST,
+)
 def _spread_alike(laboratory: Laboratory) -> Measurement:
     """Compare spreading over short paths with the MCF, on expanders and on tori."""
     scope = laboratory.scope
@@ -316,152 +412,15 @@ def _spread_alike(laboratory: Laboratory) -> Measurement:
                     )
                     ratios = measured.setdefault(f"{name}, {weights}", {"expanders": [], "tori": []})
                     ratios[family].append(round(time / true, 3))
-    choices = tuple(
-        reading("paths; weights", name, max(ratios["expanders"]) <= well < max(ratios["tori"]), dict(ratios))
-        for name, ratios in measured.items()
-    )
+    choices = Readings("paths; weights")
+    for name, ratios in measured.items():
+        choices.add(name, max(ratios["expanders"]) <= well < max(ratios["tori"]), dict(ratios))
     every = [value for ratios in measured.values() for values in ratios.values() for value in values]
-    return Measurement(
-        {name: {family: max(values) for family, values in ratios.items()} for name, ratios in measured.items()},
-        decide(choices),
+    return choices.measurement(
         tuple(spec for specs in families.values() for spec in specs),
         "T over that of the MCF; the largest of each family. 'Well' is read as within 10 %. Congestion control that "
         "finds the best weights does well on expanders with few paths, and poorly on larger tori; with equal weights "
         "the order is reversed or both do poorly. The paper cites the result for expanders.",
+        {name: {family: max(values) for family, values in ratios.items()} for name, ratios in measured.items()},
         tightness=spread(every),
-        choices=choices,
     )
-
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "alltoall.disjoint-paths",
-        PAPER,
-        "sections 3.1.4 and 6.3, figure 7",
-        "The path LP over a maximal set of link-disjoint paths, at most d per pair, is observed to achieve the "
-        "optimal rates of the link MCF on tori and expanders, also after links are disabled",
-        "equal",
-        "1e-6 to 5 %",
-        _disjoint,
-        scope={
-            "networks": SPREAD_OUT,
-            "networks with disabled links": DISABLED,
-            "equal within": [0.0, 0.01, 0.05],
-            "paths of a pair over degree, at most": 1.0,
-        },
-        weight=2,
-        procedure="We solve the path LP over one maximum set of arc-disjoint paths per pair, and compare with "
-        "certified optima over all paths.",
-        lost="Figure 7 with its networks and sizes.",
-    ),
-    Claim(
-        "alltoall.mcf-extp",
-        PAPER,
-        "sections 1, 3.2.1 and 6.3",
-        "Extracting the widest paths first from the MCF flow keeps its throughput on the paper's networks",
-        "equal",
-        "1e-6",
-        _extracted,
-        scope={
-            "networks": ["hypercube:3", "bipartite:4x4", "torus:3x3", "genkautz:n=16,d=4", "torus:3x3+fail=2,seed=1"]
-        },
-        weight=2,
-        procedure="We extract widest paths from an optimal flow until none is left, check them, and compare their "
-        "rate with the optimum.",
-    ),
-    Claim(
-        "alltoall.equal-weights",
-        PAPER,
-        "section 5",
-        "The MCF solutions of hypercube, 3-D torus and complete bipartite graph need one path per pair or paths of "
-        "equal weight",
-        "no more than T",
-        "1e-6",
-        _even_weights,
-        scope={"networks": ["hypercube:3", "torus:3x3x3", "bipartite:4x4"]},
-        procedure="We compare the best single paths and the even split over all shortest paths with certified optima.",
-    ),
-    Claim(
-        "alltoall.equal-split",
-        PAPER,
-        "appendix D and section 5",
-        "Spreading every pair evenly over the same number of paths, where one path is the simplest case, needs no "
-        "more time than the MCF on the complete bipartite graph of 8 nodes",
-        "T of the MCF",
-        "1e-6",
-        _equal_split,
-        scope={"network": "bipartite:4x4", "paths per pair": [1, 2, 4], "longest path": 3},
-        procedure="For one, two and four paths per pair we choose the paths by a MILP over all short simple paths, "
-        "and compare the smallest maximum load with the optimum.",
-        lost=FORMULAS_LOST,
-    ),
-    Claim(
-        "alltoall.path-throughput",
-        PAPER,
-        "section 6.2, figure 4",
-        "On the complete bipartite graph of 8 nodes path-based schedules perform comparably with link-based ones",
-        "comparable",
-        "equal in the model",
-        _path_throughput,
-        scope={"network": "bipartite:4x4"},
-        weight=2,
-        procedure="We compare the optimal times of the path LP, the link LP and the time-stepped LP, not the "
-        "testbed's throughput.",
-    ),
-    Claim(
-        "alltoall.forwarding",
-        PAPER,
-        "sections 1, 6.1 and 6.2",
-        "Path-based schedules are necessary to use the forwarding bandwidth of the NICs on the torus of 27 nodes, "
-        "where hosts inject less than the links carry",
-        "T with NICs < T with hosts",
-        "1e-6",
-        _forwarding,
-        scope={"network": "torus:3x3x3", "injection [Gb/s]": 100, "link [Gb/s]": 25},
-        weight=2,
-        procedure="We solve the all-to-all on the network augmented with hosts of limited bandwidth, with "
-        "forwarding by NICs and by hosts.",
-    ),
-    Claim(
-        "alltoall.path-diversity",
-        PAPER,
-        "section 3.1.4",
-        "The number of paths no longer than the diameter seems to be polynomial in N on expanders such as GenKautz, "
-        "but grows faster on tori",
-        "polynomial; more than polynomial",
-        "power at most 2; growing power",
-        _diversity,
-        scope={
-            "GenKautz": "genkautz:n={n},d=4",
-            "torus": "torus:{k}x{k}",
-            "torus sides": [4, 6, 8, 10, 12, 16],
-            "power of N, at most": 2,
-        },
-        lost=FORMULAS_LOST,
-        procedure="We bound the number of paths from above on GenKautz graphs and from below on tori, by powers of "
-        "the adjacency matrix.",
-    ),
-    Claim(
-        "alltoall.shortest-paths",
-        PAPER,
-        "section 1",
-        "Multi-path TCP over shortest paths is reported to work well on expanders; it performs poorly on tori",
-        "T near that of the MCF on expanders, above on tori",
-        "well: within 10 %",
-        _spread_alike,
-        scope={
-            "expanders": [
-                "genkautz:n=16,d=4",
-                "genkautz:n=27,d=4",
-                *(f"random-regular:n=20,d=4,seed={s}" for s in range(1, 9)),
-                "xpander:n=20,d=4,seed=1",
-            ],
-            "tori": ["torus:4x4", "torus:5x5", "torus:4x6", "torus:6x6", "torus:3x3x3"],
-            "k": [4, 8],
-            "well: within": ABOUT,
-        },
-        procedure="We split every pair over all shortest or over the k shortest paths, with equal and with optimal "
-        "weights, and compare with the MCF.",
-        lost=NUMBERS_LOST,
-    ),
-)

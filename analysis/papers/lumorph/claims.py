@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Choice, Claim, Measurement, Verdict, decide, reading, verdict_if
-from opticoll.analysis.ledger.comparisons import Sweep, spread
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.comparisons import seconds_of
+from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.papers.lumorph.drawn_lines import optical
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_4, formula
 from opticoll.formulations.rounds.collectives import collective
@@ -33,25 +34,33 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-PAPER = "lumorph"
+
+_SOLVED = "We state the program and solve it with HiGHS; infeasibility is checked from recomputed duals"
 CONTRADICTED = Verdict.SELF_CONTRADICTED
+CLAIMS = Claims("lumorph")
 
 
 # Algorithms 1 and 2 -------------------------------------------------------------------------------------------
 
 
-def _seconds(record: Record) -> float:
-    return sum(record["time"][part] or 0.0 for part in ("build_s", "compile_s", "solve_s", "verify_s"))
-
-
 def _outcome(record: Record) -> str:
     proven = record["proof"] in PROVEN
     if record["termination"] == "infeasible":
-        return f"infeasible, proven in {_seconds(record):.0f} s"
+        return f"infeasible, proven in {seconds_of(record):.0f} s"
     rounds = record["metrics"]["rounds"]
-    return f"{rounds} rounds, {'proven' if proven else 'not proven'} in {_seconds(record):.0f} s"
+    return f"{rounds} rounds, {'proven' if proven else 'not proven'} in {seconds_of(record):.0f} s"
 
 
+@CLAIMS.stated(
+    "eight-gpus",
+    "sections 3.2 and 5",
+    "Algorithm 1 (solved by Gurobi) fails to converge for 8 GPUs, or more than 8, even after several days",
+    "no schedule",
+    "none",
+    scope={"GPUs": 8, "collective": "all-gather"},
+    weight=2,
+    procedure=f"{_SOLVED}: all-gather on a 2x4 grid by the program as printed, as in the authors' code, and corrected.",
+)
 def _eight_gpus(laboratory: Laboratory) -> Measurement:
     """Solve the program for 8 GPUs as printed, as in the authors' code, and with its indices corrected."""
     (grid,) = {"2x4"} if laboratory.scope["GPUs"] == 8 else set()
@@ -61,25 +70,30 @@ def _eight_gpus(laboratory: Laboratory) -> Measurement:
         "as in the authors' code, at most 5 rounds": {"program": "coded", "rmax": 5},
         "printed, with its indices corrected": {},
     }
-    choices = []
+    choices = Readings("program, solved by HiGHS")
     for words, settings in runs.items():
         record = laboratory.solve("lumorph.rounds", spec, method="highs", collective=kind, **settings)
         solved = record["proof"] in PROVEN
-        choices.append(reading("program, solved by HiGHS", words, not solved, _outcome(record)))
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(spec,),
-        reason="A run that proves a schedule counts against the claim. The printed program is proven infeasible "
+        choices.add(words, not solved, _outcome(record))
+    return choices.measurement(
+        (spec,),
+        "A run that proves a schedule counts against the claim. The printed program is proven infeasible "
         "within seconds. The program of the authors' code gives a solver almost no bound, and with limits of 10 "
         "rounds HiGHS does not finish in 100 s. Gurobi, the paper's solver, was not tried (its free licence is "
         "too small), nor were runs of several days. Section 3.2 names 8 GPUs, section 5 more than 8.",
-        choices=tuple(choices),
     )
 
 
+@CLAIMS.stated(
+    "algorithm-1",
+    "Algorithm 1, (2) and (3), against the text of section 3",
+    "Algorithm 1 as printed computes schedules for general collectives",
+    "feasible",
+    scope={"grids": ["2x2", "2x3"], "collectives": ["all-gather", "all-to-all"]},
+    procedure=f"{_SOLVED}.",
+)
 def _algorithm_1(laboratory: Laboratory) -> Measurement:
-    choices: list[Choice] = []
+    choices = Readings("instance", otherwise=CONTRADICTED)
     proven = ""
     for grid, kind in product(laboratory.scope["grids"], laboratory.scope["collectives"]):
         spec = f"lightpath:{grid},lasers=1"
@@ -98,28 +112,34 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
                 f"bounds=false --set collective={kind} --certificate FILE.vipr"
             )
         feasible = record["termination"] != "infeasible"
-        choices.append(reading("instance", f"{kind} on {grid}", feasible, _outcome(record), otherwise=CONTRADICTED))
-    return Measurement(
-        "infeasible",
-        decide(choices, CONTRADICTED),
-        instances=tuple(choice.tried for choice in choices),
-        reason="The text of the constraints is sound. As printed, (2) counts only chunks received in earlier rounds, "
+        choices.add(f"{kind} on {grid}", feasible, _outcome(record))
+    return choices.measurement(
+        tuple(choices.by_reading),
+        "The text of the constraints is sound. As printed, (2) counts only chunks received in earlier rounds, "
         "so no GPU can send first, while (3) demands a transfer of every chunk, whatever the limits on rounds "
         "and lasers. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
+        "infeasible",
         witness="Section 3: a GPU may send a chunk it received in a previous round or had in the pre-condition. "
         "Formula (2): in round 1 the sum is empty, hence 0, and every C is 0; formula (3) needs a sum of 1. "
         f"Solved again: lumorph.rounds on lightpath:{laboratory.scope['grids'][0]},lasers=1, program=printed"
         f"{proven}",
-        choices=tuple(choices),
     )
 
 
+@CLAIMS.stated(
+    "algorithm-2",
+    "Algorithm 2 and appendix A, (16), against the text of appendix A",
+    "Algorithm 2 as printed computes routes to the destinations",
+    "feasible",
+    scope={"grids": ["2x2", "3x3"], "arcs into the destination": {"formula (16)": 0, "text of appendix A": 1}},
+    procedure="We solve (10)-(16) for one circuit as a linear program, with both right-hand sides of (16).",
+)
 def _algorithm_2(laboratory: Laboratory) -> Measurement:
     """Route one circuit by (10)-(16), with the right-hand side of (16) as printed and as in the text."""
     from scipy.optimize import linprog
 
     shown: dict[str, int] = laboratory.scope["arcs into the destination"]
-    choices: list[Choice] = []
+    choices = Readings("instance", otherwise=CONTRADICTED)
     measured: dict[str, list[str]] = {}
     added: set[float] = set()
     for grid in laboratory.scope["grids"]:
@@ -145,17 +165,12 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
             outcome = "feasible" if result.status == 0 else "infeasible"
             measured.setdefault(words, []).append(outcome)
             if words.startswith("formula"):
-                choices.append(
-                    reading(
-                        "instance", f"one circuit on a {grid} mesh", result.status == 0, outcome, otherwise=CONTRADICTED
-                    )
-                )
-    return Measurement(
-        measured,
-        decide(choices, CONTRADICTED),
-        instances=tuple(f"mesh:{grid}" for grid in laboratory.scope["grids"]),
-        reason="Evidently a misprint of 1. With 0, no arc may enter the destination; what leaves the source by (13) "
+                choices.add(f"one circuit on a {grid} mesh", result.status == 0, outcome)
+    return choices.measurement(
+        tuple(f"mesh:{grid}" for grid in laboratory.scope["grids"]),
+        "Evidently a misprint of 1. With 0, no arc may enter the destination; what leaves the source by (13) "
         "must also leave every other vertex by (10), so it cannot end anywhere.",
+        measured,
         witness="Appendix A: for each destination the sum of incoming edges is 1. Formula (16), in Algorithm 2 and in "
         "the appendix: the sum over in(v) is 0 for v = d"
         + (
@@ -164,10 +179,17 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
             if added == {0.0}
             else ""
         ),
-        choices=tuple(choices),
     )
 
 
+@CLAIMS.stated(
+    "r-min",
+    "section 3, (8)",
+    "The optimal number of rounds on a smaller interconnect is a lower bound on the rounds on a larger one",
+    "bound",
+    scope={"tiles": [3, 10]},
+    procedure="We compute proven rounds of all-to-all on all small meshes and compare every pair.",
+)
 def _smaller(laboratory: Laboratory) -> Measurement:
     """For every pair of small meshes, compare the rounds that the smaller needs with those that the larger takes."""
     spec = "lightpath:{}x{},lasers=1,waveguides=1"
@@ -186,33 +208,28 @@ def _smaller(laboratory: Laboratory) -> Measurement:
             case = f"{small[0]}x{small[1]} needs {needs[small]:g} rounds, {large[0]}x{large[1]} takes {takes[large]:g}"
             for sweep in (anyhow, *([nested] if small[0] <= large[0] and small[1] <= large[1] else [])):
                 sweep.add(needs[small] / takes[large], holds=needs[small] <= takes[large], size=n + more, case=case)
-    choices = (
-        reading(
-            "smaller interconnect",
-            "a grid that is part of the larger one, like the grids of the paper",
-            not nested.wrong,
-            f"{len(nested.wrong)} of {len(nested.ratios)} pairs fail",
-            natural=True,
-        ),
-        reading(
-            "smaller interconnect",
-            "any grid with fewer GPUs",
-            not anyhow.wrong,
-            f"{len(anyhow.wrong)} of {len(anyhow.ratios)} pairs fail; {anyhow.row['witness']}",
-        ),
+    choices = Readings("smaller interconnect")
+    choices.add(
+        "a grid that is part of the larger one, like the grids of the paper",
+        not nested.wrong,
+        f"{len(nested.wrong)} of {len(nested.ratios)} pairs fail",
+        natural=True,
+    )
+    choices.add(
+        "any grid with fewer GPUs",
+        not anyhow.wrong,
+        f"{len(anyhow.wrong)} of {len(anyhow.ratios)} pairs fail; {anyhow.row['witness']}",
     )
     closed = sum(needs[shape] == takes[shape] for shape in shapes)
-    return Measurement(
-        choices[0].measured,
-        decide(choices),
-        instances=tuple(spec.format(*shape) for shape in shapes),
-        reason=f"All-to-all with one laser and one waveguide; rounds are proven on {closed} of {len(shapes)} meshes. "
+    return choices.measurement(
+        tuple(spec.format(*shape) for shape in shapes),
+        f"All-to-all with one laser and one waveguide; rounds are proven on {closed} of {len(shapes)} meshes. "
         "Every grid of the paper contains its smaller ones. Across shapes it is not a bound: a long mesh needs "
         "more rounds than a squarer one with more GPUs.",
+        choices[0].measured,
         count=len(nested.ratios),
         violations=len(nested.wrong),
         tightness=spread(nested.ratios),
-        choices=choices,
         witness=nested.row["witness"],
     )
 
@@ -228,6 +245,15 @@ def _most_informed(n: int, peers: int) -> int:
     return rounds
 
 
+@CLAIMS.stated(
+    "log-bound",
+    "section 4",
+    "If each GPU communicates with one other GPU per round, as in electrical interconnects, a collective takes "
+    "at least log2 N rounds",
+    "bound",
+    scope={"GPUs, at most": 256, "peers per round": 1},
+    procedure="We compute the fewest rounds in which one GPU's data can reach all others.",
+)
 def _log_bound(laboratory: Laboratory) -> Measurement:
     most, peers = laboratory.scope["GPUs, at most"], laboratory.scope["peers per round"]
     sweep = Sweep()
@@ -235,47 +261,50 @@ def _log_bound(laboratory: Laboratory) -> Measurement:
         rounds = _most_informed(n, peers)
         sweep.add(math.log2(n) / rounds, holds=math.log2(n) <= rounds + 1e-9, size=n, case=f"{n} GPUs: {rounds} rounds")
     several = {f"{k} peers": recursive(most, k + 1).steps for k in (3, 15)}
-    choices = (
-        reading(
-            "peers per round",
-            f"{peers}, as section 4 assumes",
-            not sweep.wrong,
-            f"{sweep.met} sizes attain it",
-            natural=True,
-        ),
-        reading("peers per round", "several, as in section 4.1", min(several.values()) >= math.log2(most), several),
-    )
-    return Measurement(
-        choices[0].measured,
-        decide(choices),
-        instances=(f"2 to {most} GPUs",),
-        reason="The bound is stated for electrical interconnects with one peer per round, and section 4.1 says that "
+    choices = Readings("peers per round")
+    choices.add(f"{peers}, as section 4 assumes", not sweep.wrong, f"{sweep.met} sizes attain it", natural=True)
+    choices.add("several, as in section 4.1", min(several.values()) >= math.log2(most), several)
+    return choices.measurement(
+        (f"2 to {most} GPUs",),
+        "The bound is stated for electrical interconnects with one peer per round, and section 4.1 says that "
         "photonic ones lift this assumption. Ratio: log2 N over the fewest rounds.",
-        choices=choices,
+        choices[0].measured,
         **sweep.row,
     )
 
 
+@CLAIMS.stated(
+    "appendix-b",
+    "appendix B",
+    "In an all-gather of 16 GPUs by recursive quadrupling, the total amount of data sent is B/16 + B/4",
+    "5/16 B",
+    scope={"GPUs": 16, "radix": 4, "chunks of B/N": 5},
+    procedure="We count the chunks that a GPU sends, per circuit and in all.",
+)
 def _appendix_b(laboratory: Laboratory) -> Measurement:
     n, radix = laboratory.scope["GPUs"], laboratory.scope["radix"]
     pattern = recursive(n, radix)
     chunks = int((pattern.source == 0).sum())
     circuit = chunks // (radix - 1)
     printed = laboratory.scope["chunks of B/N"]
-    choices = (
-        reading("data sent", "over one circuit", circuit == printed, f"{circuit}/{n} B"),
-        reading("data sent", "by a GPU over its three circuits", chunks == printed, f"{chunks}/{n} B"),
-    )
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(f"{n} GPUs",),
-        reason="The paper calls the sum the total amount of data sent. It is that of one of three circuits; a GPU "
+    choices = Readings("data sent")
+    choices.add("over one circuit", circuit == printed, f"{circuit}/{n} B")
+    choices.add("by a GPU over its three circuits", chunks == printed, f"{chunks}/{n} B")
+    return choices.measurement(
+        (f"{n} GPUs",),
+        "The paper calls the sum the total amount of data sent. It is that of one of three circuits; a GPU "
         "sends three times as much, the (N-1)/N B of section 4.",
-        choices=choices,
     )
 
 
+@CLAIMS.stated(
+    "steps",
+    "figures 4 and 13",
+    "All-gather takes log2 N steps by recursive doubling (8 GPUs) and log4 N steps by recursive quadrupling (16 GPUs)",
+    [3, 2],
+    scope={"(GPUs, radix)": [[8, 2], [16, 4]]},
+    procedure="We run both patterns and count steps.",
+)
 def _two_steps(laboratory: Laboratory) -> Measurement:
     cases = laboratory.scope["(GPUs, radix)"]
     measured = {f"{n} GPUs, radix {radix}": recursive(n, radix).steps for n, radix in cases}
@@ -288,6 +317,14 @@ def _two_steps(laboratory: Laboratory) -> Measurement:
     )
 
 
+@CLAIMS.stated(
+    "log-all-to-all",
+    "section 4, appendix C",
+    "The index algorithm performs an all-to-all in log2 N rounds",
+    "log2 N",
+    scope={"GPUs": [4, 8, 16, 32, 64]},
+    procedure="We run the index algorithm and count its steps.",
+)
 def _index(laboratory: Laboratory) -> Measurement:
     sizes = laboratory.scope["GPUs"]
     steps = {n: index_all_to_all(n, 2).steps for n in sizes}
@@ -303,6 +340,14 @@ def _index(laboratory: Laboratory) -> Measurement:
     )
 
 
+@CLAIMS.stated(
+    "forwarding",
+    "section 3 and (3) against section 4, appendix C",
+    "LUMORPH needs no forwarding by hosts, and it performs an all-to-all in log2 N rounds",
+    "both",
+    scope={"lasers": 16, "GPUs": [8, 16, 32, 64, 128, 256]},
+    procedure="We count forwarded chunks of the index algorithm, and the rounds of direct circuits.",
+)
 def _forwarding(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.lumorph.realisation import realised
 
@@ -311,35 +356,39 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     measured = violations(mesh, kind, limits, realised(mesh, limits, index_all_to_all(8, 2)))
     rounds = {n: (-(-(n - 1) // lasers), int(math.log2(n))) for n in sizes}
     direct = [n for n, (needed, stated) in rounds.items() if needed <= stated]
-    choices = (
-        reading(
-            "no forwarding",
-            "holds for the index algorithm too",
-            measured["redundant"] == 0,
-            f"{measured['redundant']:g} forwarded receptions on 8 GPUs",
-        ),
-        reading(
-            "no forwarding",
-            f"direct circuits of {lasers} lasers, all sizes",
-            len(direct) == len(sizes),
-            f"log2 N rounds suffice up to {max(direct)} GPUs",
-        ),
-        reading("no forwarding", "holds for Algorithm 1 only", True, "nothing to measure"),
+    choices = Readings("no forwarding")
+    choices.add(
+        "holds for the index algorithm too",
+        measured["redundant"] == 0,
+        f"{measured['redundant']:g} forwarded receptions on 8 GPUs",
     )
-    return Measurement(
+    choices.add(
+        f"direct circuits of {lasers} lasers, all sizes",
+        len(direct) == len(sizes),
+        f"log2 N rounds suffice up to {max(direct)} GPUs",
+    )
+    choices.add("holds for Algorithm 1 only", True, "nothing to measure")
+    return choices.measurement(
+        ("lightpath:2x4", *(f"{n} GPUs" for n in sizes)),
+        "Section 3 says that LUMORPH eliminates the need for forwarding and that only essential transfers are "
+        "made; an all-to-all in log2 N rounds needs forwarding above 64 GPUs. The two agree if section 3 speaks "
+        "of Algorithm 1 only.",
         {
             f"{n} GPUs, at least": f"{needed} round{'s' * (needed != 1)} directly, log2 N = {stated}"
             for n, (needed, stated) in rounds.items()
         },
-        decide(choices),
-        instances=("lightpath:2x4", *(f"{n} GPUs" for n in sizes)),
-        reason="Section 3 says that LUMORPH eliminates the need for forwarding and that only essential transfers are "
-        "made; an all-to-all in log2 N rounds needs forwarding above 64 GPUs. The two agree if section 3 speaks "
-        "of Algorithm 1 only.",
-        choices=choices,
     )
 
 
+@CLAIMS.stated(
+    "every-round",
+    "sections 3 and 3.2, appendix C",
+    "LUMORPH's all-reduce schedules respect the limits on lasers, photodiodes and waveguides and reconfigure at "
+    "most once per round",
+    "at most 1",
+    scope={"grids": ["2x4", "4x4", "8x8"], "algorithms": ["LUMORPH-2", "LUMORPH-4", "D&C", "optical ring"]},
+    procedure="We build the schedules circuit by circuit, replay them, and count rounds whose circuits differ.",
+)
 def _once_per_round(laboratory: Laboratory) -> Measurement:
     sweep = Sweep()
     for grid, name in product(laboratory.scope["grids"], laboratory.scope["algorithms"]):
@@ -350,17 +399,23 @@ def _once_per_round(laboratory: Laboratory) -> Measurement:
             size=line.rounds,
             case=f"{name} on {grid}",
         )
-    return Measurement(
+    return sweep.measurement(
         f"{len(sweep.wrong)} of {len(sweep.ratios)} schedules violate a limit or reconfigure more often",
-        verdict_if(not sweep.wrong),
-        instances=tuple(f"lightpath:{grid}" for grid in laboratory.scope["grids"]),
-        reason="Every schedule is replayed: each chunk is summed once and reaches every GPU, and all circuits of a "
+        tuple(f"lightpath:{grid}" for grid in laboratory.scope["grids"]),
+        "Every schedule is replayed: each chunk is summed once and reaches every GPU, and all circuits of a "
         "round fit the lasers, photodiodes and waveguides at the same time. Ratio: reconfigurations over "
         "rounds; a ring keeps its circuits and needs one.",
-        **sweep.row,
     )
 
 
+@CLAIMS.stated(
+    "one-round",
+    "section 3",
+    "On 8 GPUs with 8 lasers each, an all-to-all completes in a single round",
+    1,
+    scope={"GPUs": 8, "lasers": 8},
+    procedure="We build the schedule on a 2x4 grid and check it.",
+)
 def _one_round(laboratory: Laboratory) -> Measurement:
     n, lasers = laboratory.scope["GPUs"], laboratory.scope["lasers"]
     assert n == 8
@@ -378,49 +433,58 @@ def _one_round(laboratory: Laboratory) -> Measurement:
 # Algorithm 3 and co-scheduling --------------------------------------------------------------------------------
 
 
+@CLAIMS.stated(
+    "algorithm-3",
+    "appendix C, Algorithm 3, against section 3, (4)",
+    "The greedy Algorithm 3 schedules arbitrary LayerToLayer transfers in rounds within the number of lasers",
+    "at most 16 circuits per GPU",
+    scope={
+        "GPUs": 64,
+        "lasers": 16,
+        "patterns": ["scatter", "broadcast"],
+        "layer 129 of NCF: senders, receivers": [32, 64],
+    },
+    procedure="We run the algorithm as printed on one-to-all patterns and on a transfer of the authors' own "
+    "workload that is not an all-to-all, and count the circuits of each GPU.",
+)
 def _greedy(laboratory: Laboratory) -> Measurement:
     n, lasers = laboratory.scope["GPUs"], laboratory.scope["lasers"]
-    choices = []
+    choices = Readings("pattern", otherwise=CONTRADICTED)
     for kind in laboratory.scope["patterns"]:
         printed = layer_to_layer(collective(kind, n), lasers, limit="receivers")
         at_once = np.bincount(printed.step * n + printed.source)
-        choices.append(
-            reading(
-                "pattern",
-                f"{kind} on {n} GPUs",
-                at_once.max() <= lasers,
-                f"{at_once.max()} circuits of one sender in a round",
-                otherwise=CONTRADICTED,
-            )
+        choices.add(
+            f"{kind} on {n} GPUs", at_once.max() <= lasers, f"{at_once.max()} circuits of one sender in a round"
         )
     senders, receivers = laboratory.scope["layer 129 of NCF: senders, receivers"]
     pairs = np.array([(s, t) for s in range(senders) for t in range(receivers) if s != t])
     when = greedy_rounds(pairs[:, 0], pairs[:, 1], lasers, limit="receivers")
     most = int(np.bincount(pairs[when == 0, 0]).max())
-    choices.append(
-        reading(
-            "pattern",
-            f"NCF's layer 129 in the authors' logs, {senders} senders, {receivers} receivers",
-            most <= lasers,
-            f"{most} circuits of one sender in a round",
-            otherwise=CONTRADICTED,
-        )
+    choices.add(
+        f"NCF's layer 129 in the authors' logs, {senders} senders, {receivers} receivers",
+        most <= lasers,
+        f"{most} circuits of one sender in a round",
     )
     root = choices[0].measured
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices, CONTRADICTED),
-        instances=tuple(choice.tried for choice in choices),
-        reason="Algorithm 3 limits how many senders a receiver picks, but not how often a sender is picked; only "
+    return choices.measurement(
+        tuple(choices.by_reading),
+        "Algorithm 3 limits how many senders a receiver picks, but not how often a sender is picked; only "
         "patterns in which every sender has at most 16 receivers are safe. The order of picking cannot help: in "
         "a scatter every receiver has one sender, and in NCF's layer 129 of the authors' logs 64 receivers pick "
         "16 of 32 senders each, 32 per sender on average.",
-        choices=tuple(choices),
         witness=f"Section 3, (4): a laser is used at most once in a round. Algorithm 3 on a scatter: {root}, of "
         f"{lasers} lasers",
     )
 
 
+@CLAIMS.stated(
+    "cover",
+    "appendix C",
+    "Independent sets of all-reduce calls, chosen greedily until they cover the GPUs, schedule all calls",
+    "no call is left out",
+    scope={"GPUs": 16, "draws": 100},
+    procedure="We choose independent sets of random calls by both stopping rules and count calls left out.",
+)
 def _cover(laboratory: Laboratory) -> Measurement:
     sweep, gpus = Sweep(), laboratory.scope["GPUs"]
     for calls, seed in product(range(2, 10), laboratory.seeds(laboratory.scope["draws"])):
@@ -434,22 +498,18 @@ def _cover(laboratory: Laboratory) -> Measurement:
             covered |= {v for k in batch for v in groups[k]}
             done += len(batch)
         sweep.add(done / calls, holds=done == calls, size=calls, case=f"{calls - done} of {calls} calls left out")
-    choices = (
-        reading(
-            "until a cover set is obtained",
-            "until every GPU is covered",
-            not sweep.wrong,
-            f"a call is left out in {len(sweep.wrong)} of {len(sweep.ratios)} cases",
-        ),
-        reading("until a cover set is obtained", "until every call is in a set", True, "no call is left out"),
+    choices = Readings("until a cover set is obtained")
+    choices.add(
+        "until every GPU is covered",
+        not sweep.wrong,
+        f"a call is left out in {len(sweep.wrong)} of {len(sweep.ratios)} cases",
     )
-    return Measurement(
-        choices[0].measured,
-        decide(choices),
-        instances=(f"2 to 9 random groups of 2 to 8 of {gpus} GPUs",),
-        reason="The sets can cover all GPUs and still leave out a call whose GPUs all appear in other calls. The "
+    choices.add("until every call is in a set", True, "no call is left out")
+    return choices.measurement(
+        (f"2 to 9 random groups of 2 to 8 of {gpus} GPUs",),
+        "The sets can cover all GPUs and still leave out a call whose GPUs all appear in other calls. The "
         "sentence may mean that the sets cover all calls.",
-        choices=choices,
+        choices[0].measured,
     )
 
 
@@ -462,10 +522,22 @@ def _call_times(spec: str) -> tuple[list[I64], list[float]]:
     return [np.array(call.ranks) for call in calls], [cost[len(call.ranks)].time(call.size) for call in calls]
 
 
+@CLAIMS.stated(
+    "co-scheduling",
+    "appendix C",
+    "All-reduces on disjoint sets of GPUs can overlap, an opportunity that executing calls one by one misses",
+    "time saved",
+    scope={
+        "models": [f"training:{model},gpus=256" for model in ("bert", "ncf", "inception")],
+        "random calls": ["training:random,gpus=16,calls=32,seed=0"],
+    },
+    procedure="We build the conflict graph of the logged calls. Where all conflict, no schedule saves time; "
+    "else we time greedy independent sets.",
+)
 def _co_scheduling(laboratory: Laboratory) -> Measurement:
     """Time saved by independent sets over calls in sequence; if all calls conflict, none is saved."""
     specs = {name: laboratory.scope[name] for name in ("models", "random calls")}
-    choices = []
+    choices = Readings("calls")
     for words, each in specs.items():
         saved = {}
         for spec in each:
@@ -479,188 +551,11 @@ def _co_scheduling(laboratory: Laboratory) -> Measurement:
             batches = independent_sets(groups, member.shape[1])
             spent = sum(max(times[k] for k in batch) for batch in batches)
             saved[spec] = round(100 * (1 - spent / sum(times)), 1)
-        choices.append(reading("calls", words, all(value > 0 for value in saved.values()), saved))
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=tuple(spec for each in specs.values() for spec in each),
-        reason="Time saved [%] by greedy independent sets, a set taking as long as its slowest call. In the logs of "
+        choices.add(words, all(value > 0 for value in saved.values()), saved)
+    return choices.measurement(
+        tuple(spec for each in specs.values() for spec in each),
+        "Time saved [%] by greedy independent sets, a set taking as long as its slowest call. In the logs of "
         "the three models every all-reduce of more than one GPU uses all GPUs: any two calls conflict, so "
         "a set has one call and no order saves anything. Random calls among few GPUs do gain. The paper "
         "reports no gain.",
-        choices=tuple(choices),
     )
-
-
-_SOLVED = "We state the program and solve it with HiGHS; infeasibility is checked from recomputed duals"
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "lumorph.eight-gpus",
-        PAPER,
-        "sections 3.2 and 5",
-        "Algorithm 1 (solved by Gurobi) fails to converge for 8 GPUs, or more than 8, even after several days",
-        "no schedule",
-        "none",
-        _eight_gpus,
-        scope={"GPUs": 8, "collective": "all-gather"},
-        weight=2,
-        procedure=f"{_SOLVED}: all-gather on a 2x4 grid by the program as printed, as in the authors' code, and "
-        "corrected.",
-    ),
-    Claim(
-        "lumorph.algorithm-1",
-        PAPER,
-        "Algorithm 1, (2) and (3), against the text of section 3",
-        "Algorithm 1 as printed computes schedules for general collectives",
-        "feasible",
-        "exact",
-        _algorithm_1,
-        scope={"grids": ["2x2", "2x3"], "collectives": ["all-gather", "all-to-all"]},
-        procedure=f"{_SOLVED}.",
-    ),
-    Claim(
-        "lumorph.algorithm-2",
-        PAPER,
-        "Algorithm 2 and appendix A, (16), against the text of appendix A",
-        "Algorithm 2 as printed computes routes to the destinations",
-        "feasible",
-        "exact",
-        _algorithm_2,
-        scope={"grids": ["2x2", "3x3"], "arcs into the destination": {"formula (16)": 0, "text of appendix A": 1}},
-        procedure="We solve (10)-(16) for one circuit as a linear program, with both right-hand sides of (16).",
-    ),
-    Claim(
-        "lumorph.r-min",
-        PAPER,
-        "section 3, (8)",
-        "The optimal number of rounds on a smaller interconnect is a lower bound on the rounds on a larger one",
-        "bound",
-        "exact",
-        _smaller,
-        scope={"tiles": [3, 10]},
-        procedure="We compute proven rounds of all-to-all on all small meshes and compare every pair.",
-    ),
-    Claim(
-        "lumorph.log-bound",
-        PAPER,
-        "section 4",
-        "If each GPU communicates with one other GPU per round, as in electrical interconnects, a collective takes "
-        "at least log2 N rounds",
-        "bound",
-        "exact",
-        _log_bound,
-        scope={"GPUs, at most": 256, "peers per round": 1},
-        procedure="We compute the fewest rounds in which one GPU's data can reach all others.",
-    ),
-    Claim(
-        "lumorph.appendix-b",
-        PAPER,
-        "appendix B",
-        "In an all-gather of 16 GPUs by recursive quadrupling, the total amount of data sent is B/16 + B/4",
-        "5/16 B",
-        "exact",
-        _appendix_b,
-        scope={"GPUs": 16, "radix": 4, "chunks of B/N": 5},
-        procedure="We count the chunks that a GPU sends, per circuit and in all.",
-    ),
-    Claim(
-        "lumorph.steps",
-        PAPER,
-        "figures 4 and 13",
-        "All-gather takes log2 N steps by recursive doubling (8 GPUs) and log4 N steps by recursive quadrupling (16 "
-        "GPUs)",
-        [3, 2],
-        "exact",
-        _two_steps,
-        scope={"(GPUs, radix)": [[8, 2], [16, 4]]},
-        procedure="We run both patterns and count steps.",
-    ),
-    Claim(
-        "lumorph.log-all-to-all",
-        PAPER,
-        "section 4, appendix C",
-        "The index algorithm performs an all-to-all in log2 N rounds",
-        "log2 N",
-        "exact",
-        _index,
-        scope={"GPUs": [4, 8, 16, 32, 64]},
-        procedure="We run the index algorithm and count its steps.",
-    ),
-    Claim(
-        "lumorph.forwarding",
-        PAPER,
-        "section 3 and (3) against section 4, appendix C",
-        "LUMORPH needs no forwarding by hosts, and it performs an all-to-all in log2 N rounds",
-        "both",
-        "exact",
-        _forwarding,
-        scope={"lasers": 16, "GPUs": [8, 16, 32, 64, 128, 256]},
-        procedure="We count forwarded chunks of the index algorithm, and the rounds of direct circuits.",
-    ),
-    Claim(
-        "lumorph.every-round",
-        PAPER,
-        "sections 3 and 3.2, appendix C",
-        "LUMORPH's all-reduce schedules respect the limits on lasers, photodiodes and waveguides and reconfigure at "
-        "most once per round",
-        "at most 1",
-        "exact",
-        _once_per_round,
-        scope={"grids": ["2x4", "4x4", "8x8"], "algorithms": ["LUMORPH-2", "LUMORPH-4", "D&C", "optical ring"]},
-        procedure="We build the schedules circuit by circuit, replay them, and count rounds whose circuits differ.",
-    ),
-    Claim(
-        "lumorph.one-round",
-        PAPER,
-        "section 3",
-        "On 8 GPUs with 8 lasers each, an all-to-all completes in a single round",
-        1,
-        "exact",
-        _one_round,
-        scope={"GPUs": 8, "lasers": 8},
-        procedure="We build the schedule on a 2x4 grid and check it.",
-    ),
-    Claim(
-        "lumorph.algorithm-3",
-        PAPER,
-        "appendix C, Algorithm 3, against section 3, (4)",
-        "The greedy Algorithm 3 schedules arbitrary LayerToLayer transfers in rounds within the number of lasers",
-        "at most 16 circuits per GPU",
-        "exact",
-        _greedy,
-        scope={
-            "GPUs": 64,
-            "lasers": 16,
-            "patterns": ["scatter", "broadcast"],
-            "layer 129 of NCF: senders, receivers": [32, 64],
-        },
-        procedure="We run the algorithm as printed on one-to-all patterns and on a transfer of the authors' own "
-        "workload that is not an all-to-all, and count the circuits of each GPU.",
-    ),
-    Claim(
-        "lumorph.cover",
-        PAPER,
-        "appendix C",
-        "Independent sets of all-reduce calls, chosen greedily until they cover the GPUs, schedule all calls",
-        "no call is left out",
-        "exact",
-        _cover,
-        scope={"GPUs": 16, "draws": 100},
-        procedure="We choose independent sets of random calls by both stopping rules and count calls left out.",
-    ),
-    Claim(
-        "lumorph.co-scheduling",
-        PAPER,
-        "appendix C",
-        "All-reduces on disjoint sets of GPUs can overlap, an opportunity that executing calls one by one misses",
-        "time saved",
-        "exact",
-        _co_scheduling,
-        scope={
-            "models": [f"training:{model},gpus=256" for model in ("bert", "ncf", "inception")],
-            "random calls": ["training:random,gpus=16,calls=32,seed=0"],
-        },
-        procedure="We build the conflict graph of the logged calls. Where all conflict, no schedule saves time; "
-        "else we time greedy independent sets.",
-    ),
-)

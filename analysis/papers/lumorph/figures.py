@@ -1,27 +1,21 @@
-"""Figures 6-8 of the LuMorph paper, rounds of every algorithm over the best bound, and programs of Algorithm 1.
-
-The benchmark tables time rounds of circuits, and routes of least overlap.
-"""
+"""Figures 6-8 of the LuMorph paper, rounds of every algorithm over the best bound, and programs of Algorithm 1."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
+from opticoll.analysis.plots.marks import curve, marks, note, reference
 from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
-from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 
+FIGURES = Figures("lumorph")
 #: Grids of 256 tiles: eight wafers of 4x8 as a square, or in a row.
 WIDE = ("16x16", "8x32", "4x64")
 WAVEGUIDES = (4, 8, 16, 20, 32, 40, 64)
@@ -71,7 +65,6 @@ def _split(rows: pd.DataFrame) -> Figure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, name in zip(panels, ("LUMORPH-2", "LUMORPH-4"), strict=True):
             for number, grid in enumerate(WIDE):
-                colour, marker = series(number)
                 for each in (True, False):
                     selected = rows[
                         (rows["algorithm"] == name) & (rows["grid"] == grid) & (rows["per_wavelength"] == each)
@@ -79,20 +72,18 @@ def _split(rows: pd.DataFrame) -> Figure:
                     if selected.empty:
                         continue
                     text = f"{grid}" if each else f"{grid}, wavelengths ignored"
-                    handle = axes.plot(
+                    handle = curve(
+                        axes,
                         selected["waveguides"],
                         selected["reconfigurations"],
-                        color=colour,
-                        marker=marker,
-                        markersize=5,
-                        linewidth=1,
+                        number,
+                        text,
+                        filled=each,
                         linestyle="-" if each else "--",
-                        markerfacecolor=colour if each else "none",
-                        label=text,
                     )
                     handles += handle if name == "LUMORPH-4" else []
             for w in (20, 40):
-                axes.axvline(w, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+                reference(axes, x=w, color=MUTED, linestyle=(0, (2, 3)))
             log_axes(axes, "xy")
             axes.set_xticks([4, 8, 20, 40])
             axes.set_xlabel("waveguides per arc")
@@ -101,14 +92,23 @@ def _split(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "lumorph-6",
+    "figure 6",
+    "Reconfigurations of an all-reduce by the number of waveguides",
+    "With 20 waveguides between GPUs there are more reconfigurations, with 40 far fewer; 30 are enough to remove "
+    "all congestion.",
+    _split_rows,
+    _split,
+)
 def _split_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (grid, name), group in rows.groupby(["grid", "algorithm"], sort=False):
         counts = []
-        for each, note in ((True, ""), (False, " with wavelengths ignored")):
+        for each, words in ((True, ""), (False, " with wavelengths ignored")):
             mine = group[group["per_wavelength"] == each].set_index("waveguides")["reconfigurations"]
             if not mine.empty:
-                counts.append(f"{mine[20]} and {mine[40]}{note}")
+                counts.append(f"{mine[20]} and {mine[40]}{words}")
         parts.append(f"{name} on {grid} {', '.join(counts)}")
     return "Reconfigurations with 20 and 40 waveguides: " + "; ".join(parts) + "."
 
@@ -155,6 +155,15 @@ def _time(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "lumorph-7",
+    "figure 7",
+    "Time of an all-reduce by buffer size",
+    "LUMORPH-2 and LUMORPH-4 are fastest, also compared with ring and tree on an ideal switch: nearly 80% less "
+    "time at 64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
+    _time_rows,
+    _time,
+)
 def _time_finding(rows: pd.DataFrame) -> str:
     last = rows[rows["n"] == rows["n"].max()]
     wide = last.pivot_table(index="size", columns="algorithm", values="time_us")
@@ -208,18 +217,9 @@ def _sweep(rows: pd.DataFrame) -> Figure:
                     handles += handle if what == "delay" else []
             log_axes(axes)
         for value in (3.7, 25.0):
-            panels[0].axvline(value, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
-            panels[0].annotate(
-                f"{value:g}",
-                (value, 0.98),
-                (3, 0),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                color=MUTED,
-                fontsize=8,
-                va="top",
-            )
-        panels[1].axvline(150, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+            reference(panels[0], x=value, color=MUTED, linestyle=(0, (2, 3)))
+            note(panels[0], f"{value:g}", (value, 0.98), (3, 0), fraction="y", va="top")
+        reference(panels[1], x=150, color=MUTED, linestyle=(0, (2, 3)))
         panels[0].set_xlabel("reconfiguration delay r [µs]")
         panels[1].set_xlabel("laser rate [Gb/s]; the ring has 300 GB/s")
         panels[0].set_ylabel("all-reduce, 256 GPUs [µs]")
@@ -230,6 +230,15 @@ def _bytes(size: float) -> str:
     return f"{size / MB:g} MB" if size >= MB else f"{size / KB:g} KB"
 
 
+@FIGURES.drawn(
+    "lumorph-8",
+    "figure 8",
+    "Time of an all-reduce by reconfiguration delay and by laser rate",
+    "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs. Faster lasers help large "
+    "buffers most.",
+    _sweep_rows,
+    _sweep,
+)
 def _sweep_finding(rows: pd.DataFrame) -> str:
     delays = rows[rows["sweep"] == "delay"]
     parts = []
@@ -288,24 +297,26 @@ def _over(rows: pd.DataFrame) -> Figure:
     with one_panel(7.6, height, x="rounds ÷ best bound [–]", y="machine, collective") as (figure, axes, handles):
         for number, name in enumerate(names):
             selected = places[places["algorithm"] == name]
-            colour, marker = series(number)
             shift = (number - (len(names) - 1) / 2) * 0.09
-            handles += axes.plot(
-                selected["over"],
-                [order.index(p) + shift for p in selected["place"]],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linestyle="",
-                label=name,
+            handles += marks(
+                axes, selected["over"], [order.index(p) + shift for p in selected["place"]], number, name, markersize=5
             )
-        axes.axvline(1.0, color=INK, linewidth=1)
+        reference(axes, x=1.0, linestyle="-")
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)
         axes.invert_yaxis()
     return figure
 
 
+@FIGURES.drawn(
+    "lumorph-optimality",
+    "ours",
+    "Rounds of every algorithm over the best bound",
+    "The paper has no optimum to compare with, since its solver fails at 8 GPUs.",
+    _over_rows,
+    _over,
+    study="lumorph-optimality",
+)
 def _over_finding(rows: pd.DataFrame) -> str:
     parts = [
         f"{name}: median {group['over'].median():.2f}, worst {group['over'].max():.2f}, optimal in "
@@ -356,17 +367,14 @@ def _programs(rows: pd.DataFrame) -> Figure:
     height = 1.6 + 0.27 * len(order)
     with one_panel(7.6, height, x="solver time [s]", y="size, lasers, rounds: program") as (figure, axes, handles):
         for number, (method, group) in enumerate(rows.assign(case=case).groupby("method")):
-            colour, marker = series(number)
             for ended, runs in group.groupby("ended"):
-                handles += axes.plot(
+                handles += marks(
+                    axes,
                     runs["time_solver_s"],
                     [order.index(name) for name in runs["case"]],
-                    color=colour,
-                    marker=marker,
-                    markersize=6,
-                    linestyle="",
-                    markerfacecolor=colour if ended else "none",
-                    label=str(method) if ended else f"{method}, not finished",
+                    number,
+                    str(method) if ended else f"{method}, not finished",
+                    filled=bool(ended),
                 )
         log_axes(axes, "x")
         axes.set_yticks(range(len(order)), order, fontsize=8)
@@ -374,6 +382,15 @@ def _programs(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "lumorph-programs",
+    "section 3.2",
+    "Algorithm 1 as printed, as coded and corrected: time of solvers",
+    "Algorithm 1 fails to converge to a solution even for an interconnect with only 8 GPUs on a grid.",
+    _program_rows,
+    _programs,
+    study="lumorph-programs",
+)
 def _program_finding(rows: pd.DataFrame) -> str:
     parts = []
     for name, group in rows[rows["n"] == rows["n"].max()].groupby("program"):
@@ -381,241 +398,3 @@ def _program_finding(rows: pd.DataFrame) -> str:
         slowest = f", slowest {done['time_solver_s'].max():.3g} s" if len(done) else ""
         parts.append(f"{name}: {len(done)} of {len(group)} runs finished{slowest}")
     return f"All-gather on {int(rows['n'].max())} GPUs, " + "; ".join(parts) + "."
-
-
-FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "lumorph-6",
-        "lumorph",
-        "figure 6",
-        "Reconfigurations of an all-reduce by the number of waveguides",
-        "With 20 waveguides between GPUs there are more reconfigurations, with 40 far fewer; 30 are enough to remove "
-        "all congestion.",
-        None,
-        _split_rows,
-        _split,
-        _split_finding,
-    ),
-    PaperFigure(
-        "lumorph-7",
-        "lumorph",
-        "figure 7",
-        "Time of an all-reduce by buffer size",
-        "LUMORPH-2 and LUMORPH-4 are fastest, also compared with ring and tree on an ideal switch: nearly 80% less "
-        "time at 64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
-        None,
-        _time_rows,
-        _time,
-        _time_finding,
-    ),
-    PaperFigure(
-        "lumorph-8",
-        "lumorph",
-        "figure 8",
-        "Time of an all-reduce by reconfiguration delay and by laser rate",
-        "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs. Faster lasers help large "
-        "buffers most.",
-        None,
-        _sweep_rows,
-        _sweep,
-        _sweep_finding,
-    ),
-    PaperFigure(
-        "lumorph-optimality",
-        "lumorph",
-        "ours",
-        "Rounds of every algorithm over the best bound",
-        "The paper has no optimum to compare with, since its solver fails at 8 GPUs.",
-        "lumorph-optimality",
-        _over_rows,
-        _over,
-        _over_finding,
-    ),
-    PaperFigure(
-        "lumorph-programs",
-        "lumorph",
-        "section 3.2",
-        "Algorithm 1 as printed, as coded and corrected: time of solvers",
-        "Algorithm 1 fails to converge to a solution even for an interconnect with only 8 GPUs on a grid.",
-        "lumorph-programs",
-        _program_rows,
-        _programs,
-        _program_finding,
-    ),
-)
-
-
-MESHES = ("4x8", "8x8", "8x16", "16x16")
-LASERS = (1, 4, 8, 16)
-GUIDES = (1, 2, 4, 16, 32)
-#: Where no closed form helps: specs, collectives and settings.
-IRREGULAR = (
-    ("lightpath:8x8,lasers=4,waveguides=3", "all-to-all", ()),
-    ("lightpath:16x16,lasers=16,waveguides=3", "all-to-all", ()),
-    ("lightpath:4x64,lasers=4,waveguides=4", "all-to-all", ()),
-    ("lightpath:4x64,lasers=4,waveguides=4", "all-gather", ()),
-    ("lightpath:6x10,lasers=4,waveguides=2", "all-to-all", ()),
-    ("lightpath:8x8,lasers=4,waveguides=2+fail=8,seed=1", "all-to-all", ()),
-    ("lightpath:8x16,lasers=8,waveguides=2+fail=30,seed=1", "all-gather", ()),
-    ("lightpath:8x16,lasers=8,waveguides=2+fail=30,seed=1", "all-reduce", ()),
-    ("lightpath:4x8,lasers=8,waveguides=2", "all-to-all", ("wavelengths=fixed",)),
-    ("lightpath:4x8,lasers=8,waveguides=2", "all-gather", ("wavelengths=fixed",)),
-)
-
-
-#: How the smallest cases are solved: mesh, method, settings.
-PROGRAMS = (
-    ("2x4", "highs", ("bounds=false",)),
-    ("2x4", "certified-rounds", ()),
-    ("4x4", "round-program", ()),
-)
-
-
-def _solved(
-    instance: str, collective: str, settings: tuple[str, ...] = (), method: str = "certified-rounds"
-) -> tuple[float, dict[str, Any]]:
-    chosen = [word for setting in (f"collective={collective}", *settings) for word in ("--set", setting)]
-    return timed_solve("lumorph.rounds", instance, "--method", method, *chosen)
-
-
-def grid() -> list[Row]:
-    """Every size and collective over the grid: cases, proven and open ones, and the slowest command."""
-    rows: list[Row] = []
-    for size in MESHES:
-        for collective in ("all-to-all", "all-gather"):
-            proven, worst, most_gap = 0, 0.0, 0.0
-            open_cases = []
-            for lasers in LASERS:
-                for waveguides in GUIDES:
-                    instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
-                    seconds, record = _solved(instance, collective)
-                    if record["proof"] in PROVEN:
-                        proven, worst = proven + 1, max(worst, seconds)
-                    else:
-                        open_cases.append(f"L={lasers} W={waveguides}: {record['bound']}..{record['objective']}")
-                        most_gap = max(most_gap, record["objective"] - record["bound"])
-            rows.append(
-                {
-                    "mesh": size,
-                    "collective": collective,
-                    "cases": len(LASERS) * len(GUIDES),
-                    "proven": proven,
-                    "not proven": ", ".join(open_cases) or "none",
-                    "largest gap [rounds]": most_gap,
-                    "slowest proof, whole command [s]": worst,
-                }
-            )
-    return rows
-
-
-def program() -> list[Row]:
-    """Algorithm 1's program: alone (no analytic bound, proof by its relaxation), against constructions, and at 4x4."""
-    rows: list[Row] = []
-    for size, method, settings in PROGRAMS:
-        for collective in ("all-to-all", "all-gather"):
-            seconds, solving, proofs = [], [], 0
-            for lasers in (1, 2, 4, 8):
-                for waveguides in (1, 2):
-                    instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
-                    wall, record = _solved(instance, collective, settings, method)
-                    seconds.append(wall)
-                    solving.append(record["time"]["solve_s"])
-                    proofs += record["proof"] in PROVEN
-            rows.append(
-                {
-                    "mesh": size,
-                    "method": " ".join((method, *settings)),
-                    "collective": collective,
-                    "cases": 8,
-                    "proven": proofs,
-                    "slowest solve [s]": max(solving),
-                    "slowest whole command [s]": max(seconds),
-                }
-            )
-    return rows
-
-
-def irregular() -> list[Row]:
-    """Failed links, odd shapes, three waveguides, fixed wavelengths: rounds, bound and how they were found."""
-    rows: list[Row] = []
-    for instance, collective, settings in IRREGULAR:
-        seconds, record = _solved(instance, collective, settings)
-        rows.append(
-            {
-                "instance": instance,
-                "collective": " ".join((collective, *settings)),
-                "rounds": record["objective"],
-                "bound": record["bound"],
-                "proof": record["proof"],
-                "found by": record["metrics"]["found_by"],
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
-
-
-#: Instance, circuits and method; HiGHS gets the printed arc form with a limit [s].
-_CASES = (
-    ("lightpath:8x16", "recursive-doubling:6", "auto"),
-    ("lightpath:16x16", "recursive-quadrupling:3", "auto"),
-    ("lightpath:8x16", "permutation", "auto"),
-    ("lightpath:16x16", "permutation", "auto"),
-    ("lightpath:8x32", "permutation", "auto"),
-    ("lightpath:4x64", "permutation", "auto"),
-    ("lightpath:8x16+fail=23,seed=1", "permutation", "auto"),
-    ("lightpath:16x16+fail=48,seed=2", "permutation", "auto"),
-    ("lightpath:4x8", "permutation", "highs"),
-    ("lightpath:8x8", "permutation", "highs"),
-    ("lightpath:8x16", "permutation", "highs"),
-)
-_LIMIT_S = 60
-
-
-def least_overlap() -> list[Row]:
-    """``opticoll solve`` from start to verified finish."""
-    rows = []
-    for instance, circuits, method in _CASES:
-        seconds, record = _command(instance, circuits, method)
-        rows.append(
-            {
-                "instance": instance,
-                "circuits": circuits,
-                "method": record["method"],
-                "overlap": record["objective"],
-                "bound": record["bound"],
-                "proof": record["proof"],
-                "solver's own bound": record["solver_claims"]["bound"],
-                "variables": record["size"]["variables"],
-                "solve [s]": record["time"]["solve_s"],
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
-
-
-def _command(instance: str, circuits: str, method: str) -> tuple[float, dict[str, Any]]:
-    """Wall seconds and record; a limit reached without routes (exit status 3) is a row too."""
-    start = time.perf_counter()
-    try:
-        return timed_solve(
-            "lumorph.min-overlap",
-            instance,
-            "--set",
-            f"circuits={circuits}",
-            "--method",
-            method,
-            "--time-limit",
-            str(_LIMIT_S),
-        )
-    except subprocess.CalledProcessError as error:
-        if error.returncode != 3:
-            raise
-        return time.perf_counter() - start, json.loads(error.stdout)
-
-
-TABLES = (
-    Table("rounds-program", "Rounds of circuits at 8 and 16 GPUs: lasers {1,2,4,8} x waveguides {1,2}", program),
-    Table("rounds", "Rounds of circuits: lasers {1,4,8,16} x waveguides {1,2,4,16,32}, whole commands", grid),
-    Table("rounds-irregular", "Rounds of circuits where no closed form helps (single runs)", irregular),
-    Table("least-overlap", "LuMorph, Algorithm 2: routes of least overlap (single runs)", least_overlap),
-)

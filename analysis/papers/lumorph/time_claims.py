@@ -10,41 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    Choice,
-    Claim,
-    Measurement,
-    PrintedNumber,
-    Verdict,
-    decide,
-    reading,
-    verdict_if,
-)
-from opticoll.analysis.ledger.comparisons import spread
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.printed_number import PrintedNumber
+from opticoll.analysis.ledger.readings import Readings, spread, swept
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
+from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
 from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, recursive_time, usable
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
 from opticoll.instances.published.lumorph_numbers import figure
+from opticoll.solvers.methods.lumorph.patterns import factors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.analysis.ledger.claim import Laboratory
 
-PAPER = "lumorph"
+
+_READ = "We read the curves of the figure from the vector graphics of the technical report"
+_ALL: dict[str, Any] = {"GPUs": [64, 128, 256], "buffers [MB]": [0.1, 0.4, 1, 2, 4, 8, 16, 32, 64]}
 VARIANTS = (LUMORPH_2, LUMORPH_4)
 ALPHA, DELAY = 0.7, 3.7
 #: Bytes per microsecond of a GPU, 300 GiB/s, and bytes of a MiB.
 RATE, MIB = RATES["plotted"], 2.0**20
-
-
-def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: float = 1.0) -> float:
-    """Time of an all-reduce of ``size`` MiB at 300 GiB/s [us]; ``factor`` multiplies the time of LUMORPH's data.
-
-    Rounds and volumes are those of the text, and where it gives none (tree, D&C) those of the figures.
-    """
-    cost = formula(name, n, "plotted" if name in (TREE, SQUARES) else "printed", reconfigure_us=delay, rate=RATE)
-    return cost.time(0.0, ALPHA) + (1.0 if name in (RING, TREE) else factor) * cost.volume * size * MIB / RATE
+CLAIMS = Claims("lumorph")
 
 
 def _panel(n: int) -> dict[str, dict[float, float]]:
@@ -56,44 +44,20 @@ def _less(fast: float, slow: float) -> float:
     return 100 * (1 - fast / slow)
 
 
-def _eighty(laboratory: Laboratory) -> Measurement:
-    scope = laboratory.scope
-    n, size, number = scope["GPUs"], scope["buffer [MB]"], PrintedNumber(scope["less time, nearly [%]"], about=True)
-    rivals, curves, choices = scope["compared with both"], _panel(n), []
-    for name in VARIANTS:
-        saved = {rival: round(_less(curves[name][size], curves[rival][size]), 1) for rival in rivals}
-        faster = {rival: round(100 * (curves[rival][size] / curves[name][size] - 1), 1) for rival in rivals}
-        for words, values in (("time saved", saved), ("gain in speed", faster)):
-            holds = all(number.holds(value) for value in values.values())
-            choices.append(
-                reading(f"{name}, {size:g} MB in figure 7", words, holds, values, otherwise=Verdict.SELF_CONTRADICTED)
-            )
-        at_any = [x for x in curves[name] if all(number.holds(_less(curves[name][x], curves[r][x])) for r in rivals)]
-        choices.append(
-            reading(
-                f"{name}, buffer", "any size of figure 7", bool(at_any), at_any, otherwise=Verdict.SELF_CONTRADICTED
-            )
-        )
-    two = {rival: round(_less(curves["Lumorph-2"][size], curves[rival][size]), 1) for rival in rivals}
-    return Measurement(
-        two,
-        decide(choices, Verdict.SELF_CONTRADICTED),
-        instances=(f"figure 7, {n} GPUs",),
-        reason="At 64 MB the data transfer dominates, and all algorithms but the tree move nearly the same volume. The "
-        "tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. LUMORPH-2 "
-        "saves 80 % over the ring alone at 0.1 MB, where the tree is faster than both; 74 % is "
-        "LUMORPH-2's gain in speed over the tree alone at 64 MB. LUMORPH-2's two savings at 64 MB add up to "
-        f"{sum(two.values()):.1f} %, which is no saving over either.",
-        witness=f"Section 5: nearly 80 % less time than both ring and tree. Figure 7: ring {curves[RING][size]:.0f} "
-        f"us, tree {curves[TREE][size]:.0f} us, LUMORPH-2 {curves['Lumorph-2'][size]:.0f} us, LUMORPH-4 "
-        f"{curves['Lumorph-4'][size]:.0f} us",
-        choices=tuple(choices),
-    )
-
-
+@CLAIMS.stated(
+    "74-percent",
+    "abstract, section 1",
+    "All-reduce is (up to) 74 % faster than the state of the art on rack-scale interconnects",
+    74,
+    "rounds to the printed digits",
+    scope={"up to [%]": "74", "GPUs": 256},
+    weight=1,
+    procedure=f"{_READ} and compare LUMORPH-2 and -4 with ring and tree, as time saved and as gain in speed, at "
+    "the best size and at every size.",
+)
 def _seventy_four(laboratory: Laboratory) -> Measurement:
     number, n = PrintedNumber(laboratory.scope["up to [%]"]), laboratory.scope["GPUs"]
-    curves, choices = _panel(n), []
+    curves, choices = _panel(n), Readings("largest value of figure 7")
     for rival in (RING, TREE):
         for name in VARIANTS:
             saved = {x: _less(curves[name][x], curves[rival][x]) for x in curves[name]}
@@ -102,39 +66,85 @@ def _seventy_four(laboratory: Laboratory) -> Measurement:
                 most = max(values.values())
                 some = [x for x in values if number.holds(values[x])]
                 what = f"{words} over {rival.removeprefix('Ideal switch+').lower()}, {name}"
-                choices.append(reading("largest value of figure 7", what, number.holds(most), round(most, 1)))
-                choices.append(reading("at some size of figure 7", what, bool(some), some))
+                choices.add(what, number.holds(most), round(most, 1))
+                choices.add(what, bool(some), some, name="at some size of figure 7")
     met = [choice.tried for choice in choices if choice.verdict is Verdict.REPRODUCED]
-    return Measurement(
-        f"{len(met)} of {len(choices)} readings agree: {'; '.join(met)}",
-        decide(choices),
-        instances=(f"figure 7, {n} GPUs",),
-        reason="The paper gives neither the baseline, nor the buffer, nor the meaning of faster. The largest gain in "
+    return choices.measurement(
+        (f"figure 7, {n} GPUs",),
+        "The paper gives neither the baseline, nor the buffer, nor the meaning of faster. The largest gain in "
         "speed of LUMORPH-2 over the tree in figure 7 is 74 % (64 MB); the largest time saved over the ring is "
         "90 %. Section 5 gives nearly 80 % for what may be the same comparison, see lumorph.eighty-percent.",
-        choices=tuple(choices),
+        f"{len(met)} of {len(choices)} readings agree: {'; '.join(met)}",
     )
 
 
+@CLAIMS.stated(
+    "eighty-percent",
+    "section 5 against figure 7",
+    "LUMORPH's collectives take nearly 80 % less time than both ring and tree on an ideal switch, 256 GPUs, 64 MB",
+    80,
+    PrintedNumber("80", about=True).tolerance + " %",
+    scope={"less time, nearly [%]": "80", "GPUs": 256, "buffer [MB]": 64, "compared with both": [RING, TREE]},
+    weight=2,
+    procedure=f"{_READ} and compare the times at 64 MB and at all other sizes.",
+)
+def _eighty(laboratory: Laboratory) -> Measurement:
+    scope = laboratory.scope
+    n, size, number = scope["GPUs"], scope["buffer [MB]"], PrintedNumber(scope["less time, nearly [%]"], about=True)
+    rivals, curves, choices = scope["compared with both"], _panel(n), Readings(otherwise=Verdict.SELF_CONTRADICTED)
+    for name in VARIANTS:
+        saved = {rival: round(_less(curves[name][size], curves[rival][size]), 1) for rival in rivals}
+        faster = {rival: round(100 * (curves[rival][size] / curves[name][size] - 1), 1) for rival in rivals}
+        for words, values in (("time saved", saved), ("gain in speed", faster)):
+            holds = all(number.holds(value) for value in values.values())
+            choices.add(words, holds, values, name=f"{name}, {size:g} MB in figure 7")
+        at_any = [x for x in curves[name] if all(number.holds(_less(curves[name][x], curves[r][x])) for r in rivals)]
+        choices.add("any size of figure 7", bool(at_any), at_any, name=f"{name}, buffer")
+    two = {rival: round(_less(curves["Lumorph-2"][size], curves[rival][size]), 1) for rival in rivals}
+    return choices.measurement(
+        (f"figure 7, {n} GPUs",),
+        "At 64 MB the data transfer dominates, and all algorithms but the tree move nearly the same volume. The "
+        "tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. LUMORPH-2 "
+        "saves 80 % over the ring alone at 0.1 MB, where the tree is faster than both; 74 % is "
+        "LUMORPH-2's gain in speed over the tree alone at 64 MB. LUMORPH-2's two savings at 64 MB add up to "
+        f"{sum(two.values()):.1f} %, which is no saving over either.",
+        two,
+        witness=f"Section 5: nearly 80 % less time than both ring and tree. Figure 7: ring {curves[RING][size]:.0f} "
+        f"us, tree {curves[TREE][size]:.0f} us, LUMORPH-2 {curves['Lumorph-2'][size]:.0f} us, LUMORPH-4 "
+        f"{curves['Lumorph-4'][size]:.0f} us",
+    )
+
+
+@CLAIMS.stated(
+    "74-and-80",
+    "section 1 (up to 74 %) against section 5 (nearly 80 %)",
+    "Schedules are up to 74 % faster than the state of the art (section 1), and they take nearly 80 % less time "
+    "than ring and tree (section 5)",
+    [74, 80],
+    "both",
+    scope={"up to [%]": 74, "nearly [%]": "80"},
+    procedure="We ask whether the second number can lie below the first, by two meanings of nearly.",
+)
 def _against_80(laboratory: Laboratory) -> Measurement:
     most, nearly = laboratory.scope["up to [%]"], laboratory.scope["nearly [%]"]
-    choices = (
-        reading("nearly", "within a tenth", PrintedNumber(nearly, about=True).ends[0] <= most, f"{nearly} and {most}"),
-        reading("nearly", "rounds to it in tens", float(nearly) - 5 <= most, f"{nearly} and {most}"),
-    )
-    return Measurement(
-        [most, float(nearly)],
-        decide(choices),
-        choices=choices,
-        reason="If no all-reduce gains more than 74 %, none can gain nearly 80 %, unless nearly 80 includes 74. The "
+    choices = Readings("nearly")
+    choices.add("within a tenth", PrintedNumber(nearly, about=True).ends[0] <= most, f"{nearly} and {most}")
+    choices.add("rounds to it in tens", float(nearly) - 5 <= most, f"{nearly} and {most}")
+    return choices.measurement(
+        (),
+        "If no all-reduce gains more than 74 %, none can gain nearly 80 %, unless nearly 80 includes 74. The "
         "two sentences may also have different baselines or meanings of faster, which the paper does not give.",
+        [most, float(nearly)],
     )
 
 
-def _volume_at_8a() -> float:
-    """Buffer of figure 8a [MiB], which is not stated, from the ring's time."""
-    (ring,) = set(figure("8a", "256_gpus")[RING].values())
-    return (ring - closed_form(RING, 256, 0.0)) / (closed_form(RING, 256, 1.0) - closed_form(RING, 256, 0.0))
+def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: float = 1.0) -> float:
+    """Time of an all-reduce of ``size`` MiB at 300 GiB/s [us]; ``factor`` multiplies the time of LUMORPH's data.
+
+    Rounds and volumes are those of the text, and where it gives none (tree, D&C) those of the figures.
+    """
+    cost = formula(name, n, "plotted" if name in (TREE, SQUARES) else "printed", reconfigure_us=delay, rate=RATE)
+    return cost.time(0.0, ALPHA) + (1.0 if name in (RING, TREE) else factor) * cost.volume * size * MIB / RATE
 
 
 def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
@@ -143,32 +153,51 @@ def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
     return {name: {x: curves[RING][x] / curves[name][x] for x in curves[name]} for name in VARIANTS}
 
 
+@CLAIMS.stated(
+    "four-times",
+    "section 5, figure 8a",
+    "With switches that take 3.7 us, LUMORPH performs four times better than an ideal interconnect on 256 GPUs",
+    4,
+    PrintedNumber("4").tolerance,
+    scope={"times": "4", "GPUs": 256, "delay [us]": 3.7},
+    weight=2,
+    procedure=f"{_READ}, and evaluate the closed forms at all buffer sizes, since the size is not stated.",
+)
 def _four_times(laboratory: Laboratory) -> Measurement:
     number, delay = PrintedNumber(laboratory.scope["times"]), laboratory.scope["delay [us]"]
     ratios = {name: round(values[1e3 * delay], 2) for name, values in _delays(laboratory).items()}
-    choices = [
-        reading("variant, buffer of figure 8a", name, number.holds(value), value) for name, value in ratios.items()
-    ]
+    choices = Readings("variant, buffer of figure 8a")
+    for name, value in ratios.items():
+        choices.add(name, number.holds(value), value)
     for name, factor in (("Lumorph-2", 1.0), ("Lumorph-4", 4 / 3)):
         sizes = np.linspace(0.01, 100, 10_000)
         good = [x for x in sizes if number.holds(closed_form(RING, 256, x) / closed_form(name, 256, x, delay, factor))]
         words = f"{min(good):.2g} to {max(good):.2g} MiB" if good else "none"
-        choices.append(reading("any buffer, closed form", name, bool(good), words))
-    return Measurement(
-        ratios,
-        decide(choices),
-        instances=("figure 8a",),
-        reason=f"The buffer is not stated; the times of figure 8a fit {_volume_at_8a():.2f} MiB. There LUMORPH-4 "
+        choices.add(name, bool(good), words, name="any buffer, closed form")
+    return choices.measurement(
+        ("figure 8a",),
+        f"The buffer is not stated; the times of figure 8a fit {fitted_buffer() / MIB:.2f} MiB. There LUMORPH-4 "
         "rounds to four times and LUMORPH-2 to three. LUMORPH-2 fits both this sentence and the one about "
         "25 us if the buffer is smaller.",
-        choices=tuple(choices),
+        ratios,
     )
 
 
+@CLAIMS.stated(
+    "slow-switches",
+    "section 5, figure 8a",
+    "With switches that take 25 us, LUMORPH has no gain over the ring on an ideal interconnect on 256 GPUs",
+    "never faster",
+    scope={"GPUs": 256, "delay [us]": 25.0},
+    weight=2,
+    procedure=f"{_READ}, and compute the buffer size at which the closed forms are equal.",
+)
 def _slow_switches(laboratory: Laboratory) -> Measurement:
     delay = laboratory.scope["delay [us]"]
     ratios = {name: round(values[1e3 * delay], 2) for name, values in _delays(laboratory).items()}
-    choices = [reading("variant, buffer of figure 8a", name, value <= 1, value) for name, value in ratios.items()]
+    choices = Readings("variant, buffer of figure 8a")
+    for name, value in ratios.items():
+        choices.add(name, value <= 1, value)
     for name, factor, words in (
         ("Lumorph-2", 1.0, "volume of the text"),
         ("Lumorph-4", 4 / 3, "volume of figure 7"),
@@ -182,51 +211,26 @@ def _slow_switches(laboratory: Laboratory) -> Measurement:
             text = "never faster"
         else:
             text = f"faster below {fixed / slope:.0f} MiB" if slope > 1e-9 else "faster at every size"
-        choices.append(reading("any buffer, closed form", f"{name}, {words}", fixed <= 0, text))
-    return Measurement(
-        ratios,
-        decide(choices),
-        instances=("figure 8a",),
-        reason="Measured: speed relative to the ring. LUMORPH-2 loses at every buffer size. LUMORPH-4 reconfigures "
+        choices.add(f"{name}, {words}", fixed <= 0, text, name="any buffer, closed form")
+    return choices.measurement(
+        ("figure 8a",),
+        "Measured: speed relative to the ring. LUMORPH-2 loses at every buffer size. LUMORPH-4 reconfigures "
         "half as often and is faster than the ring in figure 8a itself.",
-        choices=tuple(choices),
+        ratios,
     )
 
 
-def _squares_cross(laboratory: Laboratory) -> Measurement:
-    n, printed = laboratory.scope["GPUs"], PrintedNumber(laboratory.scope["buffer [MB]"])
-    choices = []
-    for size_of_grid in (n, 128, 64):
-        curves = _panel(size_of_grid)
-        better = [x for x in curves["D&C"] if curves["D&C"][x] < curves[RING][x]]
-        worse = [x for x in curves["D&C"] if x not in better]
-        choices.append(
-            reading(
-                "GPUs, sizes of figure 7",
-                size_of_grid,
-                max(better) == printed.value < min(worse),
-                f"better up to {max(better):g} MB, worse from {min(worse):g} MB",
-                natural=size_of_grid == n,
-            )
-        )
-    gap = closed_form(RING, n, 0) - closed_form("D&C", n, 0)
-    slope = (closed_form("D&C", n, 1) - closed_form("D&C", n, 0)) - (closed_form(RING, n, 1) - closed_form(RING, n, 0))
-    choices.append(reading("exact crossing, MiB", "curves of figure 7", printed.holds(gap / slope), gap / slope))
-    line, rounds = optical("D&C", "16x16"), 2 * 255 * ALPHA
-    built = (rounds - line.time(0)) / (line.time(1) - line.time(0) - 2 * 255 / 256 * LIGHTPATH.beta) / 1e6
-    choices.append(reading("exact crossing, MB", "schedule built here", printed.holds(built), round(built, 1)))
-    return Measurement(
-        choices[0].measured,
-        decide(choices),
-        instances=(f"figure 7, {n} GPUs",),
-        reason=f"The plotted sizes double; 16 MB is the last at which D&C is faster. The curves cross at "
-        f"{gap / slope:.1f} MiB.",
-        choices=tuple(choices),
-    )
-
-
+@CLAIMS.stated(
+    "fastest",
+    "section 5, figure 7",
+    "LUMORPH-2 and LUMORPH-4 are the fastest of all algorithms, including ring and tree on an ideal switch",
+    "never slower",
+    scope={"GPUs": [64, 128, 256]},
+    weight=2,
+    procedure=f"{_READ} and compare all algorithms at all plotted sizes.",
+)
 def _fastest(laboratory: Laboratory) -> Measurement:
-    choices: list[Choice] = []
+    choices = Readings("each of the two variants")
     lost: dict[str, list[float]] = {}
     for n in laboratory.scope["GPUs"]:
         curves = _panel(n)
@@ -242,7 +246,7 @@ def _fastest(laboratory: Laboratory) -> Measurement:
     }
     for words, table in cases.items():
         bad = {k: v for k, v in table.items() if v}
-        choices.append(reading("sizes and rivals; better of the two variants", words, not bad, bad or "always fastest"))
+        choices.add(words, not bad, bad or "always fastest", name="sizes and rivals; better of the two variants")
     both = [
         f"{mine} loses to the ring at {x:g} MB, {n} GPUs"
         for n in laboratory.scope["GPUs"]
@@ -250,17 +254,26 @@ def _fastest(laboratory: Laboratory) -> Measurement:
         for x in _panel(n)[mine]
         if _panel(n)[RING][x] < _panel(n)[mine][x]
     ]
-    choices.append(reading("each of the two variants", "every size, against the ring", not both, both))
-    return Measurement(
-        {k: f"faster at {', '.join(f'{x:g}' for x in v)} MB" for k, v in lost.items() if v},
-        decide(choices),
-        instances=tuple(f"figure 7, {n} GPUs" for n in laboratory.scope["GPUs"]),
-        reason="In figure 7 the tree is faster up to 4 MB and D&C up to 0.4 MB. From 8 MB on one of the two variants "
+    choices.add("every size, against the ring", not both, both)
+    return choices.measurement(
+        tuple(f"figure 7, {n} GPUs" for n in laboratory.scope["GPUs"]),
+        "In figure 7 the tree is faster up to 4 MB and D&C up to 0.4 MB. From 8 MB on one of the two variants "
         "is the fastest. The paper states no range of sizes.",
-        choices=tuple(choices),
+        {k: f"faster at {', '.join(f'{x:g}' for x in v)} MB" for k, v in lost.items() if v},
     )
 
 
+@CLAIMS.stated(
+    "figure-7",
+    "figure 7; sections 4, 5, 6.1",
+    "The times of ring and LUMORPH-2 in figure 7 are those of the alpha-beta model of section 4: alpha 0.7 us, "
+    "3.7 us per reconfiguration, 300 GB/s per GPU",
+    "equal",
+    "0.01 us",
+    scope=_ALL,
+    weight=2,
+    procedure=f"{_READ} and compare all points with the closed forms of the text.",
+)
 def _figure_7(laboratory: Laboratory) -> Measurement:
     sizes, grids = laboratory.scope["buffers [MB]"], laboratory.scope["GPUs"]
     worst = {}
@@ -278,43 +291,92 @@ def _figure_7(laboratory: Laboratory) -> Measurement:
         for n in grids
         for x in sizes
     )
-    choices = (
-        reading("units", "MiB and GiB/s", max(worst[RING], worst["Lumorph-2"]) < 1e-2, worst, natural=True),
-        reading("units", "MB and GB/s", decimal < 1e-2, f"LUMORPH-2 deviates by up to {decimal:.1%}"),
-    )
-    return Measurement(
-        {name: f"largest deviation {value:.2g} us" for name, value in worst.items()},
-        decide(choices),
-        instances=tuple(f"figure 7, {n} GPUs" for n in grids),
-        reason="Alpha 0.7 us, 3.7 us per reconfiguration, 300 GiB/s. The tree's curve is two passes of the buffer at "
+    choices = Readings("units")
+    choices.add("MiB and GiB/s", max(worst[RING], worst["Lumorph-2"]) < 1e-2, worst, natural=True)
+    choices.add("MB and GB/s", decimal < 1e-2, f"LUMORPH-2 deviates by up to {decimal:.1%}")
+    return choices.measurement(
+        tuple(f"figure 7, {n} GPUs" for n in grids),
+        "Alpha 0.7 us, 3.7 us per reconfiguration, 300 GiB/s. The tree's curve is two passes of the buffer at "
         "half the bandwidth each, without pipelining.",
+        {name: f"largest deviation {value:.2g} us" for name, value in worst.items()},
         count=3 * len(sizes) * len(grids),
         violations=0,
-        choices=choices,
     )
 
 
+@CLAIMS.stated(
+    "quadrupling-cost",
+    "figure 7 against section 4.1, appendix B",
+    "In each phase LUMORPH-4 sends (N-1)/N of the buffer, a geometric sum, split over three circuits of a GPU "
+    "with 16 lasers",
+    "equal",
+    "1e-4",
+    scope={**_ALL, "GPUs": 256},
+    procedure=f"{_READ} and compare LUMORPH-4 with the closed form under three shares of usable bandwidth.",
+)
 def _quadrupling_cost(laboratory: Laboratory) -> Measurement:
     n, sizes = laboratory.scope["GPUs"], laboratory.scope["buffers [MB]"]
     curve = _panel(n)["Lumorph-4"]
-    choices = []
+    choices = Readings("share of the bandwidth in use")
     for words, factor in (
         ("whole bandwidth, as appendix B", 1.0),
         ("15 of 16 lasers: 16/15", 1 / usable(16, 3)),
         ("three of four links: 4/3", 4 / 3),
     ):
         off = max(abs(closed_form("Lumorph-4", n, x, factor=factor) / curve[x] - 1) for x in sizes)
-        choices.append(reading("share of the bandwidth in use", words, off < 1e-4, f"deviates by up to {off:.2%}"))
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(f"figure 7, {n} GPUs",),
-        reason="Figure 7 charges LUMORPH-4 with 4/3 of the volume, a factor that the paper does not print. With 16 "
+        choices.add(words, off < 1e-4, f"deviates by up to {off:.2%}")
+    return choices.measurement(
+        (f"figure 7, {n} GPUs",),
+        "Figure 7 charges LUMORPH-4 with 4/3 of the volume, a factor that the paper does not print. With 16 "
         "lasers three circuits of five each leave only one laser idle, for which the factor is 16/15.",
-        choices=tuple(choices),
     )
 
 
+@CLAIMS.stated(
+    "squares-cross",
+    "section 5, figure 7",
+    "On 256 GPUs divide and conquer (D&C) is faster than the ring for small buffers and slower above 16 MB",
+    16,
+    "largest plotted size at which it is better",
+    scope={"GPUs": 256, "buffer [MB]": "16"},
+    procedure=f"{_READ}, and compute the crossing of the closed forms and of a schedule that we built.",
+)
+def _squares_cross(laboratory: Laboratory) -> Measurement:
+    n, printed = laboratory.scope["GPUs"], PrintedNumber(laboratory.scope["buffer [MB]"])
+    choices = Readings("exact crossing, MiB")
+    for size_of_grid in (n, 128, 64):
+        curves = _panel(size_of_grid)
+        better = [x for x in curves["D&C"] if curves["D&C"][x] < curves[RING][x]]
+        worse = [x for x in curves["D&C"] if x not in better]
+        choices.add(
+            size_of_grid,
+            max(better) == printed.value < min(worse),
+            f"better up to {max(better):g} MB, worse from {min(worse):g} MB",
+            name="GPUs, sizes of figure 7",
+            natural=size_of_grid == n,
+        )
+    gap = closed_form(RING, n, 0) - closed_form("D&C", n, 0)
+    slope = (closed_form("D&C", n, 1) - closed_form("D&C", n, 0)) - (closed_form(RING, n, 1) - closed_form(RING, n, 0))
+    choices.add("curves of figure 7", printed.holds(gap / slope), gap / slope)
+    line, rounds = optical("D&C", "16x16"), 2 * 255 * ALPHA
+    built = (rounds - line.time(0)) / (line.time(1) - line.time(0) - 2 * 255 / 256 * LIGHTPATH.beta) / 1e6
+    choices.add("schedule built here", printed.holds(built), round(built, 1), name="exact crossing, MB")
+    return choices.measurement(
+        (f"figure 7, {n} GPUs",),
+        f"The plotted sizes double; 16 MB is the last at which D&C is faster. The curves cross at "
+        f"{gap / slope:.1f} MiB.",
+        choices[0].measured,
+    )
+
+
+@CLAIMS.stated(
+    "laser-bandwidth",
+    "section 5, figure 8b",
+    "Faster lasers improve performance significantly, especially for large buffers",
+    "rising with the buffer",
+    scope={"laser rates [GB/s]": [6.25, 46.875]},
+    procedure=f"{_READ}.",
+)
 def _laser_rates(laboratory: Laboratory) -> Measurement:
     gains = {name: round(_less(curve[max(curve)], curve[min(curve)]), 1) for name, curve in figure("8b").items()}
     gains = dict(sorted(gains.items(), key=lambda item: float(item[0].split()[0])))
@@ -331,14 +393,22 @@ def _laser_rates(laboratory: Laboratory) -> Measurement:
     )
 
 
+@CLAIMS.stated(
+    "more-peers",
+    "section 4.1",
+    "Communicating with seven peers at once has diminishing returns over three",
+    "gain of seven over three below that of three over one",
+    scope={"GPUs": 256, "peers": 7},
+    procedure="We evaluate the closed forms for one, three and seven peers at 71 buffer sizes.",
+)
 def _more_peers(laboratory: Laboratory) -> Measurement:
     n, peers = laboratory.scope["GPUs"], laboratory.scope["peers"]
-    choices: list[Choice] = []
+    choices = Readings("bandwidth in use")
     ratios: list[float] = []
     models: dict[str, Callable[[int, float], float]] = {
-        "bundles of whole lasers of 16": lambda k, size: recursive_time(_digits(n, k + 1), size, LIGHTPATH),
+        "bundles of whole lasers of 16": lambda k, size: recursive_time((factors(n, k + 1) or ()), size, LIGHTPATH),
         "k of k + 1 links, as figure 7": lambda k, size: (
-            2 * len(_digits(n, k + 1)) * (ALPHA + DELAY)
+            2 * len(factors(n, k + 1) or ()) * (ALPHA + DELAY)
             + 2 * (n - 1) / n * size * LIGHTPATH.beta * ((k + 1) / k if k > 1 else 1)
         ),
     }
@@ -349,30 +419,26 @@ def _more_peers(laboratory: Laboratory) -> Measurement:
             if three < single:
                 gains.append((three - seven) / (single - three))
         ratios += gains
-        choices.append(reading("bandwidth in use", words, max(gains) < 1, spread(gains)))
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(f"{n} GPUs",),
-        reason="Ratio: time saved by seven peers over three, divided by time saved by three over one, for 1 KB to 10 "
+        choices.add(words, max(gains) < 1, spread(gains))
+    return choices.measurement(
+        (f"{n} GPUs",),
+        "Ratio: time saved by seven peers over three, divided by time saved by three over one, for 1 KB to 10 "
         "GB where three save time. Where three hardly save anything over one, seven can save more. The text "
         "promises a discussion in section 5, which has none.",
         count=len(ratios),
         violations=sum(ratio >= 1 for ratio in ratios),
         tightness=spread(ratios),
-        choices=tuple(choices),
     )
 
 
-def _digits(n: int, radix: int) -> list[int]:
-    """Radices of the steps: ``radix`` while it divides what is left, then the rest."""
-    radices: list[int] = []
-    while n > 1:
-        radices.append(radix if n % radix == 0 else n)
-        n //= radices[-1]
-    return radices
-
-
+@CLAIMS.stated(
+    "volume",
+    "section 4",
+    "Recursive halving and doubling attain the lower bound 2 (N-1)/N B on the volume of an all-reduce",
+    "equal",
+    scope={"GPUs": [4, 8, 16, 32, 64, 128, 256]},
+    procedure="We build the schedules on a grid and add up the data that the busiest GPU moves in each round.",
+)
 def _volume(laboratory: Laboratory) -> Measurement:
     ratios, wrong = [], []
     for n in laboratory.scope["GPUs"]:
@@ -381,161 +447,11 @@ def _volume(laboratory: Laboratory) -> Measurement:
         ratios.append(bound / moved)
         if not np.isclose(moved, bound):
             wrong.append(f"{n} GPUs: {moved} B, bound {bound} B")
-    return Measurement(
+    return swept(
+        wrong,
+        len(ratios),
         wrong or "equal",
-        verdict_if(not wrong),
-        instances=tuple(f"lightpath:{GRIDS[n]}" for n in laboratory.scope["GPUs"]),
-        reason="Bytes over the bandwidth of a GPU, added up over the rounds of the schedule as built.",
-        count=len(ratios),
-        violations=len(wrong),
+        tuple(f"lightpath:{GRIDS[n]}" for n in laboratory.scope["GPUs"]),
+        "Bytes over the bandwidth of a GPU, added up over the rounds of the schedule as built.",
         tightness=spread(ratios),
-        witness=wrong[0] if wrong else None,
     )
-
-
-_READ = "We read the curves of the figure from the vector graphics of the technical report"
-_ALL: dict[str, Any] = {"GPUs": [64, 128, 256], "buffers [MB]": [0.1, 0.4, 1, 2, 4, 8, 16, 32, 64]}
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "lumorph.74-percent",
-        PAPER,
-        "abstract, section 1",
-        "All-reduce is (up to) 74 % faster than the state of the art on rack-scale interconnects",
-        74,
-        "rounds to the printed digits",
-        _seventy_four,
-        scope={"up to [%]": "74", "GPUs": 256},
-        weight=1,
-        procedure=f"{_READ} and compare LUMORPH-2 and -4 with ring and tree, as time saved and as gain in speed, at "
-        "the best size and at every size.",
-    ),
-    Claim(
-        "lumorph.eighty-percent",
-        PAPER,
-        "section 5 against figure 7",
-        "LUMORPH's collectives take nearly 80 % less time than both ring and tree on an ideal switch, 256 GPUs, 64 MB",
-        80,
-        PrintedNumber("80", about=True).tolerance + " %",
-        _eighty,
-        weight=2,
-        scope={"less time, nearly [%]": "80", "GPUs": 256, "buffer [MB]": 64, "compared with both": [RING, TREE]},
-        procedure=f"{_READ} and compare the times at 64 MB and at all other sizes.",
-    ),
-    Claim(
-        "lumorph.74-and-80",
-        PAPER,
-        "section 1 (up to 74 %) against section 5 (nearly 80 %)",
-        "Schedules are up to 74 % faster than the state of the art (section 1), and they take nearly 80 % less time "
-        "than ring and tree (section 5)",
-        [74, 80],
-        "both",
-        _against_80,
-        scope={"up to [%]": 74, "nearly [%]": "80"},
-        procedure="We ask whether the second number can lie below the first, by two meanings of nearly.",
-    ),
-    Claim(
-        "lumorph.four-times",
-        PAPER,
-        "section 5, figure 8a",
-        "With switches that take 3.7 us, LUMORPH performs four times better than an ideal interconnect on 256 GPUs",
-        4,
-        PrintedNumber("4").tolerance,
-        _four_times,
-        scope={"times": "4", "GPUs": 256, "delay [us]": 3.7},
-        weight=2,
-        procedure=f"{_READ}, and evaluate the closed forms at all buffer sizes, since the size is not stated.",
-    ),
-    Claim(
-        "lumorph.slow-switches",
-        PAPER,
-        "section 5, figure 8a",
-        "With switches that take 25 us, LUMORPH has no gain over the ring on an ideal interconnect on 256 GPUs",
-        "never faster",
-        "exact",
-        _slow_switches,
-        scope={"GPUs": 256, "delay [us]": 25.0},
-        weight=2,
-        procedure=f"{_READ}, and compute the buffer size at which the closed forms are equal.",
-    ),
-    Claim(
-        "lumorph.fastest",
-        PAPER,
-        "section 5, figure 7",
-        "LUMORPH-2 and LUMORPH-4 are the fastest of all algorithms, including ring and tree on an ideal switch",
-        "never slower",
-        "exact",
-        _fastest,
-        scope={"GPUs": [64, 128, 256]},
-        weight=2,
-        procedure=f"{_READ} and compare all algorithms at all plotted sizes.",
-    ),
-    Claim(
-        "lumorph.figure-7",
-        PAPER,
-        "figure 7; sections 4, 5, 6.1",
-        "The times of ring and LUMORPH-2 in figure 7 are those of the alpha-beta model of section 4: alpha 0.7 us, "
-        "3.7 us per reconfiguration, 300 GB/s per GPU",
-        "equal",
-        "0.01 us",
-        _figure_7,
-        scope=_ALL,
-        weight=2,
-        procedure=f"{_READ} and compare all points with the closed forms of the text.",
-    ),
-    Claim(
-        "lumorph.quadrupling-cost",
-        PAPER,
-        "figure 7 against section 4.1, appendix B",
-        "In each phase LUMORPH-4 sends (N-1)/N of the buffer, a geometric sum, split over three circuits of a GPU "
-        "with 16 lasers",
-        "equal",
-        "1e-4",
-        _quadrupling_cost,
-        scope={**_ALL, "GPUs": 256},
-        procedure=f"{_READ} and compare LUMORPH-4 with the closed form under three shares of usable bandwidth.",
-    ),
-    Claim(
-        "lumorph.squares-cross",
-        PAPER,
-        "section 5, figure 7",
-        "On 256 GPUs divide and conquer (D&C) is faster than the ring for small buffers and slower above 16 MB",
-        16,
-        "largest plotted size at which it is better",
-        _squares_cross,
-        scope={"GPUs": 256, "buffer [MB]": "16"},
-        procedure=f"{_READ}, and compute the crossing of the closed forms and of a schedule that we built.",
-    ),
-    Claim(
-        "lumorph.laser-bandwidth",
-        PAPER,
-        "section 5, figure 8b",
-        "Faster lasers improve performance significantly, especially for large buffers",
-        "rising with the buffer",
-        "exact",
-        _laser_rates,
-        scope={"laser rates [GB/s]": [6.25, 46.875]},
-        procedure=f"{_READ}.",
-    ),
-    Claim(
-        "lumorph.more-peers",
-        PAPER,
-        "section 4.1",
-        "Communicating with seven peers at once has diminishing returns over three",
-        "gain of seven over three below that of three over one",
-        "exact",
-        _more_peers,
-        scope={"GPUs": 256, "peers": 7},
-        procedure="We evaluate the closed forms for one, three and seven peers at 71 buffer sizes.",
-    ),
-    Claim(
-        "lumorph.volume",
-        PAPER,
-        "section 4",
-        "Recursive halving and doubling attain the lower bound 2 (N-1)/N B on the volume of an all-reduce",
-        "equal",
-        "exact",
-        _volume,
-        scope={"GPUs": [4, 8, 16, 32, 64, 128, 256]},
-        procedure="We build the schedules on a grid and add up the data that the busiest GPU moves in each round.",
-    ),
-)

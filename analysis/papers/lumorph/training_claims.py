@@ -7,31 +7,25 @@ the drawn curves, bound these from the logged calls, and compare figure 10 with 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import (
-    ABOUT,
-    Claim,
-    Laboratory,
-    Measurement,
-    PrintedNumber,
-    Verdict,
-    decide,
-    reading,
-    verdict_if,
-)
-from opticoll.analysis.papers.lumorph.route_claims import VARIANTS as ROUTED
-from opticoll.analysis.papers.lumorph.route_claims import circuits, gains, proven_overlap
+from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
+from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.papers.lumorph.drawn_points import call_sizes, gains
+from opticoll.analysis.papers.lumorph.route_overlaps import VARIANTS as ROUTED
+from opticoll.analysis.papers.lumorph.route_overlaps import circuits, proven_overlap
 from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
-PAPER = "lumorph"
 MODELS = ("bert", "inception", "ncf")
+_HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
+_LOGS = "We count the calls in the logs of the authors' repository"
 RING, FREE, VARIANTS = "Ideal switch+Ring", "Zero-cost", ("Lumorph-2", "Lumorph-4")
 SIMULATED = "The throughputs are read from figure 11, the output of the authors' simulator."
+CLAIMS = Claims("lumorph")
 
 
 def _gains(model: str) -> dict[str, dict[int, float]]:
@@ -54,92 +48,110 @@ def _bounded(model: str, *algorithms: str) -> str:
     )
 
 
+@CLAIMS.stated(
+    "training",
+    "abstract, sections 1 and 6.1, figure 11",
+    "LUMORPH trains popular models up to 1.7 times as fast as the ring",
+    1.7,
+    PrintedNumber("1.7").tolerance,
+    scope={"up to": "1.7", "models": list(MODELS)},
+    weight=1,
+    procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
+)
 def _training(laboratory: Laboratory) -> Measurement:
     number, models = PrintedNumber(laboratory.scope["up to"]), laboratory.scope["models"]
     at = {model: _gains(model) for model in models}
     best = {name: max((gain, model, n) for model in models for n, gain in at[model][name].items()) for name in VARIANTS}
     largest = max(best.values())
     mean = {name: fmean(max(at[model][name].values()) for model in models) for name in VARIANTS}
-    choices = (
-        reading(
-            "average or largest",
-            "largest over models, sizes and variants (section 6.1: up to)",
-            number.holds(largest[0]),
-            largest,
-            natural=True,
-        ),
-        *(
-            reading("average or largest", f"largest of {name}", number.holds(value[0]), value)
-            for name, value in best.items()
-        ),
-        *(
-            reading(
-                "average or largest", f"mean of the best of each model, {name}", number.holds(value), round(value, 3)
-            )
-            for name, value in mean.items()
-        ),
+    choices = Readings("average or largest")
+    choices.add(
+        "largest over models, sizes and variants (section 6.1: up to)", number.holds(largest[0]), largest, natural=True
     )
-    return Measurement(
-        {name: round(value[0], 3) for name, value in best.items()},
-        decide(choices),
-        instances=("figure 11",),
-        reason=f"{SIMULATED} {_bounded('bert', *VARIANTS)} "
+    for name, value in best.items():
+        choices.add(f"largest of {name}", number.holds(value[0]), value)
+    for name, average in mean.items():
+        choices.add(f"mean of the best of each model, {name}", number.holds(average), round(average, 3))
+    return choices.measurement(
+        ("figure 11",),
+        f"{SIMULATED} {_bounded('bert', *VARIANTS)} "
         f"The text agrees with the figure: BERT on 256 GPUs. As an average over the models, which "
         f"the abstract's words allow, the gain is {max(mean.values()):.2f}.",
-        choices=choices,
+        {name: round(value[0], 3) for name, value in best.items()},
     )
 
 
+@CLAIMS.stated(
+    "inception",
+    "section 6.1, figure 11",
+    "Inception trains 1.31 times as fast with LUMORPH-4 as with the ring, and with both variants very close to "
+    "free communication",
+    1.31,
+    PrintedNumber("1.31").tolerance,
+    scope={"gain": "1.31", "variant": "Lumorph-4"},
+    weight=2,
+    procedure="We divide the throughputs drawn in figure 11 by those of the ring and of free communication.",
+)
 def _inception(laboratory: Laboratory) -> Measurement:
     printed, name = laboratory.scope["gain"], laboratory.scope["variant"]
     gains, number = _gains("inception"), PrintedNumber(printed)
     most = max(gains[name].values())
     near = min(gains[mine][n] / gains[FREE][n] for mine in VARIANTS for n in gains[mine])
     cut = math.floor(100 * most + 1e-9) / 100
-    choices = (
-        reading("digits", "rounded", number.holds(most) and near > 1 - ABOUT, round(most, 4)),
-        reading("digits", "truncated", cut == float(printed) and near > 1 - ABOUT, cut),
-    )
-    return Measurement(
-        {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)},
-        decide(choices),
-        instances=("figure 11",),
-        reason=f"{SIMULATED} {_bounded('inception', name)} "
+    choices = Readings("digits")
+    choices.add("rounded", number.holds(most) and near > 1 - ABOUT, round(most, 4))
+    choices.add("truncated", cut == float(printed) and near > 1 - ABOUT, cut)
+    return choices.measurement(
+        ("figure 11",),
+        f"{SIMULATED} {_bounded('inception', name)} "
         f"The text agrees if the digits are truncated; both variants reach at least {near:.1%} of the "
         "throughput with free communication.",
-        choices=choices,
+        {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)},
     )
 
 
+@CLAIMS.stated(
+    "ncf",
+    "section 6.1, figure 11",
+    "NCF trains around 8 % faster than with the ring",
+    8,
+    PrintedNumber("8", about=True).tolerance + " %",
+    scope={"gain, around [%]": "8", "GPUs": 256},
+    weight=2,
+    procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
+)
 def _ncf(laboratory: Laboratory) -> Measurement:
     number, gains = PrintedNumber(laboratory.scope["gain, around [%]"], about=True), _gains("ncf")
     n = laboratory.scope["GPUs"]
-    choices = tuple(
-        reading(
-            f"variant, {n} GPUs", name, number.holds(100 * (gains[name][n] - 1)), round(100 * (gains[name][n] - 1), 2)
+    choices = Readings()
+    for name in VARIANTS:
+        choices.add(
+            name,
+            number.holds(100 * (gains[name][n] - 1)),
+            round(100 * (gains[name][n] - 1), 2),
+            name=f"variant, {n} GPUs",
         )
-        for name in VARIANTS
-    )
     slower = [f"{name}, {k} GPUs" for name in VARIANTS for k, gain in gains[name].items() if gain < 1]
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=("figure 11",),
-        reason=f"{SIMULATED} {_bounded('ncf', *VARIANTS)} "
+    return choices.measurement(
+        ("figure 11",),
+        f"{SIMULATED} {_bounded('ncf', *VARIANTS)} "
         f"LUMORPH-2 is near 8 %, LUMORPH-4 below. On fewer GPUs both are mostly slower than the "
         f"ring ({len(slower)} of 14 points).",
-        choices=choices,
     )
 
 
-def _sizes(model: str) -> list[int]:
-    """Sizes of the all-reduces of an iteration on 256 GPUs among more than one GPU [bytes]."""
-    return [call.size for call in all_reduces(model, 256) if call.participants > 1 for _ in range(call.calls)]
-
-
+@CLAIMS.stated(
+    "figure-10",
+    "figure 10",
+    "Figure 10 shows the size distribution of the all-reduce calls of BERT, NCF and Inception",
+    "the three curves",
+    "0.001, sizes within 1 % or 70 bytes",
+    scope={"models": list(MODELS)},
+    procedure=f"{_LOGS} and compare their distribution with the curves of figure 10.",
+)
 def _figure_10(laboratory: Laboratory) -> Measurement:
     curves = figure("10")
-    choices = []
+    choices = Readings("all-reduces of one GPU")
     for words, least in (("left out", 2), ("counted", 1)):
         worst = 0.0
         for model in laboratory.scope["models"]:
@@ -149,134 +161,147 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
                 ends = (low, *(s for s in sizes if low < s <= high))
                 near = [sum(s <= end for s in sizes) / len(sizes) for end in ends]
                 worst = max(worst, min(abs(y - share) for share in near))
-        choices.append(
-            reading("all-reduces of one GPU", words, worst < 1e-3, f"largest deviation {worst:.2g}", natural=least > 1)
-        )
-    counts = {model: len(_sizes(model)) for model in laboratory.scope["models"]}
-    return Measurement(
-        counts,
-        decide(choices),
-        instances=("figure 10",),
-        reason="Measured: calls per iteration among more than one GPU. Each call counts once.",
-        choices=tuple(choices),
+        choices.add(words, worst < 1e-3, f"largest deviation {worst:.2g}", natural=least > 1)
+    counts = {model: len(call_sizes(model)) for model in laboratory.scope["models"]}
+    return choices.measurement(
+        ("figure 10",), "Measured: calls per iteration among more than one GPU. Each call counts once.", counts
     )
 
 
+@CLAIMS.stated(
+    "ncf-calls",
+    "section 6.1, figure 10",
+    "NCF has fewer all-reduce calls than the other models, but larger ones",
+    "fewer and larger",
+    scope={"model": "ncf", "against": ["bert", "inception"]},
+    procedure=f"{_LOGS} and compare their sizes.",
+)
 def _larger(laboratory: Laboratory) -> Measurement:
     few, others = laboratory.scope["model"], laboratory.scope["against"]
-    rules: dict[str, Callable[[list[int]], float]] = {"mean": fmean, "largest": max, "median": median}
-    counts = {model: len(_sizes(model)) for model in (few, *others)}
-    choices = []
+    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
+    counts = {model: len(call_sizes(model)) for model in (few, *others)}
+    choices = Readings("size of the calls")
     for name, rule in rules.items():
-        values = {model: rule(_sizes(model)) for model in (few, *others)}
+        values = {model: rule(call_sizes(model)) for model in (few, *others)}
         holds = all(values[few] > values[m] and counts[few] < counts[m] for m in others)
-        choices.append(
-            reading(
-                "size of the calls",
-                name,
-                holds,
-                {m: f"{v / 1e6:.3g} MB" for m, v in values.items()},
-                natural=name == "mean",
-            )
-        )
-    return Measurement(
-        {"calls": counts, "mean size": choices[0].measured},
-        decide(choices),
-        instances=("published logs, 256 GPUs",),
-        reason="Few calls are large: half of NCF's are below 16 KB, but the mean, which decides whether bandwidth "
+        choices.add(name, holds, {m: f"{v / 1e6:.3g} MB" for m, v in values.items()}, natural=name == "mean")
+    return choices.measurement(
+        ("published logs, 256 GPUs",),
+        "Few calls are large: half of NCF's are below 16 KB, but the mean, which decides whether bandwidth "
         "is the bottleneck, is the largest.",
-        choices=tuple(choices),
+        {"calls": counts, "mean size": choices[0].measured},
     )
 
 
-def _comparable(laboratory: Laboratory) -> Measurement:
-    first, second, factor = (laboratory.scope[name] for name in ("model", "compared with", "factor"))
-    rules: dict[str, Callable[[list[int]], float]] = {"mean": fmean, "largest": max, "median": median}
-    choices = []
-    for name, rule in rules.items():
-        ratio = rule(_sizes(second)) / rule(_sizes(first))
-        choices.append(
-            reading(
-                "size of the calls",
-                f"{name}, within a factor of {factor}",
-                1 / factor < ratio < factor,
-                f"{ratio:.3g} times",
-            )
-        )
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=("published logs, 256 GPUs",),
-        reason="BERT's calls over Inception's, from the logs. The paper does not say what comparable means; the "
-        "largest calls are of the same order, typical calls are not.",
-        choices=tuple(choices),
-    )
-
-
+@CLAIMS.stated(
+    "bert-calls",
+    "section 6.1, figure 10",
+    "BERT gains most because it has many all-reduce calls of small sizes",
+    "many and small",
+    scope={"model": "bert", "against": ["inception", "ncf"]},
+    procedure=f"{_LOGS} and compare their sizes.",
+)
 def _many_small(laboratory: Laboratory) -> Measurement:
     model, others = laboratory.scope["model"], laboratory.scope["against"]
-    counts = {name: len(_sizes(name)) for name in (model, *others)}
-    means = {name: fmean(_sizes(name)) for name in (model, *others)}
-    choices = (
-        reading("small", "mean below every other model's", all(means[model] < means[name] for name in others), means),
-        reading("small", "mean below NCF's", means[model] < means["ncf"], means),
-        reading(
-            "many", "more calls than every other model", all(counts[model] > counts[name] for name in others), counts
-        ),
-        reading("many", "more calls than NCF", counts[model] > counts["ncf"], counts),
+    counts = {name: len(call_sizes(name)) for name in (model, *others)}
+    means = {name: fmean(call_sizes(name)) for name in (model, *others)}
+    choices = Readings("small")
+    choices.add("mean below every other model's", all(means[model] < means[name] for name in others), means)
+    choices.add("mean below NCF's", means[model] < means["ncf"], means)
+    choices.add(
+        "more calls than every other model", all(counts[model] > counts[name] for name in others), counts, name="many"
     )
-    return Measurement(
-        {"calls": counts, "mean size": {name: f"{value / 1e6:.3g} MB" for name, value in means.items()}},
-        decide(choices),
-        instances=("published logs, 256 GPUs",),
-        reason="This holds for BERT against NCF. Inception has more calls (190 against 134) that are smaller on "
+    choices.add("more calls than NCF", counts[model] > counts["ncf"], counts, name="many")
+    return choices.measurement(
+        ("published logs, 256 GPUs",),
+        "This holds for BERT against NCF. Inception has more calls (190 against 134) that are smaller on "
         "average, and gains less.",
-        choices=choices,
+        {"calls": counts, "mean size": {name: f"{value / 1e6:.3g} MB" for name, value in means.items()}},
+    )
+
+
+@CLAIMS.stated(
+    "inception-calls",
+    "section 6.1, figure 10",
+    "Inception's all-reduce calls have sizes comparable to BERT's",
+    "comparable",
+    "a factor of three",
+    scope={"model": "inception", "compared with": "bert", "factor": 3},
+    procedure=f"{_LOGS} and compare means, medians and largest sizes.",
+)
+def _comparable(laboratory: Laboratory) -> Measurement:
+    first, second, factor = (laboratory.scope[name] for name in ("model", "compared with", "factor"))
+    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
+    choices = Readings("size of the calls")
+    for name, rule in rules.items():
+        ratio = rule(call_sizes(second)) / rule(call_sizes(first))
+        choices.add(f"{name}, within a factor of {factor}", 1 / factor < ratio < factor, f"{ratio:.3g} times")
+    return choices.measurement(
+        ("published logs, 256 GPUs",),
+        "BERT's calls over Inception's, from the logs. The paper does not say what comparable means; the "
+        "largest calls are of the same order, typical calls are not.",
     )
 
 
 # text against text ------------------------------------------------------------------------------------------------
 
 
+@CLAIMS.stated(
+    "eight-lasers",
+    "section 3 against sections 1, 2.1 and 5",
+    "A GPU drives the eight lasers on its tile (section 3), while a tile has 16 lasers (sections 1, 2.1 and 5)",
+    [8, 16],
+    scope={"lasers in the example of section 3": 8, "lasers per tile": 16},
+    procedure="We compare the two numbers under both meanings of the sentence.",
+)
 def _eight_lasers(laboratory: Laboratory) -> Measurement:
     drawn, stated = laboratory.scope["lasers in the example of section 3"], laboratory.scope["lasers per tile"]
-    choices = (
-        reading("the eight lasers on the tile", "all lasers of a tile", drawn == stated, f"{drawn} and {stated}"),
-        reading(
-            "the eight lasers on the tile",
-            "those that the ports of a GPU can drive",
-            drawn <= stated,
-            f"{drawn} of {stated}",
-        ),
-    )
-    return Measurement(
-        [drawn, stated],
-        decide(choices),
-        choices=choices,
-        reason="Section 3 lets a GPU drive the eight lasers on the tile and stresses that ports limit their number; "
+    choices = Readings("the eight lasers on the tile")
+    choices.add("all lasers of a tile", drawn == stated, f"{drawn} and {stated}")
+    choices.add("those that the ports of a GPU can drive", drawn <= stated, f"{drawn} of {stated}")
+    return choices.measurement(
+        (),
+        "Section 3 lets a GPU drive the eight lasers on the tile and stresses that ports limit their number; "
         "sections 1, 2.1 and 5 give a tile 16 lasers, all in use at 300 GB/s.",
+        [drawn, stated],
     )
 
 
+@CLAIMS.stated(
+    "lane-rates",
+    "section 5 against sections 1 and 7",
+    "A laser reaches data rates in the range of 112 to 228 Gb/s, as section 7 shows",
+    [112, 228],
+    scope={
+        "section 5 [Gb/s]": [112, 228],
+        "section 7 [Gb/s]": [112, 224],
+        "spectral widths of PAM-4 [GHz]": [56, 112],
+    },
+    procedure="We compare the range with the rates of section 7, two bits per symbol times the spectral width.",
+)
 def _lane_rates(laboratory: Laboratory) -> Measurement:
     low, high = laboratory.scope["section 5 [Gb/s]"]
     shown = laboratory.scope["section 7 [Gb/s]"]
     bits = [2 * width for width in laboratory.scope["spectral widths of PAM-4 [GHz]"]]
-    choices = (
-        reading(
-            "range", "contains the rates shown", bits == shown and all(low <= rate <= high for rate in shown), shown
-        ),
-        reading("range", "ends at the highest rate shown", [low, high] == shown, f"{high} and {shown[-1]}"),
-    )
-    return Measurement(
-        bits,
-        decide(choices),
-        choices=choices,
-        reason="PAM-4 carries two bits per symbol: 56 and 112 GHz give 112 and 224 Gb/s. Section 1 says up to 224; "
+    choices = Readings("range")
+    choices.add("contains the rates shown", bits == shown and all(low <= rate <= high for rate in shown), shown)
+    choices.add("ends at the highest rate shown", [low, high] == shown, f"{high} and {shown[-1]}")
+    return choices.measurement(
+        (),
+        "PAM-4 carries two bits per symbol: 56 and 112 GHz give 112 and 224 Gb/s. Section 1 says up to 224; "
         "228 occurs only in section 5.",
+        bits,
     )
 
 
+@CLAIMS.stated(
+    "rack-all-to-all",
+    "section 3",
+    "With 16 lasers per GPU, an all-to-all of 256 GPUs does not complete in one round",
+    "more than 1",
+    scope={"lasers": 16, "GPUs": 256},
+    procedure="We count the photodiodes that a GPU needs in one round.",
+)
 def _rack(laboratory: Laboratory) -> Measurement:
     lasers, n = laboratory.scope["lasers"], laboratory.scope["GPUs"]
     rounds = {k: -(-(k - 1) // lasers) for k in (8, 16, 32, 64, n)}
@@ -289,6 +314,22 @@ def _rack(laboratory: Laboratory) -> Measurement:
     )
 
 
+@CLAIMS.stated(
+    "path-loss",
+    "sections 3.1, 4 and 7, figure 12c",
+    "Longer paths do not degrade signals enough to reduce the data rate: 0.25 dB per crossing, below 0.4 dB/cm",
+    "same rate",
+    "none",
+    scope={
+        "loss per crossing [dB]": 0.25,
+        "loss per cm, at most [dB]": 0.4,
+        "wafer [cm]": 20,
+        "tiles of a wafer": [4, 8],
+        "wafers": [4, 2],
+    },
+    procedure="We add up the losses of section 7 along the longest routes of least overlap of LUMORPH-2 and -4 "
+    "on eight wafers.",
+)
 def _losses(laboratory: Laboratory) -> Measurement:
     """Decibels along the routes of least overlap with the largest loss, on a rack of wafers side by side."""
     crossing, per_cm, edge = (
@@ -324,158 +365,16 @@ def _losses(laboratory: Laboratory) -> Measurement:
     )
 
 
-_untestable = partial(Claim, paper=PAPER, tolerance="none")
-_HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
-_LOGS = "We count the calls in the logs of the authors' repository"
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "lumorph.training",
-        PAPER,
-        "abstract, sections 1 and 6.1, figure 11",
-        "LUMORPH trains popular models up to 1.7 times as fast as the ring",
-        1.7,
-        PrintedNumber("1.7").tolerance,
-        _training,
-        scope={"up to": "1.7", "models": list(MODELS)},
-        weight=1,
-        procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
-    ),
-    Claim(
-        "lumorph.inception",
-        PAPER,
-        "section 6.1, figure 11",
-        "Inception trains 1.31 times as fast with LUMORPH-4 as with the ring, and with both variants very close to "
-        "free communication",
-        1.31,
-        PrintedNumber("1.31").tolerance,
-        _inception,
-        weight=2,
-        scope={"gain": "1.31", "variant": "Lumorph-4"},
-        procedure="We divide the throughputs drawn in figure 11 by those of the ring and of free communication.",
-    ),
-    Claim(
-        "lumorph.ncf",
-        PAPER,
-        "section 6.1, figure 11",
-        "NCF trains around 8 % faster than with the ring",
-        8,
-        PrintedNumber("8", about=True).tolerance + " %",
-        _ncf,
-        scope={"gain, around [%]": "8", "GPUs": 256},
-        weight=2,
-        procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
-    ),
-    Claim(
-        "lumorph.figure-10",
-        PAPER,
-        "figure 10",
-        "Figure 10 shows the size distribution of the all-reduce calls of BERT, NCF and Inception",
-        "the three curves",
-        "0.001, sizes within 1 % or 70 bytes",
-        _figure_10,
-        scope={"models": list(MODELS)},
-        procedure=f"{_LOGS} and compare their distribution with the curves of figure 10.",
-    ),
-    Claim(
-        "lumorph.ncf-calls",
-        PAPER,
-        "section 6.1, figure 10",
-        "NCF has fewer all-reduce calls than the other models, but larger ones",
-        "fewer and larger",
-        "exact",
-        _larger,
-        scope={"model": "ncf", "against": ["bert", "inception"]},
-        procedure=f"{_LOGS} and compare their sizes.",
-    ),
-    Claim(
-        "lumorph.bert-calls",
-        PAPER,
-        "section 6.1, figure 10",
-        "BERT gains most because it has many all-reduce calls of small sizes",
-        "many and small",
-        "exact",
-        _many_small,
-        scope={"model": "bert", "against": ["inception", "ncf"]},
-        procedure=f"{_LOGS} and compare their sizes.",
-    ),
-    Claim(
-        "lumorph.inception-calls",
-        PAPER,
-        "section 6.1, figure 10",
-        "Inception's all-reduce calls have sizes comparable to BERT's",
-        "comparable",
-        "a factor of three",
-        _comparable,
-        scope={"model": "inception", "compared with": "bert", "factor": 3},
-        procedure=f"{_LOGS} and compare means, medians and largest sizes.",
-    ),
-    Claim(
-        "lumorph.eight-lasers",
-        PAPER,
-        "section 3 against sections 1, 2.1 and 5",
-        "A GPU drives the eight lasers on its tile (section 3), while a tile has 16 lasers (sections 1, 2.1 and 5)",
-        [8, 16],
-        "exact",
-        _eight_lasers,
-        scope={"lasers in the example of section 3": 8, "lasers per tile": 16},
-        procedure="We compare the two numbers under both meanings of the sentence.",
-    ),
-    Claim(
-        "lumorph.lane-rates",
-        PAPER,
-        "section 5 against sections 1 and 7",
-        "A laser reaches data rates in the range of 112 to 228 Gb/s, as section 7 shows",
-        [112, 228],
-        "exact",
-        _lane_rates,
-        scope={
-            "section 5 [Gb/s]": [112, 228],
-            "section 7 [Gb/s]": [112, 224],
-            "spectral widths of PAM-4 [GHz]": [56, 112],
-        },
-        procedure="We compare the range with the rates of section 7, two bits per symbol times the spectral width.",
-    ),
-    Claim(
-        "lumorph.rack-all-to-all",
-        PAPER,
-        "section 3",
-        "With 16 lasers per GPU, an all-to-all of 256 GPUs does not complete in one round",
-        "more than 1",
-        "exact",
-        _rack,
-        scope={"lasers": 16, "GPUs": 256},
-        procedure="We count the photodiodes that a GPU needs in one round.",
-    ),
-    Claim(
-        "lumorph.path-loss",
-        PAPER,
-        "sections 3.1, 4 and 7, figure 12c",
-        "Longer paths do not degrade signals enough to reduce the data rate: 0.25 dB per crossing, below 0.4 dB/cm",
-        "same rate",
-        "none",
-        _losses,
-        scope={
-            "loss per crossing [dB]": 0.25,
-            "loss per cm, at most [dB]": 0.4,
-            "wafer [cm]": 20,
-            "tiles of a wafer": [4, 8],
-            "wafers": [4, 2],
-        },
-        procedure="We add up the losses of section 7 along the longest routes of least overlap of LUMORPH-2 and -4 "
-        "on eight wafers.",
-    ),
-    _untestable(
-        "lumorph.bit-errors",
-        where="section 7",
-        claim="Bit error rates at 10, 15 and 20 Gb/s are below 7e-13",
-        expected=7e-13,
-        reason=_HARDWARE,
-    ),
-    _untestable(
-        "lumorph.power",
-        where="section 2",
-        claim="Photonic interconnects need an order of magnitude less power than electrical ones",
-        expected="an order of magnitude",
-        reason="Cited from other papers. A test needs a power model of both interconnects.",
-    ),
+CLAIMS.untestable(
+    "bit-errors", "section 7", "Bit error rates at 10, 15 and 20 Gb/s are below 7e-13", 7e-13, "none", reason=_HARDWARE
+)
+
+
+CLAIMS.untestable(
+    "power",
+    "section 2",
+    "Photonic interconnects need an order of magnitude less power than electrical ones",
+    "an order of magnitude",
+    "none",
+    reason="Cited from other papers. A test needs a power model of both interconnects.",
 )

@@ -1,20 +1,17 @@
-"""Figures 4-6 of the OpTree paper: steps by depth, time by message size; and Lemma 1 against the proven optimum.
-
-The benchmark tables time OpTree's models and schedules.
-"""
+"""Figures 4-6 of the OpTree paper: steps by depth, time by message size; and Lemma 1 against the proven optimum."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, optree_steps, percent
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
+from opticoll.analysis.plots.marks import marks, reference, stars
+from opticoll.analysis.plots.style import MUTED, log_axes, one_panel, series, styled_figure
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.solvers.task import PROVEN
 
@@ -24,6 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+FIGURES = Figures("optree")
+#: Nodes and wavelengths of the panels of figures 5 and 6.
+_FIVE = ((1024, 64), (2048, 64))
+_SIX = ((1024, 96), (1024, 128))
 #: Message sizes of figures 5 and 6 [MiB].
 MESSAGES = (4, 8, 16, 32, 64, 128)
 #: Depths of minimum time according to figure 4 of the paper.
@@ -39,6 +40,125 @@ def _trees(rows: pd.DataFrame) -> pd.DataFrame:
     table["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in table["instance"]]
     table = table.sort_values("objective").drop_duplicates(["n", "wavelengths", "count", "depth"])
     return table[["n", "wavelengths", "count", "depth", "objective", "instance", "ok"]]
+
+
+# savings -----------------------------------------------------------------------------------------------------------
+
+#: Mean savings of section IV-C [%] by figure and rival, and the panels that they average.
+PRINTED = {
+    ("figure 5", "WRHT"): 56.36,
+    ("figure 5", "Ring"): 92.76,
+    ("figure 5", "NE"): 85.54,
+    ("figure 6", "WRHT"): 88.06,
+    ("figure 6", "Ring"): 95.84,
+    ("figure 6", "NE"): 91.69,
+}
+
+
+def _saved(figure: str, rival: str, depth: str, steps: str) -> float:
+    """The mean saving of OpTree's steps over a rival's in the panels of a figure [%]."""
+    other = next(a for a in step_counts.TABLE_I if a.name == rival)
+    panels = _FIVE if figure == "figure 5" else _SIX
+    saved = [percent(optree_steps(n, w, depth, steps), other.steps(n, w)) for n, w in panels]
+    return sum(saved) / len(saved)
+
+
+def _savings_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    table = [
+        (name, rival, printed, f"depth {depth.partition(' ')[0]}, steps {steps}", _saved(name, rival, depth, steps))
+        for (name, rival), printed in PRINTED.items()
+        for depth, steps in itertools.product(DEPTHS, STEPS)
+    ]
+    return frame(table, columns=["figure", "rival", "printed", "reading", "saving"])
+
+
+def _savings(rows: pd.DataFrame) -> Figure:
+    with one_panel(7.2, 4.2, y="mean saving of time [%]", columns=2) as (figure, axes, handles):
+        shown = rows.drop_duplicates(["figure", "rival"])
+        places = np.arange(len(shown))
+        handles += stars(axes, places, shown["printed"], "printed in the paper", filled=True, markersize=13)
+        for number, (reading, group) in enumerate(rows.groupby("reading", sort=False)):
+            handles += marks(axes, places + 0.12 * (number - 1.5), group["saving"], number, str(reading), filled=False)
+        names = [f"{rival}\n{name}" for rival, name in zip(shown["rival"], shown["figure"], strict=True)]
+        axes.set_xticks(places, names)
+        axes.grid(visible=True, axis="y")
+    return figure
+
+
+@FIGURES.drawn(
+    "optree-savings",
+    "figures 5, 6",
+    "Mean saving of time by OpTree, in all readings of rounding",
+    "56.36, 92.76 and 85.54 % over WRHT, Ring and NE in figure 5; 88.06, 95.84 and 91.69 % in figure 6.",
+    _savings_rows,
+    _savings,
+)
+def _savings_finding(rows: pd.DataFrame) -> str:
+    parts = [
+        f"{group['rival'].iloc[0]}, {group['figure'].iloc[0]}: printed {group['printed'].iloc[0]}, "
+        f"ours {group['saving'].min():.2f} to {group['saving'].max():.2f}"
+        for _, group in rows.groupby(["figure", "rival"], sort=False)
+    ]
+    return "Mean savings [%]. " + "; ".join(parts) + ". WRHT's steps are reconstructed; no verdict rests on them."
+
+
+# Lemma 1 ------------------------------------------------------------------------------------------------------------
+
+
+def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    table = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & rows["proof"].isin(PROVEN)].copy()
+    table["ring"] = table["instance"].str.startswith("wdm-ring")
+    table["by"] = np.where(table["method"] == "cycle-cover", "closed form", "branch and bound")
+    return table.drop_duplicates(["n", "ring", "by"]).sort_values(["ring", "by", "n"])
+
+
+def _lemma(rows: pd.DataFrame) -> Figure:
+    from opticoll.formulations.rounds.wavelengths import lemma_1
+
+    with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]", columns=2) as (
+        figure,
+        axes,
+        handles,
+    ):
+        for number, ((ring, by), group) in enumerate(rows.groupby(["ring", "by"])):
+            formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in group["n"]])
+            handles += marks(
+                axes,
+                group["n"],
+                formula - group["objective"],
+                number,
+                f"{'ring' if ring else 'line'}, {by}",
+                filled=False,
+                markersize=9 - 2 * (number % 2),
+            )
+        log_axes(axes, "x")
+        axes.set_yticks([0, 1])
+        axes.set_ylim(-0.4, 1.5)
+    return figure
+
+
+@FIGURES.drawn(
+    "optree-lemma1",
+    "Lemma 1",
+    "Wavelengths of a one-stage all-to-all: Lemma 1 minus the optimum",
+    "A line needs floor(N^2/4) wavelengths, a ring ceil(N^2/8).",
+    _lemma_rows,
+    _lemma,
+    study="optree-lemma1",
+)
+def _lemma_finding(rows: pd.DataFrame) -> str:
+    from opticoll.formulations.rounds.wavelengths import lemma_1
+
+    excess = [
+        lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"], strict=True)
+    ]
+    wrong = sorted({int(n) for n, over, r in zip(rows["n"], excess, rows["ring"], strict=True) if over and r})
+    return (
+        f"{len(rows)} proven optima: Lemma 1 is exact on every line and every ring of even size, and too large by one "
+        f"on the rings of {', '.join(map(str, wrong))} nodes."
+        if wrong and max(excess) == 1 and all(n % 2 for n in wrong)
+        else f"{len(rows)} proven optima, excess {excess}."
+    )
 
 
 # figure 4 -----------------------------------------------------------------------------------------------------------
@@ -80,14 +200,13 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
     handles += axes.plot(
         range(1, 11), whole, color=MUTED, linestyle="none", marker="_", markersize=9, label="Theorem 1, rounded up"
     )
-    handles += axes.plot(
+    handles += stars(
+        axes,
         BEST_DEPTHS[nodes],
         step_counts.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least,
-        marker="*",
+        "best depth in the paper",
+        filled=True,
         markersize=13,
-        color=INK,
-        linestyle="none",
-        label="best depth in the paper",
     )
     for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
         selected, (colour, marker) = rows[rows["count"] == count], series(number)
@@ -102,12 +221,21 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
                 markersize=6 + 2 * number,
                 label=f"best integer radices, {text}",
             )
-    axes.axhline(1.0, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+    reference(axes, y=1.0, color=MUTED, linestyle=(0, (2, 3)))
     axes.grid(visible=True)
     axes.set_title(f"N = {nodes}")
     return handles
 
 
+@FIGURES.drawn(
+    "optree-4",
+    "figure 4",
+    "Steps of all-gather trees by depth, 64 wavelengths",
+    "Time is least at depths 6, 6, 7 and 8 for 512, 1024, 2048 and 4096 nodes.",
+    _depth_rows,
+    _depth,
+    study="optree-fig4",
+)
 def _depth_finding(rows: pd.DataFrame) -> str:
     parts = []
     for _, group in rows.groupby("n"):
@@ -162,19 +290,18 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
                 markersize=9,
                 label=f"{algorithm.name}, rounded up",
             )
-    colour, _ = series(3)
     for count, marker, size in (("lemma", "o", 5), ("exact", "D", 9)):
         selected = rows[(rows["n"] == nodes) & (rows["wavelengths"] == wavelengths) & (rows["count"] == count)]
         if len(selected):
-            handles += axes.plot(
+            handles += marks(
+                axes,
                 MESSAGES,
                 float(selected["objective"].iloc[0]) * step / unit,
-                linestyle="none",
+                3,
+                f"best integer radices, {count}",
+                filled=False,
                 marker=marker,
-                markerfacecolor="none",
-                color=colour,
                 markersize=size,
-                label=f"best integer radices, {count}",
             )
     log_axes(axes)
     axes.set_xticks(MESSAGES, [str(size) for size in MESSAGES])
@@ -215,248 +342,22 @@ def _time_finding(rows: pd.DataFrame) -> str:
     )
 
 
-# savings -----------------------------------------------------------------------------------------------------------
-
-#: Mean savings of section IV-C [%] by figure and rival, and the panels that they average.
-PRINTED = {
-    ("figure 5", "WRHT"): 56.36,
-    ("figure 5", "Ring"): 92.76,
-    ("figure 5", "NE"): 85.54,
-    ("figure 6", "WRHT"): 88.06,
-    ("figure 6", "Ring"): 95.84,
-    ("figure 6", "NE"): 91.69,
-}
-#: Readings of OpTree's depth and of a fractional number of steps.
-READINGS = tuple(itertools.product(("nearest", "ceiling"), ("fractional", "rounded up")))
-
-
-def _saved(figure: str, rival: str, depth: str, steps: str) -> float:
-    """The mean saving of OpTree's steps over a rival's in the panels of a figure [%]."""
-    other = next(a for a in step_counts.TABLE_I if a.name == rival)
-    results = []
-    for n, w in _FIVE if figure == "figure 5" else _SIX:
-        root = step_counts.theorem_2_root(n)
-        own = step_counts.theorem_1(n, w, round(root) if depth == "nearest" else math.ceil(root))
-        results.append(100 * (1 - (math.ceil(own - 1e-9) if steps == "rounded up" else own) / other.steps(n, w)))
-    return sum(results) / len(results)
-
-
-def _savings_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    table = [
-        (name, rival, printed, f"depth {depth}, steps {steps}", _saved(name, rival, depth, steps))
-        for (name, rival), printed in PRINTED.items()
-        for depth, steps in READINGS
-    ]
-    return frame(table, columns=["figure", "rival", "printed", "reading", "saving"])
-
-
-def _savings(rows: pd.DataFrame) -> Figure:
-    with one_panel(7.2, 4.2, y="mean saving of time [%]", columns=2) as (figure, axes, handles):
-        shown = rows.drop_duplicates(["figure", "rival"])
-        places = np.arange(len(shown))
-        handles += axes.plot(
-            places,
-            shown["printed"],
-            linestyle="none",
-            marker="*",
-            markersize=13,
-            color=INK,
-            label="printed in the paper",
-        )
-        for number, (reading, group) in enumerate(rows.groupby("reading", sort=False)):
-            colour, marker = series(number)
-            handles += axes.plot(
-                places + 0.12 * (number - 1.5),
-                group["saving"],
-                linestyle="none",
-                marker=marker,
-                color=colour,
-                markerfacecolor="none",
-                label=str(reading),
-            )
-        names = [f"{rival}\n{name}" for rival, name in zip(shown["rival"], shown["figure"], strict=True)]
-        axes.set_xticks(places, names)
-        axes.grid(visible=True, axis="y")
-    return figure
-
-
-def _savings_finding(rows: pd.DataFrame) -> str:
-    parts = [
-        f"{group['rival'].iloc[0]}, {group['figure'].iloc[0]}: printed {group['printed'].iloc[0]}, "
-        f"ours {group['saving'].min():.2f} to {group['saving'].max():.2f}"
-        for _, group in rows.groupby(["figure", "rival"], sort=False)
-    ]
-    return "Mean savings [%]. " + "; ".join(parts) + ". WRHT's steps are reconstructed; no verdict rests on them."
-
-
-# Lemma 1 ------------------------------------------------------------------------------------------------------------
-
-
-def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    table = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & rows["proof"].isin(PROVEN)].copy()
-    table["ring"] = table["instance"].str.startswith("wdm-ring")
-    table["by"] = np.where(table["method"] == "cycle-cover", "closed form", "branch and bound")
-    return table.drop_duplicates(["n", "ring", "by"]).sort_values(["ring", "by", "n"])
-
-
-def _lemma(rows: pd.DataFrame) -> Figure:
-    from opticoll.formulations.rounds.wavelengths import lemma_1
-
-    with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]", columns=2) as (
-        figure,
-        axes,
-        handles,
-    ):
-        for number, ((ring, by), group) in enumerate(rows.groupby(["ring", "by"])):
-            colour, marker = series(number)
-            formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in group["n"]])
-            handles += axes.plot(
-                group["n"],
-                formula - group["objective"],
-                linestyle="none",
-                marker=marker,
-                color=colour,
-                markersize=9 - 2 * (number % 2),
-                markerfacecolor="none",
-                label=f"{'ring' if ring else 'line'}, {by}",
-            )
-        log_axes(axes, "x")
-        axes.set_yticks([0, 1])
-        axes.set_ylim(-0.4, 1.5)
-    return figure
-
-
-def _lemma_finding(rows: pd.DataFrame) -> str:
-    from opticoll.formulations.rounds.wavelengths import lemma_1
-
-    excess = [
-        lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"], strict=True)
-    ]
-    wrong = sorted({int(n) for n, over, r in zip(rows["n"], excess, rows["ring"], strict=True) if over and r})
-    return (
-        f"{len(rows)} proven optima: Lemma 1 is exact on every line and every ring of even size, and too large by one "
-        f"on the rings of {', '.join(map(str, wrong))} nodes."
-        if wrong and max(excess) == 1 and all(n % 2 for n in wrong)
-        else f"{len(rows)} proven optima, excess {excess}."
-    )
-
-
-_FIVE = ((1024, 64), (2048, 64))
-_SIX = ((1024, 96), (1024, 128))
-
-FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "optree-savings",
-        "optree",
-        "figures 5, 6",
-        "Mean saving of time by OpTree, in all readings of rounding",
-        "56.36, 92.76 and 85.54 % over WRHT, Ring and NE in figure 5; 88.06, 95.84 and 91.69 % in figure 6.",
-        None,
-        _savings_rows,
-        _savings,
-        _savings_finding,
-    ),
-    PaperFigure(
-        "optree-lemma1",
-        "optree",
-        "Lemma 1",
-        "Wavelengths of a one-stage all-to-all: Lemma 1 minus the optimum",
-        "A line needs floor(N^2/4) wavelengths, a ring ceil(N^2/8).",
-        "optree-lemma1",
-        _lemma_rows,
-        _lemma,
-        _lemma_finding,
-    ),
-    PaperFigure(
-        "optree-4",
-        "optree",
-        "figure 4",
-        "Steps of all-gather trees by depth, 64 wavelengths",
-        "Time is least at depths 6, 6, 7 and 8 for 512, 1024, 2048 and 4096 nodes.",
-        "optree-fig4",
-        _depth_rows,
-        _depth,
-        _depth_finding,
-    ),
-    PaperFigure(
-        "optree-5",
-        "optree",
-        "figure 5",
-        "Time of all-gather by message size, 64 wavelengths",
-        "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times increase "
-        "slowly with the message size.",
-        "optree-fig5",
-        _time_rows(_FIVE),
-        _times(_FIVE),
-        _time_finding,
-    ),
-    PaperFigure(
-        "optree-6",
-        "optree",
-        "figure 6",
-        "Time of all-gather by message size, 1024 nodes",
-        "OpTree is fastest and Ring slowest at 96 and 128 wavelengths; at 128 WRHT is slightly above NE.",
-        "optree-fig5",
-        _time_rows(_SIX),
-        _times(_SIX),
-        _time_finding,
-    ),
-)
-
-
-def trees() -> list[Row]:
-    """``opticoll solve optree.tree`` from start to verified finish: dynamic program and the MILP by HiGHS."""
-    rows = []
-    for n in (256, 1024, 4096):
-        for method in ("tree-search", "highs"):
-            spec = f"wdm-ring:n={n},wavelengths=64"
-            seconds, record = timed_solve("optree.tree", spec, "--method", method)
-            rows.append(
-                {
-                    "instance": spec,
-                    "method": method,
-                    "variables": record["size"]["variables"],
-                    "steps": record["objective"],
-                    "proof": record["proof"],
-                    "solve [s]": record["time"]["solve_s"],
-                    "whole command [s]": seconds,
-                }
-            )
-    return rows
-
-
-def schedules() -> list[Row]:
-    """All-gather schedules of proven trees: built circuit by circuit, and checked."""
-    from opticoll.formulations.optree.radix_trees import Fabric, best_tree
-    from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
-    from opticoll.instances import parse
-    from opticoll.instances.photonics import WdmRing
-
-    rows = []
-    for n in (128, 512, 1024):
-        ring = parse(f"wdm-ring:n={n},wavelengths=64")
-        assert isinstance(ring, WdmRing)
-        tree = best_tree(Fabric(n, 64, count="exact"))
-        start = time.perf_counter()
-        schedule = tree_schedule(ring, tree.radices)
-        built = time.perf_counter()
-        faults = sum(violations(ring, schedule).values())
-        rows.append(
-            {
-                "instance": ring.spec,
-                "radices": " ".join(map(str, tree.radices)),
-                "rounds": schedule.rounds,
-                "circuits": schedule.circuits,
-                "path arcs": int(schedule.circuit_arcs.size),
-                "faults": int(faults),
-                "build [s]": built - start,
-                "check [s]": time.perf_counter() - built,
-            }
-        )
-    return rows
-
-
-TABLES: tuple[Table, ...] = (
-    Table("optree-trees", "Best trees of integer radices on optical rings (single runs)", trees),
-    Table("optree-schedules", "OpTree schedules, built and checked circuit by circuit (single runs)", schedules),
-)
+FIGURES.drawn(
+    "optree-5",
+    "figure 5",
+    "Time of all-gather by message size, 64 wavelengths",
+    "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times increase "
+    "slowly with the message size.",
+    _time_rows(_FIVE),
+    _times(_FIVE),
+    study="optree-fig5",
+)(_time_finding)
+FIGURES.drawn(
+    "optree-6",
+    "figure 6",
+    "Time of all-gather by message size, 1024 nodes",
+    "OpTree is fastest and Ring slowest at 96 and 128 wavelengths; at 128 WRHT is slightly above NE.",
+    _time_rows(_SIX),
+    _times(_SIX),
+    study="optree-fig5",
+)(_time_finding)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, decide, reading, verdict_if
-from opticoll.analysis.ledger.comparisons import Sweep
-from opticoll.errors import BadInput
+from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement
+from opticoll.analysis.ledger.readings import Readings, Sweep, swept
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -21,57 +20,12 @@ if TYPE_CHECKING:
     from opticoll.formulations.sipml.placement import Placement
 
 
-PAPER = "sipml"
-
-
-def _check(latency_s: float) -> None:
-    if not 0 <= latency_s < float("inf"):
-        msg = f"duty cycle: the reconfiguration latency must be a number of seconds of at least 0, not {latency_s}"
-        raise BadInput(msg)
-
-
-def duty_cycle(hold_s: float, latency_s: float) -> float:
-    """Share of time in which circuits carry data, h / (h + r): dark for r after every hold time h.
-
-    Raises
-    ------
-    BadInput
-        Unless the hold time is positive and the latency not negative, both finite [s].
-    """
-    _check(latency_s)
-    if not 0 < hold_s < float("inf"):
-        msg = f"duty cycle: the hold time must be a positive number of seconds, not {hold_s}"
-        raise BadInput(msg)
-    return hold_s / (hold_s + latency_s)
-
-
-def least_hold(latency_s: float, duty: float) -> float:
-    """Shortest hold time [s] of a duty cycle: r d / (1 - d), 9 r for 90%; the paper's 10 r gives 10/11.
-
-    Raises
-    ------
-    BadInput
-        Unless the latency is finite and not negative and 0 < duty < 1.
-    """
-    _check(latency_s)
-    if not 0 < duty < 1:
-        msg = f"duty cycle: a share of the time must lie between 0 and 1, not {duty}"
-        raise BadInput(msg)
-    return latency_s * duty / (1.0 - duty)
+CLAIMS = Claims("sipml")
 
 
 def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> ServerPool:
-    """The traffic matrix of a step on k l GPUs [bytes], as a pool of servers of this degree.
-
-    Raises
-    ------
-    BadInput
-        If there is only one GPU, or more than a dense traffic matrix takes.
-    """
+    """The traffic matrix of a step on k l GPUs [bytes], at least two of them, as a pool of servers of this degree."""
     graph, k, groups = data.graph, data.devices, data.replicas
-    if k * groups < 2:
-        msg = "hybrid traffic: one GPU sends nothing; use k or replicas of at least 2"
-        raise BadInput(msg)
     inner = np.zeros((k, k))
     np.add.at(inner, (device[graph.tail], device[graph.head]), graph.volume)
     np.fill_diagonal(inner, 0.0)
@@ -83,21 +37,39 @@ def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> S
     return ServerPool(k * groups, degree, matrix, spec=f"hybrid of {graph.spec}")
 
 
+def duty_cycle(hold_s: float, latency_s: float) -> float:
+    """Share of time in which circuits carry data, h / (h + r): dark for r after every hold time h."""
+    return hold_s / (hold_s + latency_s)
+
+
+def least_hold(latency_s: float, duty: float) -> float:
+    """Shortest hold time [s] of a duty cycle: r d / (1 - d), 9 r for 90%; the paper's 10 r gives 10/11."""
+    return latency_s * duty / (1.0 - duty)
+
+
+@CLAIMS.stated(
+    "duty-cycle",
+    "section 3.1",
+    "A circuit hold time longer than, for instance, 10 r reaches a duty cycle of 90 %, r being the "
+    "reconfiguration latency",
+    "at least 90 %",
+    scope={"hold time over r": 10, "printed [%]": 90},
+    procedure="We compute the share of the time in which circuits carry data for both positions of the "
+    "reconfiguration.",
+)
 def _duty(laboratory: Laboratory) -> Measurement:
     hold, printed = float(laboratory.scope["hold time over r"]), laboratory.scope["printed [%]"]
     measured = {
         "h / (h + r): dark after the hold time": 100 * duty_cycle(hold, 1.0),
         "(h - r) / h: dark within the hold time": 100 * (1.0 - 1.0 / hold),
     }
-    choices = tuple(
-        reading("duty cycle", name, value >= printed - 1e-9, round(value, 2)) for name, value in measured.items()
-    )
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        reason=f"The paper does not define the duty cycle. If the reconfiguration comes after the hold time, "
+    choices = Readings("duty cycle")
+    for name, value in measured.items():
+        choices.add(name, value >= printed - 1e-9, round(value, 2))
+    return choices.measurement(
+        (),
+        f"The paper does not define the duty cycle. If the reconfiguration comes after the hold time, "
         f"{least_hold(1.0, printed / 100):.3g} r are enough.",
-        choices=choices,
     )
 
 
@@ -114,6 +86,16 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
     return matrix.astype(float), peers + int(random.integers(0, 9))
 
 
+@CLAIMS.stated(
+    "switches-degree",
+    "section 3.1",
+    "In SiP-OCS, where each GPU is connected to each of Q switches, the degree D equals Q",
+    "D = Q",
+    scope={"GPUs": 8, "assignments per seed": 125, "seeds": 8},
+    weight=2,
+    procedure="For random traffic we assign circuits within D per GPU, split them into D matchings, and check "
+    "that no switch connects a GPU twice.",
+)
 def _switches(laboratory: Laboratory) -> Measurement:
     """Assign circuits within D ports to D switches, one matching each."""
     from opticoll.formulations.sipml import ocs_circuits
@@ -138,18 +120,28 @@ def _switches(laboratory: Laboratory) -> Measurement:
                 case=f"seed {seed}, case {case}: {matrix.shape[0]} GPUs, D = {degree}, "
                 f"traffic {matrix.astype(int).tolist()}",
             )
-    return Measurement(
+    return sweep.measurement(
         f"{len(sweep.ratios) - len(sweep.wrong):,} of {len(sweep.ratios):,} assignments fit on D switches",
-        verdict_if(not sweep.wrong),
-        instances=(f"2 to {most} GPUs, random traffic",),
-        reason="One port per GPU and switch allows at most Q circuits. Conversely, every assignment of at most D "
+        (f"2 to {most} GPUs, random traffic",),
+        "One port per GPU and switch allows at most Q circuits. Conversely, every assignment of at most D "
         "circuits per GPU splits into D matchings (Koenig's edge colouring), one per switch. "
         f"In {full} cases a GPU uses all D circuits, so fewer switches cannot carry them. Ratio: most "
         "circuits of a GPU over D.",
-        **sweep.row,
     )
 
 
+@CLAIMS.stated(
+    "ilp",
+    "section 3.3, appendix A.2",
+    "A simple ILP, run once per job, assigns circuits over SiP-OCS so that the maximum transfer time is least",
+    "the ILP attains the optimum",
+    "1e-6",
+    scope={"(GPUs, degree)": [[5, 7], [7, 12], [9, 24]], "seeds": 3},
+    weight=2,
+    procedure="We restate the ILP from the text, solve it with a general solver, and compare its optimum with an "
+    "exact polynomial method.",
+    lost="The program (appendix A.2).",
+)
 def _ilp(laboratory: Laboratory) -> Measurement:
     """Compare the ILP with the polynomial method."""
     from opticoll.formulations.sipml import ocs_circuits
@@ -168,16 +160,14 @@ def _ilp(laboratory: Laboratory) -> Measurement:
         if abs(ilp["objective"] / least - 1) > 1e-6:
             differ.append(f"{spec}: ILP {ilp['objective']}, optimum {least}")
         ratios.append(ilp["objective"] / least)
-    return Measurement(
+    return swept(
+        differ,
+        len(specs),
         f"{len(specs) - len(differ)} of {len(specs)} optimal",
-        verdict_if(not differ),
-        instances=specs,
-        reason="The objective max V/n is not linear in the number n of circuits, but linear chords represent it at all "
+        specs,
+        "The objective max V/n is not linear in the number n of circuits, but linear chords represent it at all "
         "integers, so an ILP exists. The paper's own is lost. None is necessary: bisection on the time is "
         "exact and polynomial. Ratio: optimum of the ILP over that of the polynomial method.",
-        count=len(specs),
-        violations=len(differ),
-        witness=differ[0] if differ else None,
         tightness={"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)},
     )
 
@@ -185,6 +175,18 @@ def _ilp(laboratory: Laboratory) -> Measurement:
 # The running example ------------------------------------------------------------------------------------------------
 
 
+@CLAIMS.stated(
+    "example",
+    "section 3.2, figure 4",
+    "In the example with k = 4 and Delta = 2, the four sub-ops of C cannot run on four GPUs, because the GPU of "
+    "their predecessor B would communicate with the three others",
+    "not on four GPUs",
+    scope={"k": 4, "parts of C": 4, "Delta": 2},
+    weight=2,
+    procedure="We search all placements of one sub-op followed by four for the least makespan with Delta = 2 and "
+    "with Delta = 3.",
+    lost="The graph and the placement (figure 4).",
+)
 def _example(laboratory: Laboratory) -> Measurement:
     """One sub-op precedes four of the same time on four GPUs: proven makespans in times of a sub-op."""
     k, parts, delta = (laboratory.scope[name] for name in ("k", "parts of C", "Delta"))
@@ -197,90 +199,28 @@ def _example(laboratory: Laboratory) -> Measurement:
         for limit in (delta, k - 1)
     }
     side_by_side = 1.0 + -(-parts // k)
-    choices = tuple(
-        reading(
-            "limit on communication",
+    choices = Readings("limit on communication")
+    for rule in ("distance", "degree"):
+        choices.add(
             rule,
             measured[f"{rule}, Delta = {delta}"] > side_by_side == measured[f"{rule}, Delta = {k - 1}"],
             measured[f"{rule}, Delta = {delta}"],
         )
-        for rule in ("distance", "degree")
-    )
-    return Measurement(
-        measured,
-        decide(choices),
-        instances=(spec,),
-        reason="With at most 2 others, B's GPU and two more can run C, so its four sub-ops take two rounds. With "
+    return choices.measurement(
+        (spec,),
+        "With at most 2 others, B's GPU and two more can run C, so its four sub-ops take two rounds. With "
         "3 others they take one. The makespans are proven by exhaustive search.",
-        choices=choices,
+        measured,
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "sipml.duty-cycle",
-        PAPER,
-        "section 3.1",
-        "A circuit hold time longer than, for instance, 10 r reaches a duty cycle of 90 %, r being the "
-        "reconfiguration latency",
-        "at least 90 %",
-        "exact",
-        _duty,
-        scope={"hold time over r": 10, "printed [%]": 90},
-        procedure="We compute the share of the time in which circuits carry data for both positions of the "
-        "reconfiguration.",
-    ),
-    Claim(
-        "sipml.switches-degree",
-        PAPER,
-        "section 3.1",
-        "In SiP-OCS, where each GPU is connected to each of Q switches, the degree D equals Q",
-        "D = Q",
-        "exact",
-        _switches,
-        scope={"GPUs": 8, "assignments per seed": 125, "seeds": 8},
-        weight=2,
-        procedure="For random traffic we assign circuits within D per GPU, split them into D matchings, and check "
-        "that no switch connects a GPU twice.",
-    ),
-    Claim(
-        "sipml.ilp",
-        PAPER,
-        "section 3.3, appendix A.2",
-        "A simple ILP, run once per job, assigns circuits over SiP-OCS so that the maximum transfer time is least",
-        "the ILP attains the optimum",
-        "1e-6",
-        _ilp,
-        weight=2,
-        lost="The program (appendix A.2).",
-        scope={"(GPUs, degree)": [[5, 7], [7, 12], [9, 24]], "seeds": 3},
-        procedure="We restate the ILP from the text, solve it with a general solver, and compare its optimum with an "
-        "exact polynomial method.",
-    ),
-    Claim(
-        "sipml.example",
-        PAPER,
-        "section 3.2, figure 4",
-        "In the example with k = 4 and Delta = 2, the four sub-ops of C cannot run on four GPUs, because the GPU of "
-        "their predecessor B would communicate with the three others",
-        "not on four GPUs",
-        "exact",
-        _example,
-        weight=2,
-        scope={"k": 4, "parts of C": 4, "Delta": 2},
-        lost="The graph and the placement (figure 4).",
-        procedure="We search all placements of one sub-op followed by four for the least makespan with Delta = 2 and "
-        "with Delta = 3.",
-    ),
-    Claim(
-        "sipml.evaluation",
-        PAPER,
-        "sections 4 and 5",
-        "SiP-ML trains faster than today's clusters",
-        "faster",
-        reason="The available text has no number of the evaluation. A test needs sections 4 and 5 with the traces of "
-        "the models, and a simulator of the training.",
-        weight=1,
-        lost="The abstract, sections 1, 4 and 5, and the appendix.",
-    ),
+CLAIMS.untestable(
+    "evaluation",
+    "sections 4 and 5",
+    "SiP-ML trains faster than today's clusters",
+    "faster",
+    reason="The available text has no number of the evaluation. A test needs sections 4 and 5 with the traces of "
+    "the models, and a simulator of the training.",
+    weight=1,
+    lost="The abstract, sections 1, 4 and 5, and the appendix.",
 )

@@ -1,23 +1,75 @@
-"""SiP-ML: circuits over switches, wavelengths on the ring, and placement, by degree; the paper's figures are lost.
-
-The benchmark tables time circuits over switches, wavelengths on rings and placement, each at real sizes.
-"""
+"""SiP-ML: circuits over switches, wavelengths on the ring, and placement, by degree; the paper's figures are lost."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame, settings_of
-from opticoll.analysis.plots.style import INK, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
+from opticoll.analysis.plots.marks import curve, marks, reference
+from opticoll.analysis.plots.style import log_axes, one_panel, styled_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+FIGURES = Figures("sipml")
+# hybrids ------------------------------------------------------------------------------------------------------------
+#: GPUs, circuits per GPU, and their bandwidth [bytes/s] (8 Tb/s per circuit).
+_GPUS, _DEGREE, _BANDWIDTH = 16, 5, 1e12
+#: Model, layers, width and batches of all groups.
+_HYBRIDS = (("transformer", 2, 1024, (16, 64)), ("resnet", 2, 64, (64,)), ("dlrm", 2, 1024, (65536, 524288)))
+
+
+def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
+    from opticoll.solvers.methods.sipml.degree_aware import hybrids
+
+    rows = []
+    for model, layers, hidden, batches in _HYBRIDS:
+        spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
+        for batch in batches:
+            tried = hybrids(spec, _GPUS, batch, degree=_DEGREE, bandwidth=_BANDWIDTH)
+            rows += [
+                {"case": f"{model}, batch {batch}", "k": one.k, "time": one.time, "makespan": one.makespan}
+                for one in tried
+            ]
+    return frame(rows)
+
+
+def _hybrid(rows: pd.DataFrame) -> Figure:
+    with one_panel(6.6, 4.2, x=f"GPUs per group k, of {_GPUS}", y="iteration time ÷ minimum over k [–]", columns=2) as (
+        figure,
+        axes,
+        handles,
+    ):
+        for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
+            handles += curve(axes, group["k"], group["time"] / group["time"].min(), number, str(case))
+        log_axes(axes)
+        axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
+        axes.set_xticks([], minor=True)
+    return figure
+
+
+@FIGURES.drawn(
+    "sipml-hybrid",
+    "section 3.2",
+    "Model and data parallelism, k l = 16",
+    "It is trivial to optimize over k and l.",
+    _hybrid_rows,
+    _hybrid,
+)
+def _hybrid_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for case, group in rows.groupby("case", sort=False):
+        times = group.set_index("k")["time"]
+        parts.append(
+            f"{case}: k = {times.idxmin()}, {times[1] / times.min():.3g} times as fast as k = 1 and "
+            f"{times[_GPUS] / times.min():.3g} times as k = {_GPUS}"
+        )
+    return "Best: " + "; ".join(parts) + "."
 
 
 # circuits over switches ---------------------------------------------------------------------------------------------
@@ -50,19 +102,23 @@ def _ocs(rows: pd.DataFrame) -> Figure:
         handles,
     ):
         for number, (traffic, group) in enumerate(rows.groupby("traffic")):
-            colour, marker = series(number)
             mean = group.groupby("degree")["ratio"].mean()
-            axes.plot(
-                group["degree"], group["ratio"], linestyle="none", marker=marker, color=colour, markersize=4, alpha=0.5
-            )
-            handles += axes.plot(
-                mean.index, mean, color=colour, marker=marker, markersize=6, linewidth=1, label=f"{traffic} (mean)"
-            )
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            marks(axes, group["degree"], group["ratio"], number, markersize=4, alpha=0.5)
+            handles += curve(axes, mean.index, mean, number, f"{traffic} (mean)", markersize=6)
+        reference(axes, y=1.0)
         log_axes(axes, "x")
     return figure
 
 
+@FIGURES.drawn(
+    "sipml-ocs",
+    "section 3.3",
+    "Whole circuits compared with divisible ones over optical switches",
+    "Circuits are assigned by a simple ILP, run once, so the maximum transfer time is minimised.",
+    _ocs_rows,
+    _ocs,
+    study="sipml-ocs",
+)
 def _ocs_finding(rows: pd.DataFrame) -> str:
     ends = []
     for traffic, group in rows.groupby("traffic"):
@@ -107,18 +163,9 @@ def _ring(rows: pd.DataFrame) -> Figure:
     with styled_figure(6.6, 6.4) as (figure, handles):
         above, below = figure.subplots(2, 1, sharex=True)
         for number, ((n, scheme), group) in enumerate(rows.groupby(["n", "scheme"])):
-            colour, marker = series(number)
-            above.plot(group["wavelengths"], group["ratio"], color=colour, marker=marker, markersize=5, linewidth=1)
-            handles += below.plot(
-                group["wavelengths"],
-                group["time_solve_s"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"n = {n}: {scheme}",
-            )
-        above.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            curve(above, group["wavelengths"], group["ratio"], number)
+            handles += curve(below, group["wavelengths"], group["time_solve_s"], number, f"n = {n}: {scheme}")
+        reference(above, y=1.0)
         log_axes(above, "x")
         log_axes(below)
         above.set_ylabel("slowest transfer ÷ best bound [–]")
@@ -127,6 +174,15 @@ def _ring(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "sipml-ring",
+    "section 3.3",
+    "Wavelengths on a ring: first fit, sets of arcs, single wavelengths",
+    "The ring's controller reschedules circuits; wavelengths are reused on segments that do not overlap.",
+    _ring_rows,
+    _ring,
+    study="sipml-ring",
+)
 def _ring_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (n, scheme), group in rows.groupby(["n", "scheme"]):
@@ -178,21 +234,23 @@ def _placement(rows: pd.DataFrame) -> Figure:
     ) as (figure, axes, handles):
         large = rows[rows["over_optimum"].isna()]
         for number, ((model, _), group) in enumerate(large.groupby(["model", "instance"])):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["degree"],
-                group["over_bound"],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=f"{model}, {int(group['n'].iloc[0])} sub-operations",
+            handles += curve(
+                axes, group["degree"], group["over_bound"], number, f"{model}, {int(group['n'].iloc[0])} sub-operations"
             )
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        reference(axes, y=1.0)
         log_axes(axes, "y")
     return figure
 
 
+@FIGURES.drawn(
+    "sipml-placement",
+    "section 3.2, Algorithm 1",
+    "Makespan of degree-aware placement by degree, 16 GPUs",
+    "The placement minimises the run time under the degree constraint; its ILP is prohibitive at this scale.",
+    _placement_rows,
+    _placement,
+    study="sipml-placement",
+)
 def _placement_finding(rows: pd.DataFrame) -> str:
     small, large = rows[rows["over_optimum"].notna()], rows[rows["over_optimum"].isna()]
     parts = [
@@ -206,214 +264,3 @@ def _placement_finding(rows: pd.DataFrame) -> str:
             f"on {len(small)} small graphs, {ratio.mean():.4g} times the proven optimum, at most {ratio.max():.4g}"
         )
     return "; ".join(parts) + "." if parts else "No result yet."
-
-
-# hybrids ------------------------------------------------------------------------------------------------------------
-
-#: GPUs, circuits per GPU, and their bandwidth [bytes/s] (8 Tb/s per circuit).
-_GPUS, _DEGREE, _BANDWIDTH = 16, 5, 1e12
-#: Model, layers, width and batches of all groups.
-_HYBRIDS = (("transformer", 2, 1024, (16, 64)), ("resnet", 2, 64, (64,)), ("dlrm", 2, 1024, (65536, 524288)))
-
-
-def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.solvers.methods.sipml.degree_aware import hybrids
-
-    rows = []
-    for model, layers, hidden, batches in _HYBRIDS:
-        spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
-        for batch in batches:
-            tried = hybrids(spec, _GPUS, batch, degree=_DEGREE, bandwidth=_BANDWIDTH)
-            rows += [
-                {"case": f"{model}, batch {batch}", "k": one.k, "time": one.time, "makespan": one.makespan}
-                for one in tried
-            ]
-    return frame(rows)
-
-
-def _hybrid(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.2, x=f"GPUs per group k, of {_GPUS}", y="iteration time ÷ minimum over k [–]", columns=2) as (
-        figure,
-        axes,
-        handles,
-    ):
-        for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
-            colour, marker = series(number)
-            handles += axes.plot(
-                group["k"],
-                group["time"] / group["time"].min(),
-                color=colour,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                label=str(case),
-            )
-        log_axes(axes)
-        axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-        axes.set_xticks([], minor=True)
-    return figure
-
-
-def _hybrid_finding(rows: pd.DataFrame) -> str:
-    parts = []
-    for case, group in rows.groupby("case", sort=False):
-        times = group.set_index("k")["time"]
-        parts.append(
-            f"{case}: k = {times.idxmin()}, {times[1] / times.min():.3g} times as fast as k = 1 and "
-            f"{times[_GPUS] / times.min():.3g} times as k = {_GPUS}"
-        )
-    return "Best: " + "; ".join(parts) + "."
-
-
-FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "sipml-hybrid",
-        "sipml",
-        "section 3.2",
-        "Model and data parallelism, k l = 16",
-        "It is trivial to optimize over k and l.",
-        None,
-        _hybrid_rows,
-        _hybrid,
-        _hybrid_finding,
-    ),
-    PaperFigure(
-        "sipml-ocs",
-        "sipml",
-        "section 3.3",
-        "Whole circuits compared with divisible ones over optical switches",
-        "Circuits are assigned by a simple ILP, run once, so the maximum transfer time is minimised.",
-        "sipml-ocs",
-        _ocs_rows,
-        _ocs,
-        _ocs_finding,
-    ),
-    PaperFigure(
-        "sipml-ring",
-        "sipml",
-        "section 3.3",
-        "Wavelengths on a ring: first fit, sets of arcs, single wavelengths",
-        "The ring's controller reschedules circuits; wavelengths are reused on segments that do not overlap.",
-        "sipml-ring",
-        _ring_rows,
-        _ring,
-        _ring_finding,
-    ),
-    PaperFigure(
-        "sipml-placement",
-        "sipml",
-        "section 3.2, Algorithm 1",
-        "Makespan of degree-aware placement by degree, 16 GPUs",
-        "The placement minimises the run time under the degree constraint; its ILP is prohibitive at this scale.",
-        "sipml-placement",
-        _placement_rows,
-        _placement,
-        _placement_finding,
-    ),
-)
-
-
-def circuits() -> list[Row]:
-    """Bisection and edge colouring on sums of random permutations, three quarters of the ports in use."""
-    from opticoll.formulations.sipml import ocs_circuits
-    from opticoll.instances.servers import ServerPool
-    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
-
-    rows = []
-    for n, degree in ((64, 8), (1024, 8), (1024, 64), (4096, 16)):
-        random, matrix = np.random.default_rng(0), np.zeros((n, n))
-        for _ in range(3 * degree // 4):
-            matrix[np.arange(n), random.permutation(n)] += random.integers(1, 1000, n)
-        np.fill_diagonal(matrix, 0)
-        data = ocs_circuits.OcsCircuits.prepare(ServerPool(n, degree, matrix))
-        start = time.perf_counter()
-        least, _ = bisect(data)
-        bisected = time.perf_counter()
-        match = ocs_circuits.matchings_of(data, data.transfers.needs(least))
-        coloured = time.perf_counter()
-        worst = max(data.residuals({"match": match.astype(float)}).values())
-        rows.append(
-            {
-                "servers": n,
-                "degree": degree,
-                "pairs": data.transfers.pairs,
-                "bisection [s]": bisected - start,
-                "colouring [s]": coloured - bisected,
-                "violation": worst,
-            }
-        )
-    return rows
-
-
-def placements() -> list[Row]:
-    """Algorithm 1 with the unrolled repair, and its bounds."""
-    from opticoll.formulations.sipml import placement
-    from opticoll.instances import parse
-    from opticoll.solvers.methods.sipml.degree_aware import Unrolled
-
-    rows = []
-    for spec, k, degree in (
-        ("op-graph:model=transformer,layers=24,parts=16", 16, 4),
-        ("op-graph:model=transformer,layers=128,parts=32", 32, 5),
-        ("op-graph:model=resnet,layers=12,parts=16", 16, 4),
-        ("op-graph:model=dlrm,layers=12,parts=16", 16, 4),
-        ("op-graph:model=random,layers=2000,parts=16", 16, 4),
-    ):
-        data = placement.Placement.prepare(parse(spec), {"k": k, "degree": degree})
-        start = time.perf_counter()
-        state = Unrolled(data, 0)
-        state.place()
-        seconds = time.perf_counter() - start
-        device = np.array(state.device)
-        begun = placement.starts(data, device, np.arange(data.n))
-        assert begun is not None
-        makespan = float((begun + data.graph.duration).max())
-        rows.append(
-            {
-                "instance": spec,
-                "GPUs": k,
-                "degree": degree,
-                "sub-ops": data.n,
-                "seconds": seconds,
-                "makespan / bound": makespan / max(bound.value for bound in data.bounds()),
-            }
-        )
-    return rows
-
-
-def rings() -> list[Row]:
-    """Methods on rings with random traffic, as a user runs them (including the start of a worker)."""
-    from opticoll.solvers.solve import solve
-    from opticoll.solvers.task import Task
-
-    rows = []
-    for n, wavelengths, method, model in (
-        (8, 32, "highs", "arcs"),
-        (8, 32, "highs", "sets"),
-        (8, 32, "ring-sets", "sets"),
-        (8, 512, "ring-sets", "sets"),
-        (8, 512, "ring-first-fit", "sets"),
-        (16, 256, "ring-sets", "sets"),
-    ):
-        spec = f"wdm-ring:n={n},wavelengths={wavelengths}"
-        named = {"traffic": "random", "seed": "1", "model": model}
-        run = solve(Task("sipml.ring-wavelengths", spec, method=method, settings=named, time_limit_s=120.0))
-        rows.append(
-            {
-                "instance": spec,
-                "method": method,
-                "model": model,
-                "seconds": run.record["time"]["solve_s"],
-                "objective": run.objective,
-                "gap": run.record["gap"],
-                "proof": str(run.proof),
-            }
-        )
-    return rows
-
-
-TABLES = (
-    Table("sipml-circuits", "Circuits over optical switches: bisection and edge colouring", circuits),
-    Table("sipml-ring", "Wavelengths on a ring", rings),
-    Table("sipml-placement", "Degree-aware placement", placements),
-)

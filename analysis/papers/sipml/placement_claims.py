@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, decide, reading
-from opticoll.analysis.ledger.comparisons import Sweep
-from opticoll.analysis.papers.sipml.claims import PAPER, hybrid_traffic
+from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement
+from opticoll.analysis.ledger.readings import Readings, Sweep
+from opticoll.analysis.papers.sipml.claims import hybrid_traffic
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -24,6 +24,28 @@ if TYPE_CHECKING:
 
     #: A seed, a problem and the GPU of every sub-operation.
     Placed = tuple[int, Placement, NDArray[np.int64]]
+
+PER_DIRECTION = "sends to, and receives from, counted separately"
+BOTH = "sends to or receives from"
+#: Number of moves after which a repair counts as endless, even if no state repeats.
+ENDLESS = 100_000
+#: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
+NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
+    "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
+    "around the circle, ties ahead": lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
+    "around the circle, ties back": lambda k, g, h: (min((h - g) % k, (g - h) % k), (g - h) % k),
+    "ahead only": lambda k, g, h: ((h - g) % k,),
+    "back only": lambda k, g, h: ((g - h) % k,),
+}
+#: Rules for the choice among the GPUs in reach of most inputs, lowest key first: time free, GPU, GPU of last input, k.
+PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
+    "first free": lambda free, h, last, k: (free, h),
+    "lowest number": lambda free, h, last, k: (h,),
+    "highest number": lambda free, h, last, k: (-h,),
+    "next after the last input": lambda free, h, last, k: ((h - last) % k,),
+}
+LINE = "ahead only, GPUs in a line that repeats"
+CLAIMS = Claims("sipml")
 
 
 def random_graph(random: np.random.Generator, n: int) -> OpGraph:
@@ -44,141 +66,6 @@ def described(data: Placement) -> str:
     )
 
 
-# Partitioning -------------------------------------------------------------------------------------------------------
-
-
-def _makespan(
-    durations: Sequence[float], arcs: Sequence[tuple[int, int]], device: Sequence[int], delay: float
-) -> float:
-    """End of the last sub-op if each starts as soon as its inputs and its GPU are ready, in the order given."""
-    free: dict[int, float] = {}
-    end: list[float] = []
-    for v, duration in enumerate(durations):
-        ready = [end[u] + delay * (device[u] != device[v]) for u, head in arcs if head == v]
-        end.append(max([free.get(device[v], 0.0), *ready]) + duration)
-        free[device[v]] = end[-1]
-    return max(end)
-
-
-def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[tuple[int, int]]]:
-    """Durations and dependencies of sequential ops, each of equal parts that depend on all parts before."""
-    split = [duration / parts for duration in durations for _ in range(parts)]
-    arcs = [
-        (first * parts + i, (first + 1) * parts + j)
-        for first in range(len(durations) - 1)
-        for i in range(parts)
-        for j in range(parts)
-    ]
-    return split, arcs
-
-
-def _sequential(laboratory: Laboratory) -> Measurement:
-    """Compare all placements of sequential ops that put the parts of each op on different GPUs."""
-    k, ops = laboratory.scope["GPUs"], laboratory.scope["sequential ops"]
-    spreads: dict[str, list[float]] = {"computing time": [], "with transfer time": []}
-    loads = []
-    for seed in laboratory.seeds(laboratory.scope["seeds"]):
-        durations = np.random.default_rng(seed).integers(1, 9, ops).astype(float).tolist()
-        for parts in range(1, k + 1):
-            split, arcs = _stages(durations, parts)
-            placements = [
-                [gpu for stage in stages for gpu in stage]
-                for stages in itertools.product(list(itertools.permutations(range(k), parts)), repeat=ops)
-            ]
-            for name, delay in zip(spreads, (0.0, 1.0), strict=True):
-                times = [_makespan(split, arcs, device, delay) for device in placements]
-                spreads[name].append(max(times) / min(times))
-            load = [max(np.bincount(device, split)) for device in placements]
-            loads.append(max(load) / min(load))
-    beside = (1.0, 2.0, 2.0, 1.0), [(0, 3)]
-    apart, together = (
-        min(
-            _makespan(*beside, device, 0.0)
-            for device in itertools.product(range(2), repeat=4)
-            if (device[0] == device[3]) == same
-        )
-        for same in (False, True)
-    )
-    stages = "sequential stages"
-    choices = (
-        reading(
-            "setting",
-            f"{stages}, computing time only",
-            max(spreads["computing time"]) <= 1 + 1e-9,
-            max(spreads["computing time"]),
-            natural=True,
-        ),
-        reading(
-            "setting",
-            f"{stages}, with transfer time",
-            max(spreads["with transfer time"]) <= 1 + 1e-9,
-            max(spreads["with transfer time"]),
-        ),
-        reading("setting", "other ops run beside them", together <= apart, together / apart),
-    )
-    return Measurement(
-        {"longest over shortest run time": choices[0].measured, "largest over smallest load": max(loads)},
-        decide(choices),
-        instances=(f"{ops} sequential ops of 1 to {k} parts on {k} GPUs",),
-        reason="In sequential stages the run time is the same under all placements, although the largest load of a GPU "
-        "is not. This fails where transfers take time, or where other ops run alongside: with u (time 1) "
-        f"before v (1) and independent ops of times 2 and 2, two GPUs take {apart:g} with u and v apart, "
-        f"{together:g} with both on one GPU.",
-        count=len(loads),
-        choices=choices,
-    )
-
-
-def _cap(laboratory: Laboratory) -> Measurement:
-    """Compare the best run times with at most k parts per op and with more."""
-    most, ops = laboratory.scope["parts over k"], laboratory.scope["sequential ops"]
-    wrong, ratios = [], []
-    for k in laboratory.scope["k"]:
-        for seed in laboratory.seeds(laboratory.scope["seeds"]):
-            durations = np.random.default_rng(seed).integers(1, 9, ops)
-            times = {parts: _in_rounds(durations, parts, k) for parts in range(1, most * k + 1)}
-            ratios.append(min(times.values()) / times[k])
-            if ratios[-1] < 1 - 1e-9:
-                wrong.append(f"k={k}, durations {durations.tolist()}")
-    pair = {parts: _best([1.0] + [3.0 / parts] * parts, 2) for parts in range(1, 2 * most + 1)}
-    capped, free = min(pair[1], pair[2]), min(pair.values())
-    choices = (
-        reading(
-            "ops", "sequential", not wrong, f"never faster with more than k parts in {len(ratios)} cases", natural=True
-        ),
-        reading(
-            "ops",
-            "two side by side",
-            free >= capped,
-            f"with k = 2, ops of times 3 and 1: {capped:g} with at most 2 parts, {free:g} with 3",
-        ),
-    )
-    return Measurement(
-        {"sequential": min(ratios), "two ops side by side": free / capped},
-        decide(choices),
-        instances=(f"{ops} sequential ops, up to {most} k parts", "two ops of times 3 and 1, k = 2"),
-        reason="Measured: best run time with any number of parts over that with at most k. Sequential ops gain nothing "
-        "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
-        "minimum quantum of computing time is ignored.",
-        count=len(ratios),
-        violations=len(wrong),
-        witness=wrong[0] if wrong else None,
-        choices=choices,
-    )
-
-
-def _in_rounds(durations: NDArray[np.int64], parts: int, k: int) -> float:
-    """Run time of sequential ops of equal parts on k GPUs: all parts of an op, k at a time, precede the next op."""
-    return float((durations * -(-parts // k) / parts).sum())
-
-
-def _best(durations: Sequence[float], k: int) -> float:
-    """Minimum makespan of independent sub-ops on k GPUs, over all placements."""
-    return min(
-        float(np.bincount(device, durations).max()) for device in itertools.product(range(k), repeat=len(durations))
-    )
-
-
 # The distance constraint --------------------------------------------------------------------------------------------
 
 
@@ -189,10 +76,6 @@ def partners(pairs: NDArray[np.bool_]) -> dict[str, int]:
         PER_DIRECTION: int(max(off.sum(axis=0).max(), off.sum(axis=1).max())),
         BOTH: int((off | off.T).sum(axis=1).max()),
     }
-
-
-PER_DIRECTION = "sends to, and receives from, counted separately"
-BOTH = "sends to or receives from"
 
 
 def _placements(laboratory: Laboratory, k: int | None = None, delta: int | None = None) -> Iterator[Placed]:
@@ -234,26 +117,28 @@ def _counted(
                 case=f"{most[name]} partners, limit {limit(data)}: {described(data)}, GPUs "
                 f"{' '.join(map(str, device))}",
             )
-    choices = tuple(
-        reading(
-            "communicates with",
+    choices = Readings("communicates with")
+    for (name, sweep), counts in zip(sweeps.items(), failures.values(), strict=True):
+        choices.add(
             name,
             not sweep.wrong,
             f"{len(sweep.wrong)} of {len(sweep.ratios)} placements exceed it"
             + (f" ({min(counts.values())} to {max(counts.values())} per seed)" if sweep.wrong else ""),
         )
-        for (name, sweep), counts in zip(sweeps.items(), failures.values(), strict=True)
-    )
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=instances,
-        reason=reason,
-        choices=choices,
-        **sweeps[BOTH].row,
-    )
+    return choices.measurement(instances, reason, **sweeps[BOTH].row)
 
 
+@CLAIMS.stated(
+    "distance",
+    "section 3.2",
+    "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
+    "each GPU communicates with at most Delta others of its group",
+    "at most Delta",
+    scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
+    weight=2,
+    procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
+    "to, receives from, or does either with.",
+)
 def _distance(laboratory: Laboratory) -> Measurement:
     def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
         pairs = np.zeros((data.devices, data.devices), dtype=bool)
@@ -271,6 +156,32 @@ def _distance(laboratory: Laboratory) -> Measurement:
     )
 
 
+def with_weights(data: Placement, groups: int) -> Placement:
+    """The same problem with parameters in every sub-operation, so the groups synchronise."""
+    from dataclasses import replace
+
+    from opticoll.instances.families.op_graphs import OpGraph
+
+    graph = data.graph
+    weighted = OpGraph(
+        graph.duration, graph.operation, graph.tail, graph.head, graph.volume, np.ones(graph.n), spec=graph.spec
+    )
+    return replace(data, graph=weighted, replicas=groups)
+
+
+@CLAIMS.stated(
+    "hybrid-degree",
+    "section 3.2, figure 4",
+    "In the hybrid strategy of the example, k = 4, l = 2 and D = 3, each GPU communicates with at most D - 1 "
+    "others of its group and one more on the ring of the all-reduce",
+    3,
+    "at most",
+    scope={"seeds": 8, "graphs per seed": 25, "sub-ops": 40, "k": 4, "l": 2, "D": 3},
+    weight=2,
+    procedure="We place random graphs on the group, replicate the placement, add the ring, and count the "
+    "partners of each GPU.",
+    lost="The graph and the placement (figure 4).",
+)
 def _hybrid(laboratory: Laboratory) -> Measurement:
     k, groups, degree = (laboratory.scope[name] for name in ("k", "l", "D"))
 
@@ -289,19 +200,6 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
     )
 
 
-def with_weights(data: Placement, groups: int) -> Placement:
-    """The same problem with parameters in every sub-operation, so the groups synchronise."""
-    from dataclasses import replace
-
-    from opticoll.instances.families.op_graphs import OpGraph
-
-    graph = data.graph
-    weighted = OpGraph(
-        graph.duration, graph.operation, graph.tail, graph.head, graph.volume, np.ones(graph.n), spec=graph.spec
-    )
-    return replace(data, graph=weighted, replicas=groups)
-
-
 def candidate_ranges(devices: Sequence[int], k: int, delta: int) -> dict[str, set[int]]:
     """Algorithm 1's candidates for predecessors on ``devices``, by what farthest and nearest mean."""
     far = min(devices, key=lambda h: (max((g - h) % k for g in devices), h))
@@ -312,6 +210,16 @@ def candidate_ranges(devices: Sequence[int], k: int, delta: int) -> dict[str, se
     }
 
 
+@CLAIMS.stated(
+    "range",
+    "section 3.2, Algorithm 1",
+    "Algorithm 1's candidates, the GPUs from the nearest predecessor's to Delta after the farthest one's, "
+    "violate no distance constraint",
+    "no violation",
+    scope={"k": 12, "predecessors": 3},
+    procedure="For all k, Delta and sets of GPUs of predecessors we compare the range with the GPUs within "
+    "distance of all of them.",
+)
 def _range(laboratory: Laboratory) -> Measurement:
     """Compare the range of Algorithm 1 with the GPUs in reach of all predecessors, for all sets of their GPUs."""
     forbidden, missed = (dict.fromkeys(("along the circle", "by number"), 0) for _ in range(2))
@@ -327,44 +235,21 @@ def _range(laboratory: Laboratory) -> Measurement:
                         missed[name] += not allowed <= members
                         if witness is None and not members <= allowed:
                             witness = f"k={k}, Delta={delta}, predecessors on {devices}, read {name}: {sorted(members)}"
-    choices = tuple(
-        reading("farthest and nearest", name, not number, f"{number} of {count} ranges have a GPU out of reach")
-        for name, number in forbidden.items()
-    )
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(f"all sets of GPUs with predecessors, k up to {laboratory.scope['k']}",),
-        reason="A range never allows a GPU out of reach. It may omit some in reach: the range along the circle in "
+    choices = Readings("farthest and nearest")
+    for name, number in forbidden.items():
+        choices.add(name, not number, f"{number} of {count} ranges have a GPU out of reach")
+    return choices.measurement(
+        (f"all sets of GPUs with predecessors, k up to {laboratory.scope['k']}",),
+        "A range never allows a GPU out of reach. It may omit some in reach: the range along the circle in "
         f"{missed['along the circle']} cases, where the GPUs in reach are not consecutive, the range by number "
         f"in {missed['by number']}, also where predecessors are on both sides of GPU 0.",
         count=count,
         violations=sum(forbidden.values()),
         witness=witness,
-        choices=choices,
     )
 
 
 # The repair ---------------------------------------------------------------------------------------------------------
-
-#: Number of moves after which a repair counts as endless, even if no state repeats.
-ENDLESS = 100_000
-#: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
-NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
-    "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
-    "around the circle, ties ahead": lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
-    "around the circle, ties back": lambda k, g, h: (min((h - g) % k, (g - h) % k), (g - h) % k),
-    "ahead only": lambda k, g, h: ((h - g) % k,),
-    "back only": lambda k, g, h: ((g - h) % k,),
-}
-#: Rules for the choice among the GPUs in reach of most inputs, lowest key first: time free, GPU, GPU of last input, k.
-PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
-    "first free": lambda free, h, last, k: (free, h),
-    "lowest number": lambda free, h, last, k: (h,),
-    "highest number": lambda free, h, last, k: (-h,),
-    "next after the last input": lambda free, h, last, k: ((h - last) % k,),
-}
-LINE = "ahead only, GPUs in a line that repeats"
 
 
 def repair_ends(data: Placement, nearest: str, place: str) -> bool:
@@ -387,6 +272,18 @@ def repair_ends(data: Placement, nearest: str, place: str) -> bool:
     return Printed(data, ENDLESS).place()
 
 
+@CLAIMS.stated(
+    "convergence",
+    "section 3.2",
+    "The forward-backward procedure is repeated until all ops are placed; the proof that it converges is left to "
+    "future work",
+    "ends",
+    scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
+    weight=2,
+    procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
+    "an earlier state.",
+    lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
+)
 def _convergence(laboratory: Laboratory) -> Measurement:
     """Run the printed repair under several tie-breaks, and on the unrolled circle, on random graphs."""
     from opticoll.formulations.sipml import placement
@@ -400,7 +297,7 @@ def _convergence(laboratory: Laboratory) -> Measurement:
             graph = random_graph(random, sizes[case % len(sizes)])
             data = placement.Placement.prepare(graph, {"k": min(8, graph.n), "degree": int(random.integers(2, 5))})
             problems[described(data)] = data
-    choices, failing = [], []
+    choices, failing = Readings("nearest GPU"), []
     for nearest in NEAREST:
         counts = []
         for place in PLACES:
@@ -408,30 +305,37 @@ def _convergence(laboratory: Laboratory) -> Measurement:
             counts.append(len(endless))
             failing += [(data.n, data.graph.dependencies, f"{described(data)}; {nearest}; {place}") for data in endless]
         number = f"{counts[0]}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
-        choices.append(
-            reading(
-                "nearest GPU",
-                nearest,
-                max(counts) == 0,
-                f"{number} of {len(problems)} do not end, by {len(PLACES)} rules for x",
-            )
-        )
+        choices.add(nearest, max(counts) == 0, f"{number} of {len(problems)} do not end, by {len(PLACES)} rules for x")
     unrolled = sum(not Unrolled(data, 0).place() for data in problems.values())
-    choices.append(reading("nearest GPU", LINE, unrolled == 0, f"{unrolled} of {len(problems)} do not end"))
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(f"{len(problems)} different random graphs of {sizes[0]} to {sizes[-1]} sub-ops, k at most 8",),
-        reason="The paper claims no proof, and leaves tie-breaks open. On the circle, with every tie-break tried, the "
+    choices.add(LINE, unrolled == 0, f"{unrolled} of {len(problems)} do not end")
+    return choices.measurement(
+        (f"{len(problems)} different random graphs of {sizes[0]} to {sizes[-1]} sub-ops, k at most 8",),
+        "The paper claims no proof, and leaves tie-breaks open. On the circle, with every tie-break tried, the "
         "repair of some graphs returns to an earlier state and so never ends. If the circle is unrolled to a "
         "line on which moves only go ahead, it always ends: no move passes the sub-op that caused it.",
         count=len(problems) * (len(NEAREST) * len(PLACES) + 1),
         violations=len(failing),
         witness=min(failing)[2] if failing else None,
-        choices=tuple(choices),
     )
 
 
+@CLAIMS.stated(
+    "prohibitive",
+    "section 3.2",
+    "Solving the ILP of the placement is prohibitive at the scale of the balanced graph, for example over 20,000 "
+    "sub-ops for the Transformer",
+    "not solved",
+    "margin: a hundredth of the size",
+    scope={
+        "sub-ops": 20_000,
+        "share of the size": 0.01,
+        "time limit [s]": 15.0,
+        "(layers, parts, k)": [[2, 2, 4], [4, 4, 4], [4, 8, 8]],
+    },
+    weight=2,
+    procedure="We solve the ILP of transformers of growing size with a time limit, and place one of over 20,000 "
+    "sub-ops by Algorithm 1.",
+)
 def _prohibitive(laboratory: Laboratory) -> Measurement:
     """Solve the ILP of small transformers within a time limit, and place one of the paper's size by Algorithm 1."""
     from opticoll.formulations.sipml import placement
@@ -456,24 +360,159 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
     data = placement.Placement.prepare(parse(whole), {"k": 32, "degree": 5})
     placed = data.n if data.n > size and Unrolled(data, 0).place() else 0
     measured["placed by Algorithm 1"] = placed
-    choices = tuple(
-        reading(
-            "model of the transformer",
-            name,
-            min(sizes) <= share * size and placed > size,
-            f"no proof for {min(sizes)} sub-ops",
-        )
-        for name, sizes in unproven.items()
-    )
-    return Measurement(
-        measured,
-        decide(choices),
-        instances=(*specs, whole),
-        reason=f"A disjunctive program, solved by HiGHS, is out of reach at less than {100 * share:g} % of the size; "
+    choices = Readings("model of the transformer")
+    for name, sizes in unproven.items():
+        choices.add(name, min(sizes) <= share * size and placed > size, f"no proof for {min(sizes)} sub-ops")
+    return choices.measurement(
+        (*specs, whole),
+        f"A disjunctive program, solved by HiGHS, is out of reach at less than {100 * share:g} % of the size; "
         f"with {data.n:,} sub-ops it has up to {data.estimate()['integers']:,} binaries. The paper "
         "states no program, and layers and parts are our choice; another program may go further. Algorithm 1 "
         "places the whole graph in seconds.",
-        choices=choices,
+        measured,
+    )
+
+
+# Partitioning -------------------------------------------------------------------------------------------------------
+
+
+def _makespan(
+    durations: Sequence[float], arcs: Sequence[tuple[int, int]], device: Sequence[int], delay: float
+) -> float:
+    """End of the last sub-op if each starts as soon as its inputs and its GPU are ready, in the order given."""
+    free: dict[int, float] = {}
+    end: list[float] = []
+    for v, duration in enumerate(durations):
+        ready = [end[u] + delay * (device[u] != device[v]) for u, head in arcs if head == v]
+        end.append(max([free.get(device[v], 0.0), *ready]) + duration)
+        free[device[v]] = end[-1]
+    return max(end)
+
+
+def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[tuple[int, int]]]:
+    """Durations and dependencies of sequential ops, each of equal parts that depend on all parts before."""
+    split = [duration / parts for duration in durations for _ in range(parts)]
+    arcs = [
+        (first * parts + i, (first + 1) * parts + j)
+        for first in range(len(durations) - 1)
+        for i in range(parts)
+        for j in range(parts)
+    ]
+    return split, arcs
+
+
+@CLAIMS.stated(
+    "sequential",
+    "section 3.2, partitioning",
+    "Placing sequentially dependent ops on the same device has no impact on the run time compared to different "
+    "devices, although it increases the load of the device",
+    "equal run times",
+    "1e-9",
+    scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
+    procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
+)
+def _sequential(laboratory: Laboratory) -> Measurement:
+    """Compare all placements of sequential ops that put the parts of each op on different GPUs."""
+    k, ops = laboratory.scope["GPUs"], laboratory.scope["sequential ops"]
+    spreads: dict[str, list[float]] = {"computing time": [], "with transfer time": []}
+    loads = []
+    for seed in laboratory.seeds(laboratory.scope["seeds"]):
+        durations = np.random.default_rng(seed).integers(1, 9, ops).astype(float).tolist()
+        for parts in range(1, k + 1):
+            split, arcs = _stages(durations, parts)
+            placements = [
+                [gpu for stage in stages for gpu in stage]
+                for stages in itertools.product(list(itertools.permutations(range(k), parts)), repeat=ops)
+            ]
+            for name, delay in zip(spreads, (0.0, 1.0), strict=True):
+                times = [_makespan(split, arcs, device, delay) for device in placements]
+                spreads[name].append(max(times) / min(times))
+            load = [max(np.bincount(device, split)) for device in placements]
+            loads.append(max(load) / min(load))
+    beside = (1.0, 2.0, 2.0, 1.0), [(0, 3)]
+    apart, together = (
+        min(
+            _makespan(*beside, device, 0.0)
+            for device in itertools.product(range(2), repeat=4)
+            if (device[0] == device[3]) == same
+        )
+        for same in (False, True)
+    )
+    stages = "sequential stages"
+    choices = Readings("setting")
+    choices.add(
+        f"{stages}, computing time only",
+        max(spreads["computing time"]) <= 1 + 1e-9,
+        max(spreads["computing time"]),
+        natural=True,
+    )
+    choices.add(
+        f"{stages}, with transfer time",
+        max(spreads["with transfer time"]) <= 1 + 1e-9,
+        max(spreads["with transfer time"]),
+    )
+    choices.add("other ops run beside them", together <= apart, together / apart)
+    return choices.measurement(
+        (f"{ops} sequential ops of 1 to {k} parts on {k} GPUs",),
+        "In sequential stages the run time is the same under all placements, although the largest load of a GPU "
+        "is not. This fails where transfers take time, or where other ops run alongside: with u (time 1) "
+        f"before v (1) and independent ops of times 2 and 2, two GPUs take {apart:g} with u and v apart, "
+        f"{together:g} with both on one GPU.",
+        {"longest over shortest run time": choices[0].measured, "largest over smallest load": max(loads)},
+        count=len(loads),
+    )
+
+
+def _in_rounds(durations: NDArray[np.int64], parts: int, k: int) -> float:
+    """Run time of sequential ops of equal parts on k GPUs: all parts of an op, k at a time, precede the next op."""
+    return float((durations * -(-parts // k) / parts).sum())
+
+
+def _best(durations: Sequence[float], k: int) -> float:
+    """Minimum makespan of independent sub-ops on k GPUs, over all placements."""
+    return min(
+        float(np.bincount(device, durations).max()) for device in itertools.product(range(k), repeat=len(durations))
+    )
+
+
+@CLAIMS.stated(
+    "split-cap",
+    "section 3.2, partitioning",
+    "There is no point in splitting an op into more parts than the number of parallel workers, k",
+    "not faster",
+    "1e-9",
+    scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
+    procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k parts.",
+)
+def _cap(laboratory: Laboratory) -> Measurement:
+    """Compare the best run times with at most k parts per op and with more."""
+    most, ops = laboratory.scope["parts over k"], laboratory.scope["sequential ops"]
+    wrong, ratios = [], []
+    for k in laboratory.scope["k"]:
+        for seed in laboratory.seeds(laboratory.scope["seeds"]):
+            durations = np.random.default_rng(seed).integers(1, 9, ops)
+            times = {parts: _in_rounds(durations, parts, k) for parts in range(1, most * k + 1)}
+            ratios.append(min(times.values()) / times[k])
+            if ratios[-1] < 1 - 1e-9:
+                wrong.append(f"k={k}, durations {durations.tolist()}")
+    pair = {parts: _best([1.0] + [3.0 / parts] * parts, 2) for parts in range(1, 2 * most + 1)}
+    capped, free = min(pair[1], pair[2]), min(pair.values())
+    choices = Readings("ops")
+    choices.add("sequential", not wrong, f"never faster with more than k parts in {len(ratios)} cases", natural=True)
+    choices.add(
+        "two side by side",
+        free >= capped,
+        f"with k = 2, ops of times 3 and 1: {capped:g} with at most 2 parts, {free:g} with 3",
+    )
+    return choices.measurement(
+        (f"{ops} sequential ops, up to {most} k parts", "two ops of times 3 and 1, k = 2"),
+        "Measured: best run time with any number of parts over that with at most k. Sequential ops gain nothing "
+        "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
+        "minimum quantum of computing time is ignored.",
+        {"sequential": min(ratios), "two ops side by side": free / capped},
+        count=len(ratios),
+        violations=len(wrong),
+        witness=wrong[0] if wrong else None,
     )
 
 
@@ -500,10 +539,20 @@ def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> I
             yield stages
 
 
+@CLAIMS.stated(
+    "figure-4",
+    "section 3.2, figure 4",
+    "In the placement of the example, k = 4 and Delta = 2, each GPU communicates with at most Delta others of "
+    "its group, and the parts of every op but C are on different GPUs",
+    "such a placement exists",
+    scope={"k": 4, "Delta": 2, "parts of C": 4},
+    procedure="We list all placements of four ops in sequence, for every number of parts of A and D.",
+    lost="The numbers of parts of A and D (figure 4).",
+)
 def _figure_4(laboratory: Laboratory) -> Measurement:
     """Every number of parts of A and D with which the text's placement exists."""
     k, delta, c = (laboratory.scope[name] for name in ("k", "Delta", "parts of C"))
-    choices = []
+    choices = Readings("limit on communication")
     for rule in ("distance", PER_DIRECTION, BOTH):
         fits = [
             (a, d)
@@ -512,24 +561,39 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
             if any(True for _ in example_placements(k, delta, (a, 1, c, d), rule))
         ]
         fitting = ", ".join(f"{a} and {d}" for a, d in fits) or "none"
-        choices.append(reading("limit on communication", rule, bool(fits), f"parts of A and D: {fitting}"))
-    return Measurement(
-        {choice.tried: choice.measured for choice in choices},
-        decide(choices),
-        instances=(f"A, B, C, D in sequence; B one part, C {c}; k = {k}",),
-        reason="The sizes of A and D are lost with the figure. Every part depends on all parts of the op before. A and "
+        choices.add(rule, bool(fits), f"parts of A and D: {fitting}")
+    return choices.measurement(
+        (f"A, B, C, D in sequence; B one part, C {c}; k = {k}",),
+        "The sizes of A and D are lost with the figure. Every part depends on all parts of the op before. A and "
         "D cannot have four parts: B's GPU would receive from three others, or a GPU of C would send to three.",
         count=len(choices) * k * k,
-        choices=tuple(choices),
     )
 
 
+@CLAIMS.stated(
+    "hybrid-search",
+    "section 3.2",
+    "It is trivial to optimize over k and l to find the combination that minimizes the training time for a given "
+    "number of GPUs",
+    "every k l = N is placed",
+    scope={
+        "GPUs": 16,
+        "D": 5,
+        "bandwidth [bytes/s]": 1e12,
+        "(model, layers, width, batch)": [
+            ["transformer", 2, 1024, 64],
+            ["resnet", 2, 64, 64],
+            ["dlrm", 2, 1024, 65536],
+        ],
+    },
+    procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between groups.",
+)
 def _search(laboratory: Laboratory) -> Measurement:
     """Place every k l = N by Algorithm 1 and compare the iteration times."""
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 
     gpus, degree, bandwidth = (laboratory.scope[name] for name in ("GPUs", "D", "bandwidth [bytes/s]"))
-    choices, measured = [], {}
+    choices, measured = Readings("model"), {}
     for model, layers, hidden, batch in laboratory.scope["(model, layers, width, batch)"]:
         spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
         tried = hybrids(spec, gpus, batch, degree=degree, bandwidth=bandwidth)
@@ -543,151 +607,11 @@ def _search(laboratory: Laboratory) -> Measurement:
         gain = ""
         if best is not None and {1, gpus} <= set(times):
             gain = f"; {times[1] / times[best]:.3g} and {times[gpus] / times[best]:.3g} times as fast as k = 1 and N"
-        choices.append(reading("model", model, list(times) == every, f"{len(times)} of {len(every)} placed{gain}"))
-    return Measurement(
-        measured,
-        decide(choices),
-        instances=tuple(choice.tried for choice in choices),
-        reason="Algorithm 1 places every combination; with the all-reduce between groups after the step, the shortest "
+        choices.add(model, list(times) == every, f"{len(times)} of {len(every)} placed{gain}")
+    return choices.measurement(
+        tuple(choices.by_reading),
+        "Algorithm 1 places every combination; with the all-reduce between groups after the step, the shortest "
         "iteration is read off. Where parameters are few relative to the computation, data parallelism alone "
         "is best; DLRM's tables favour a hybrid.",
-        choices=tuple(choices),
+        measured,
     )
-
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "sipml.distance",
-        PAPER,
-        "section 3.2",
-        "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
-        "each GPU communicates with at most Delta others of its group",
-        "at most Delta",
-        "exact",
-        _distance,
-        weight=2,
-        scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
-        procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
-        "to, receives from, or does either with.",
-    ),
-    Claim(
-        "sipml.hybrid-degree",
-        PAPER,
-        "section 3.2, figure 4",
-        "In the hybrid strategy of the example, k = 4, l = 2 and D = 3, each GPU communicates with at most D - 1 "
-        "others of its group and one more on the ring of the all-reduce",
-        3,
-        "at most",
-        _hybrid,
-        weight=2,
-        scope={"seeds": 8, "graphs per seed": 25, "sub-ops": 40, "k": 4, "l": 2, "D": 3},
-        lost="The graph and the placement (figure 4).",
-        procedure="We place random graphs on the group, replicate the placement, add the ring, and count the "
-        "partners of each GPU.",
-    ),
-    Claim(
-        "sipml.range",
-        PAPER,
-        "section 3.2, Algorithm 1",
-        "Algorithm 1's candidates, the GPUs from the nearest predecessor's to Delta after the farthest one's, "
-        "violate no distance constraint",
-        "no violation",
-        "exact",
-        _range,
-        scope={"k": 12, "predecessors": 3},
-        procedure="For all k, Delta and sets of GPUs of predecessors we compare the range with the GPUs within "
-        "distance of all of them.",
-    ),
-    Claim(
-        "sipml.convergence",
-        PAPER,
-        "section 3.2",
-        "The forward-backward procedure is repeated until all ops are placed; the proof that it converges is left to "
-        "future work",
-        "ends",
-        "exact",
-        _convergence,
-        weight=2,
-        scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
-        lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
-        procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
-        "an earlier state.",
-    ),
-    Claim(
-        "sipml.prohibitive",
-        PAPER,
-        "section 3.2",
-        "Solving the ILP of the placement is prohibitive at the scale of the balanced graph, for example over 20,000 "
-        "sub-ops for the Transformer",
-        "not solved",
-        "margin: a hundredth of the size",
-        _prohibitive,
-        weight=2,
-        scope={
-            "sub-ops": 20_000,
-            "share of the size": 0.01,
-            "time limit [s]": 15.0,
-            "(layers, parts, k)": [[2, 2, 4], [4, 4, 4], [4, 8, 8]],
-        },
-        procedure="We solve the ILP of transformers of growing size with a time limit, and place one of over 20,000 "
-        "sub-ops by Algorithm 1.",
-    ),
-    Claim(
-        "sipml.sequential",
-        PAPER,
-        "section 3.2, partitioning",
-        "Placing sequentially dependent ops on the same device has no impact on the run time compared to different "
-        "devices, although it increases the load of the device",
-        "equal run times",
-        "1e-9",
-        _sequential,
-        scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
-        procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
-    ),
-    Claim(
-        "sipml.split-cap",
-        PAPER,
-        "section 3.2, partitioning",
-        "There is no point in splitting an op into more parts than the number of parallel workers, k",
-        "not faster",
-        "1e-9",
-        _cap,
-        scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
-        procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k "
-        "parts.",
-    ),
-    Claim(
-        "sipml.figure-4",
-        PAPER,
-        "section 3.2, figure 4",
-        "In the placement of the example, k = 4 and Delta = 2, each GPU communicates with at most Delta others of "
-        "its group, and the parts of every op but C are on different GPUs",
-        "such a placement exists",
-        "exact",
-        _figure_4,
-        scope={"k": 4, "Delta": 2, "parts of C": 4},
-        lost="The numbers of parts of A and D (figure 4).",
-        procedure="We list all placements of four ops in sequence, for every number of parts of A and D.",
-    ),
-    Claim(
-        "sipml.hybrid-search",
-        PAPER,
-        "section 3.2",
-        "It is trivial to optimize over k and l to find the combination that minimizes the training time for a given "
-        "number of GPUs",
-        "every k l = N is placed",
-        "exact",
-        _search,
-        scope={
-            "GPUs": 16,
-            "D": 5,
-            "bandwidth [bytes/s]": 1e12,
-            "(model, layers, width, batch)": [
-                ["transformer", 2, 1024, 64],
-                ["resnet", 2, 64, 64],
-                ["dlrm", 2, 1024, 65536],
-            ],
-        },
-        procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between groups.",
-    ),
-)

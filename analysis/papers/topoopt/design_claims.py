@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict, reading, verdict_if
-from opticoll.analysis.ledger.comparisons import spread
-from opticoll.analysis.papers.topoopt.claims import PAPER, decided
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.readings import Readings, spread
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
@@ -26,10 +25,11 @@ if TYPE_CHECKING:
 WIRED = ("servers:n=6,degree=2,traffic=random,seed=1", "servers:n=7,degree=2,traffic=random,seed=1")
 MODELS = ("dlrm", "candle", "bert", "ncf", "resnet50", "vgg")
 DEGREE, CHAIN = 4, 1000
-#: Times within this relative difference count as equal.
-EQUAL = 1e-3
 #: log10 of the number of designs that can be enumerated in a day at 10,000 per second.
 ENUMERABLE = float(np.log10(24 * 3600 * 10_000))
+#: Times within this relative difference count as equal.
+EQUAL = 1e-3
+CLAIMS = Claims("topoopt")
 
 
 def wirings(n: int, degree: int) -> int:
@@ -62,6 +62,17 @@ def _layouts(data: Plane, kind: int) -> float:
     return float(sum(data.pool.n**tables if way == "placed" else 1 for way in ways))
 
 
+@CLAIMS.stated(
+    "explodes-at-six",
+    "section 4.1",
+    "The search space of the joint optimisation of computation, communication and topology explodes even "
+    "at modest scales, for example six nodes",
+    "more designs than can be enumerated, at six servers",
+    "more than a day at 10,000 designs per second, for most models",
+    scope={"servers": 6},
+    weight=2,
+    procedure="We count the wirings and the placements of the parts of six models, without routes, exactly.",
+)
 def _explodes(laboratory: Laboratory) -> Measurement:
     """Count the search space, and report what bounds prove without enumerating it."""
     from opticoll.formulations.topoopt import strategy
@@ -102,6 +113,19 @@ def _explodes(laboratory: Laboratory) -> Measurement:
     )
 
 
+@CLAIMS.stated(
+    "alternating",
+    "section 4.1",
+    "A topology optimised once, after the parallelization strategy, is likely to be sub-optimal in the "
+    "global space; alternating optimisation improves on it",
+    "slower than alternating",
+    "0.1 %",
+    scope={"servers": 12, "seeds": 3, "measured operators": ["dlrm", "candle", "bert", "vgg"]},
+    weight=2,
+    procedure="We take the best strategy for an ideal network with TopologyFinder's circuits for it, and compare "
+    "with alternating optimisation from several seeds, for the six models of section 5.3, and for the "
+    "four of section 5.6 with the authors' computing times.",
+)
 def _alternating(laboratory: Laboratory) -> Measurement:
     """Compare alternating optimisation with the best strategy for an ideal network on TopologyFinder's circuits."""
     from opticoll.formulations.topoopt import strategy
@@ -118,7 +142,7 @@ def _alternating(laboratory: Laboratory) -> Measurement:
             for model in measured
         },
     }
-    gaps, ranges, counts, choices, suboptimal = [], {}, [], [], []
+    gaps, ranges, counts, choices, suboptimal = [], {}, [], Readings("strategies; likely"), []
     for kind, models in cases.items():
         worst, best, over = {}, {}, 0
         for model, (spec, settings) in models.items():
@@ -138,43 +162,44 @@ def _alternating(laboratory: Laboratory) -> Measurement:
         counts.append(f"{kind}: {', '.join(f'{model} {text}' for model, text in ranges[kind].items())}")
         suboptimal.append(f"{over} of {len(models)}")
         outcome = f"slower for {len(slower)} of {len(models)}"
-        choices += [
-            reading(
-                "strategies; likely",
-                f"{kind}; for some models slower than alternating, for none faster",
-                bool(slower) and not faster,
-                f"{outcome}, faster for {len(faster)}",
-            ),
-            reading(
-                "strategies; likely",
-                f"{kind}; for at least half of the models",
-                2 * len(slower) >= len(models),
-                outcome,
-            ),
-            reading(
-                "strategies; likely",
-                f"{kind}; for more than half of the models",
-                2 * len(slower) > len(models),
-                outcome,
-            ),
-        ]
-    result = decided(
-        choices,
+        choices.add(
+            f"{kind}; for some models slower than alternating, for none faster",
+            bool(slower) and not faster,
+            f"{outcome}, faster for {len(faster)}",
+        )
+        choices.add(f"{kind}; for at least half of the models", 2 * len(slower) >= len(models), outcome)
+        choices.add(f"{kind}; for more than half of the models", 2 * len(slower) > len(models), outcome)
+    result = choices.measurement(
         tuple(spec for models in cases.values() for spec, _ in models.values()),
         f"Sequential over alternating time by Eq. (1) over the circuits, {seeds} seeds. {'; '.join(counts)}; "
         f"differences below {EQUAL:.1%} count as equal. The sequential time exceeds a bound valid for every strategy "
         f"and topology for {' and '.join(suboptimal)} models.",
+        choices.agreement,
         count=len(gaps),
         tightness=spread(gaps),
     )
     return replace(result, measured=ranges)
 
 
+@CLAIMS.stated(
+    "ring-recovery",
+    "section 7",
+    "When a fibre fails, a link dedicated to MP traffic can temporarily recover an AllReduce ring",
+    "a replacement for every hop of every ring",
+    scope={
+        "jobs": [
+            "servers:n=16,degree=8,traffic=candle,section=5.6",
+            "servers:n=16,degree=8,traffic=dlrm,section=5.6",
+            "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=2048",
+        ]
+    },
+    procedure="We run TopologyFinder and look for another path between the two servers of every hop of a ring.",
+)
 def _recovery(laboratory: Laboratory) -> Measurement:
     """Count the hops of rings for which other circuits can replace a failed one."""
     import networkx as nx
 
-    choices, spare = [], []
+    choices, spare = Readings("replacement; job", otherwise=Verdict.NOT_TESTABLE), []
     for spec in laboratory.scope["jobs"]:
         design = topology_finder(parse(spec))
         hops = Counter(hop for ring in design.rings for hop in pairwise((*ring.order, ring.order[0])))
@@ -191,92 +216,36 @@ def _recovery(laboratory: Laboratory) -> Measurement:
                 result, (free[u, v] > 0, known and nx.has_path(apart, u, v), nx.has_path(left, u, v)), strict=True
             ):
                 result[way] += replaced
-        choices += [
-            reading(
-                "replacement; job",
-                f"{way}; {spec}",
-                count == len(hops),
-                round(count / len(hops), 4),
-                otherwise=Verdict.NOT_TESTABLE,
-            )
-            for way, count in result.items()
-        ]
-    return decided(
-        choices,
+        for way, count in result.items():
+            choices.add(f"{way}; {spec}", count == len(hops), round(count / len(hops), 4))
+    return choices.measurement(
         tuple(laboratory.scope["jobs"]),
         "Share of the hops that are replaced if their circuit fails. Line 2 of Algorithm 1 gives all ports to the "
         f"rings unless point-to-point traffic is a large share: {'; '.join(spare)} circuits belong to no ring. "
         "A ring can be closed again over circuits of other rings, at their cost. The paper does not say which links "
         "are meant, or what a recovered ring loses.",
-        Verdict.NOT_TESTABLE,
+        choices.agreement,
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="topoopt.explodes-at-six",
-        paper=PAPER,
-        where="section 4.1",
-        claim="The search space of the joint optimisation of computation, communication and topology explodes even "
-        "at modest scales, for example six nodes",
-        expected="more designs than can be enumerated, at six servers",
-        weight=2,
-        scope={"servers": 6},
-        tolerance="more than a day at 10,000 designs per second, for most models",
-        measure=_explodes,
-        procedure="We count the wirings and the placements of the parts of six models, without routes, exactly.",
-    ),
-    Claim(
-        id="topoopt.alternating",
-        paper=PAPER,
-        where="section 4.1",
-        claim="A topology optimised once, after the parallelization strategy, is likely to be sub-optimal in the "
-        "global space; alternating optimisation improves on it",
-        expected="slower than alternating",
-        tolerance="0.1 %",
-        measure=_alternating,
-        weight=2,
-        scope={"servers": 12, "seeds": 3, "measured operators": ["dlrm", "candle", "bert", "vgg"]},
-        procedure="We take the best strategy for an ideal network with TopologyFinder's circuits for it, and compare "
-        "with alternating optimisation from several seeds, for the six models of section 5.3, and for the "
-        "four of section 5.6 with the authors' computing times.",
-    ),
-    Claim(
-        id="topoopt.ring-recovery",
-        paper=PAPER,
-        where="section 7",
-        claim="When a fibre fails, a link dedicated to MP traffic can temporarily recover an AllReduce ring",
-        expected="a replacement for every hop of every ring",
-        measure=_recovery,
-        scope={
-            "jobs": [
-                "servers:n=16,degree=8,traffic=candle,section=5.6",
-                "servers:n=16,degree=8,traffic=dlrm,section=5.6",
-                "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=2048",
-            ]
-        },
-        procedure="We run TopologyFinder and look for another path between the two servers of every hop of a ring.",
-    ),
-    Claim(
-        id="topoopt.look-ahead",
-        paper=PAPER,
-        where="appendix C, figure 25",
-        claim="With two patch panels per interface and 1x2 switches the next job's topology is ready when its "
-        "servers are, in spite of minutes of reconfiguration",
-        expected="no delay",
-        reason="It holds for every job that runs longer than its successor's reconfiguration takes, on the same "
-        "servers; a test needs durations and arrivals of jobs, of which only the distribution of durations "
-        "is printed (figure 2b). The cost claims include the cost of the panels and switches.",
-    ),
-    Claim(
-        id="topoopt.sharding",
-        paper=PAPER,
-        where="section 3, appendix C, figure 26",
-        claim="Jobs on disjoint servers are completely isolated from each other, which improves the tail of "
-        "iteration times",
-        expected="iterations as if alone",
-        reason="Isolation holds by construction: circuits with d ends each way at every server are d matchings "
-        "(König), one per switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
-        "Whether it improves the tail needs the authors' times on shared fabrics, which are not published.",
-    ),
+CLAIMS.untestable(
+    "look-ahead",
+    "appendix C, figure 25",
+    "With two patch panels per interface and 1x2 switches the next job's topology is ready when its "
+    "servers are, in spite of minutes of reconfiguration",
+    "no delay",
+    reason="It holds for every job that runs longer than its successor's reconfiguration takes, on the same "
+    "servers; a test needs durations and arrivals of jobs, of which only the distribution of durations "
+    "is printed (figure 2b). The cost claims include the cost of the panels and switches.",
+)
+
+
+CLAIMS.untestable(
+    "sharding",
+    "section 3, appendix C, figure 26",
+    "Jobs on disjoint servers are completely isolated from each other, which improves the tail of iteration times",
+    "iterations as if alone",
+    reason="Isolation holds by construction: circuits with d ends each way at every server are d matchings "
+    "(König), one per switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
+    "Whether it improves the tail needs the authors' times on shared fabrics, which are not published.",
 )

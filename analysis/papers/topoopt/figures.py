@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument, frame
-from opticoll.analysis.papers.topoopt import network_claims as cost
-from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame
+from opticoll.analysis.papers.topoopt import price_claims as cost
+from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
+from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
+from opticoll.analysis.plots.style import log_axes, one_panel, series, styled_figure
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
@@ -25,12 +27,10 @@ if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
 
 
-BATCHES = (64, 128, 256, 512, 1024, 2048)
+FIGURES = Figures("topoopt")
 DEGREES = (4, 8)
 #: Bandwidth of a link in figures 12-15 [bytes/s].
-LINK = 100e9 / 8
-#: Factor by which the fat-tree of figure 12 is slower: fixed by cost, and 5.7 / 1.4 according to section 5.5.
-FAT_TREE = 5.7 / 1.4
+LINK = 100 * GIGABIT
 _NAMES = {
     "topoopt": "TopoOpt (patch panels) and fat-tree",
     "ocs": "OCS-reconfig, TopoOpt with OCSs",
@@ -55,6 +55,49 @@ def _gradients() -> float:
     return 128.0 * NUMBER_BYTES * training_job("dlrm", "5.4").dense_weights
 
 
+# Theorem 1 ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _diameters() -> tuple[tuple[int, int, float], ...]:
+    return tuple(
+        (n, d, ring_permutations.diameter(n, ring_permutations.selected(n, d)) / ring_permutations.theorem_1(n, d))
+        for d in (1, 2, 3, 4, 6, 8)
+        for n in range(4, 513, 4)
+    )
+
+
+def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
+    return frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
+
+
+def _diameter(rows: pd.DataFrame) -> Figure:
+    with one_panel(6.6, 4.2, x="servers n", y="diameter ÷ d n^(1/d) [–]") as (figure, axes, handles):
+        for number, (degree, group) in enumerate(rows.groupby("degree")):
+            colour, _ = series(number)
+            handles += axes.plot(group["n"], group["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
+        reference(axes, y=1.0)
+        axes.grid(visible=True)
+        axes.set_ylim(0, 1.05)
+    return figure
+
+
+@FIGURES.drawn(
+    "topoopt-theorem1",
+    "Theorem 1",
+    "Diameter of the selected rings over d n^(1/d)",
+    "The diameter is O(d n^(1/d)).",
+    _diameter_rows,
+    _diameter,
+)
+def _diameter_finding(rows: pd.DataFrame) -> str:
+    parts = [
+        f"d = {degree}: {group['ratio'].min():.2f}-{group['ratio'].max():.2f}"
+        for degree, group in rows.groupby("degree")
+    ]
+    return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
+
+
 # figure 10 ------------------------------------------------------------------------------------------------------
 
 
@@ -73,28 +116,10 @@ def _cost(rows: pd.DataFrame) -> Figure:
         for axes, (degree, group) in zip(figure.subplots(1, 2, sharey=True), rows.groupby("degree"), strict=True):
             handles.clear()
             for number, (architecture, line) in enumerate(group.groupby("architecture")):
-                colour, marker = series(number)
-                handles += axes.plot(
-                    line["n"],
-                    line["cost"] / 1e6,
-                    color=colour,
-                    marker=marker,
-                    markersize=5,
-                    linewidth=1.2,
-                    label=_NAMES[str(architecture)],
-                )
+                handles += curve(axes, line["n"], line["cost"] / 1e6, number, _NAMES[str(architecture)], linewidth=1.2)
             own = group[group["architecture"] == "topoopt"]
             for (label, factor), marker in zip(_PRINTED_COSTS.items(), ("*", "P"), strict=True):
-                handles += axes.plot(
-                    own["n"],
-                    own["cost"] / 1e6 * factor,
-                    color=INK,
-                    marker=marker,
-                    markersize=9,
-                    markerfacecolor="none",
-                    linestyle="none",
-                    label=label,
-                )
+                handles += stars(axes, own["n"], own["cost"] / 1e6 * factor, label, markersize=9, marker=marker)
             log_axes(axes)
             axes.set_xticks([128, 432, 1024, 2000], ["128", "432", "1024", "2000"])
             axes.set_xticks([], minor=True)
@@ -104,6 +129,15 @@ def _cost(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-10",
+    "figure 10",
+    "Cost of interconnects",
+    "On average OCSs cost 1.33 times patch panels, and an ideal switch 3.2 times TopoOpt; the expander is the "
+    "cheapest.",
+    _cost_rows,
+    _cost,
+)
 def _cost_finding(rows: pd.DataFrame) -> str:
     table: Any = rows[rows["n"] == 128].pivot_table(index="degree", columns="architecture", values="cost")
     ratios = table.div(table["topoopt"], axis=0)
@@ -155,34 +189,16 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 def _share(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.2, 4.2) as (figure, handles):
-        printed: list[Any] = []
+        by_ratio: list[Any] = []
         for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             handles.clear()
             for number, (network, line) in enumerate(group.groupby("network")):
-                colour, marker = series(number)
-                handles += axes.plot(
-                    line["batch"],
-                    line["seconds"] * 1e3,
-                    color=colour,
-                    marker=marker,
-                    markersize=5,
-                    linewidth=1.2,
-                    label=str(network),
-                )
+                handles += curve(axes, line["batch"], line["seconds"] * 1e3, number, str(network), linewidth=1.2)
             if degree == min(DEGREES):
                 own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
                 factors = {128: 2.7, 2048: 1 / 1.1}
                 times = [own[batch] * factor for batch, factor in factors.items()]
-                printed = axes.plot(
-                    list(factors),
-                    times,
-                    color=INK,
-                    marker="*",
-                    markersize=11,
-                    markerfacecolor="none",
-                    linestyle="none",
-                    label="fat-tree by the paper's ratios",
-                )
+                by_ratio = stars(axes, list(factors), times, "fat-tree by the paper's ratios")
             log_axes(axes, "x")
             axes.set_ylim(bottom=0)
             axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
@@ -190,10 +206,19 @@ def _share(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
         figure.axes[0].set_ylabel("time of an iteration [ms]")
-        handles += printed
+        handles += by_ratio
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-12",
+    "figure 12",
+    "Iteration of a DLRM with a table on each of 128 servers",
+    "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
+    "times the time of the fat-tree at 2048.",
+    _share_rows,
+    _share,
+)
 def _share_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in rows.groupby("degree"):
@@ -224,42 +249,41 @@ def _tax_rows(_: pd.DataFrame) -> pd.DataFrame:
 def _tax(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.2, x="samples per GPU", y="bandwidth tax [–]", columns=2) as (figure, axes, handles):
         for number, (degree, group) in enumerate(rows.groupby("degree")):
-            colour, marker = series(number)
-            handles += axes.plot(
+            handles += curve(
+                axes,
                 group["batch"],
                 group["tax"],
-                color=colour,
-                marker=marker,
+                number,
+                f"d = {degree}, R = bytes of the gradients",
+                markersize=6,
                 linewidth=1.2,
-                label=f"d = {degree}, R = bytes of the gradients",
             )
-            handles += axes.plot(
+            handles += curve(
+                axes,
                 group["batch"],
                 group["ring_tax"],
-                color=colour,
-                marker=marker,
-                markerfacecolor="none",
-                linewidth=1,
+                number,
+                f"d = {degree}, R = bytes sent by rings",
+                filled=False,
+                markersize=6,
                 linestyle=(0, (4, 3)),
-                label=f"d = {degree}, R = bytes sent by rings",
             )
         printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
-        handles += axes.plot(
-            printed[:, 0],
-            printed[:, 1],
-            marker="*",
-            markersize=13,
-            color=INK,
-            linestyle="none",
-            markerfacecolor="none",
-            label="paper",
-        )
+        handles += stars(axes, printed[:, 0], printed[:, 1], "paper", markersize=13)
         log_axes(axes, "x")
         axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
         axes.set_xticks([], minor=True)
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-13",
+    "figure 13",
+    "Bandwidth tax of forwarding",
+    "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
+    _tax_rows,
+    _tax,
+)
 def _tax_finding(rows: pd.DataFrame) -> str:
     table = rows.set_index(["degree", "batch"])["tax"]
     parts = [
@@ -287,21 +311,22 @@ def _paths(rows: pd.DataFrame) -> Figure:
             handles += axes.step(
                 group["hops"], group["cdf"], where="post", color=colour, linewidth=1.6, label=f"d = {degree}"
             )
-            axes.axvline(printed, color=colour, linewidth=1, linestyle=(0, (2, 3)))
-            axes.annotate(
-                f"paper's mean,\nd = {degree}",
-                (printed, 0.03),
-                (4, 0),
-                textcoords="offset points",
-                fontsize=8,
-                color=MUTED,
-            )
+            reference(axes, x=printed, color=colour, linestyle=(0, (2, 3)))
+            note(axes, f"paper's mean,\nd = {degree}", (printed, 0.03), (4, 0))
         axes.grid(visible=True)
         axes.set_xlim(left=0)
         axes.set_ylim(0, 1.02)
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-14",
+    "figure 14",
+    "Path lengths over TotientPerms rings, 128 servers",
+    "The mean is 5.7 at d = 4 and 3 at d = 8.",
+    _path_rows,
+    _paths,
+)
 def _path_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in rows.groupby("degree"):
@@ -361,6 +386,15 @@ def _loads(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-15",
+    "figure 15",
+    "Load of circuits by routing, 128 servers",
+    "At batch 128 the lightest link carries 39 % (d = 4) and 59 % (d = 8) less than the heaviest.",
+    _load_rows,
+    _loads,
+    study="topoopt-fig15",
+)
 def _load_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (degree, batch), group in rows.groupby(["degree", "batch"]):
@@ -370,113 +404,6 @@ def _load_finding(rows: pd.DataFrame) -> str:
         ]
         parts.append(f"d = {degree}, batch {batch}: {', '.join(printed)}")
     return "Largest load: " + "; ".join(parts) + "."
-
-
-# Theorem 1 ------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _diameters() -> tuple[tuple[int, int, float], ...]:
-    return tuple(
-        (n, d, ring_permutations.diameter(n, ring_permutations.selected(n, d)) / ring_permutations.theorem_1(n, d))
-        for d in (1, 2, 3, 4, 6, 8)
-        for n in range(4, 513, 4)
-    )
-
-
-def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
-    return frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
-
-
-def _diameter(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.2, x="servers n", y="diameter ÷ d n^(1/d) [–]") as (figure, axes, handles):
-        for number, (degree, group) in enumerate(rows.groupby("degree")):
-            colour, _ = series(number)
-            handles += axes.plot(group["n"], group["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
-        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.grid(visible=True)
-        axes.set_ylim(0, 1.05)
-    return figure
-
-
-def _diameter_finding(rows: pd.DataFrame) -> str:
-    parts = [
-        f"d = {degree}: {group['ratio'].min():.2f}-{group['ratio'].max():.2f}"
-        for degree, group in rows.groupby("degree")
-    ]
-    return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
-
-
-_PAPER_FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "topoopt-theorem1",
-        "topoopt",
-        "Theorem 1",
-        "Diameter of the selected rings over d n^(1/d)",
-        "The diameter is O(d n^(1/d)).",
-        None,
-        _diameter_rows,
-        _diameter,
-        _diameter_finding,
-    ),
-    PaperFigure(
-        "topoopt-10",
-        "topoopt",
-        "figure 10",
-        "Cost of interconnects",
-        "On average OCSs cost 1.33 times patch panels, and an ideal switch 3.2 times TopoOpt; the expander is the "
-        "cheapest.",
-        None,
-        _cost_rows,
-        _cost,
-        _cost_finding,
-    ),
-    PaperFigure(
-        "topoopt-12",
-        "topoopt",
-        "figure 12",
-        "Iteration of a DLRM with a table on each of 128 servers",
-        "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
-        "times the time of the fat-tree at 2048.",
-        None,
-        _share_rows,
-        _share,
-        _share_finding,
-    ),
-    PaperFigure(
-        "topoopt-13",
-        "topoopt",
-        "figure 13",
-        "Bandwidth tax of forwarding",
-        "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
-        None,
-        _tax_rows,
-        _tax,
-        _tax_finding,
-    ),
-    PaperFigure(
-        "topoopt-14",
-        "topoopt",
-        "figure 14",
-        "Path lengths over TotientPerms rings, 128 servers",
-        "The mean is 5.7 at d = 4 and 3 at d = 8.",
-        None,
-        _path_rows,
-        _paths,
-        _path_finding,
-    ),
-    PaperFigure(
-        "topoopt-15",
-        "topoopt",
-        "figure 15",
-        "Load of circuits by routing, 128 servers",
-        "At batch 128 the lightest link carries 39 % (d = 4) and 59 % (d = 8) less than the heaviest.",
-        "topoopt-fig15",
-        _load_rows,
-        _loads,
-        _load_finding,
-    ),
-)
 
 
 _FORMULATION = "topoopt.topology"
@@ -513,35 +440,31 @@ def _draw(rows: pd.DataFrame) -> Figure:
             selected = rows[rows["method"] == method]
             if not len(selected):
                 continue
-            colour, marker = series(number)
+            colour, _ = series(number)
             aside = 0.14 * (number - 1)  # shift equal values sideways to keep them visible
             for proven, filled in ((True, colour), (False, "none")):
                 part = selected[selected["proven"] == proven]
-                drawn = axes.plot(
-                    part["n"] + aside,
-                    part["ratio"],
-                    color=colour,
-                    marker=marker,
-                    linestyle="none",
-                    markersize=5,
-                    markerfacecolor=filled,
-                    label=label,
+                drawn = marks(
+                    axes, part["n"] + aside, part["ratio"], number, label, markerfacecolor=filled, markersize=5
                 )
                 if proven or not len(selected[selected["proven"]]):
                     handles += drawn
-        axes.axhline(1.0, color=INK, linewidth=1)
-        axes.annotate(
-            "filled: proven optimum; hollow: best bound",
-            (0.01, 0.99),
-            xycoords="axes fraction",
-            va="top",
-            fontsize=8,
-            color=MUTED,
-        )
+        reference(axes, y=1.0, linestyle="-")
+        note(axes, "filled: proven optimum; hollow: best bound", (0.01, 0.99), fraction="xy", va="top")
         axes.set_xticks(sorted(set(rows["n"].astype(int))))
     return figure
 
 
+@FIGURES.drawn(
+    "topoopt-gap",
+    "section 4.2, Algorithms 1 and 5",
+    "Heuristic circuits compared with the best ones",
+    "TopologyFinder finds an efficient topology and routing; the search space of joint optimisation explodes "
+    "at six nodes.",
+    _rows,
+    _draw,
+    study="topoopt-gap",
+)
 def _finding(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "No result yet."
@@ -563,25 +486,3 @@ def _finding(rows: pd.DataFrame) -> str:
                 "times the optimum"
             )
     return "; ".join(parts) + "."
-
-
-_GAP_FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        name="topoopt-gap",
-        paper="TopoOpt",
-        where="section 4.2, Algorithms 1 and 5",
-        title="Heuristic circuits compared with the best ones",
-        says="TopologyFinder finds an efficient topology and routing; the search space of joint optimisation explodes "
-        "at six nodes.",
-        study="topoopt-gap",
-        select=_rows,
-        draw=_draw,
-        finding=_finding,
-    ),
-)
-
-
-FIGURES = (
-    *_PAPER_FIGURES,
-    *_GAP_FIGURES,
-)

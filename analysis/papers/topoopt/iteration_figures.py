@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import PaperFigure, frame
+from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     BATCHES,
     FIELDS,
@@ -20,6 +20,7 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
     main,
     table,
 )
+from opticoll.analysis.plots.marks import curve, marks, stars
 from opticoll.analysis.plots.style import INK, log_axes, series, styled_figure
 from opticoll.instances.training_jobs import shared_cluster
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from opticoll.instances.training_jobs import PublishedIterations
 
+
+FIGURES = Figures("topoopt")
 #: Fat-tree over TopoOpt, averaged over the links: section 5.3.
 PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}
 #: TopoOpt over the ideal switch: section 5.3.
@@ -67,17 +70,8 @@ def _models(rows: pd.DataFrame) -> Figure:
     with styled_figure(9.6, 6.0) as (figure, handles):
         for axes, model in zip(figure.subplots(2, 3).flat, MODELS, strict=True):
             for number, network in enumerate(NETWORKS):
-                colour, marker = series(number)
                 selected = rows[(rows["model"] == model) & (rows["network"] == network)].sort_values("link_gbps")
-                axes.plot(
-                    selected["link_gbps"],
-                    selected["seconds"],
-                    color=colour,
-                    marker=marker,
-                    markersize=4,
-                    linewidth=1.1,
-                    label=network,
-                )
+                curve(axes, selected["link_gbps"], selected["seconds"], number, network, markersize=4, linewidth=1.1)
             log_axes(axes)
             axes.set_xticks(LINKS, [str(b) for b in LINKS])
             axes.set_xticks([], minor=True)
@@ -126,28 +120,10 @@ def _batches(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.6, 4.2) as (figure, handles):
         for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             for number, (network, line) in enumerate(group.groupby("network")):
-                colour, marker = series(number)
-                axes.plot(
-                    line["batch"],
-                    line["seconds"],
-                    color=colour,
-                    marker=marker,
-                    markersize=5,
-                    linewidth=1.2,
-                    label=str(network),
-                )
+                curve(axes, line["batch"], line["seconds"], number, str(network), linewidth=1.2)
             own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"]
             if degree == 4:
-                axes.plot(
-                    [128, 2048],
-                    [2.7 * own[128], own[2048] / 1.1],
-                    color=INK,
-                    marker="*",
-                    linestyle="none",
-                    markersize=11,
-                    markerfacecolor="none",
-                    label="fat-tree by the paper's ratios",
-                )
+                stars(axes, [128, 2048], [2.7 * own[128], own[2048] / 1.1], "fat-tree by the paper's ratios")
             log_axes(axes, "x")
             axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
             axes.set_xticks([], minor=True)
@@ -203,28 +179,20 @@ def _shared(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.6, 4.2, columns=2) as (figure, handles):
         left, right = figure.subplots(1, 2)
         for number, degree in enumerate((4, 8)):
-            colour, marker = series(number)
             means = shared_means(rows, degree)
-            left.plot(
+            curve(
+                left,
                 means["jobs"],
                 1e3 * means["simulated"],
-                color=colour,
-                marker=marker,
+                number,
+                f"simulated, d = {degree}",
+                markersize=6,
                 linewidth=1.2,
-                label=f"simulated, d = {degree}",
             )
-            left.plot(
-                means["jobs"],
-                1e3 * means["published"],
-                color=colour,
-                marker="*",
-                markersize=11,
-                markerfacecolor="none",
-                linestyle="none",
-                label=f"published, d = {degree}",
-            )
+            words = f"published, d = {degree}"
+            marks(left, means["jobs"], 1e3 * means["published"], number, words, filled=False, marker="*", markersize=11)
         for number, (degree, network, label) in enumerate(_SHARED):
-            colour, marker = series(number)
+            colour, _ = series(number)
             own = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
             for place, model in enumerate(sorted(own.index)):
                 those = _published(network, degree, str(model))
@@ -237,7 +205,7 @@ def _shared(rows: pd.DataFrame) -> Figure:
                     markersize=9,
                     markerfacecolor="none",
                 )
-                right.plot([x], [1e3 * own[model]], color=colour, marker=marker, label=label)
+                curve(right, [x], [1e3 * own[model]], number, label, markersize=6, linewidth=1.5)
         left.set_xlabel("active jobs of 16 servers")
         left.set_ylabel("mean iteration time [ms]")
         left.set_ylim(bottom=0)
@@ -281,16 +249,7 @@ def _pauses(rows: pd.DataFrame) -> Figure:
                 for least, rule in _RULES.items():
                     own = line["interval_ms"] == (5e-3 * line["pause_us"]).clip(lower=least)
                     shown = line[own].sort_values("pause_us")
-                    colour, marker = series(number)
-                    axes.plot(
-                        shown["pause_us"],
-                        shown["seconds"],
-                        color=colour,
-                        marker=marker,
-                        markersize=5,
-                        linewidth=1.1,
-                        label=f"{network}, {rule}",
-                    )
+                    curve(axes, shown["pause_us"], shown["seconds"], number, f"{network}, {rule}", linewidth=1.1)
                     number += 1
             table = _table()
             still = table[(table["figure"] == 28) & (table["degree"] == 8) & (table["model"] == model)]
@@ -300,26 +259,8 @@ def _pauses(rows: pd.DataFrame) -> Figure:
                 "pause_us"
             )
             if model == "bert":
-                axes.plot(
-                    slow["pause_us"],
-                    1.4 * slow["seconds"],
-                    color=INK,
-                    marker="*",
-                    markersize=10,
-                    markerfacecolor="none",
-                    linestyle="none",
-                    label="FW by the paper's ratio, 1.4",
-                )
-            axes.plot(
-                [1],
-                [time],
-                color=INK,
-                marker="D",
-                markersize=9,
-                markerfacecolor="none",
-                linestyle="none",
-                label="noFW at 1 µs by the paper: as TopoOpt",
-            )
+                stars(axes, slow["pause_us"], 1.4 * slow["seconds"], "FW by the paper's ratio, 1.4", markersize=10)
+            stars(axes, [1], [time], "noFW at 1 µs by the paper: as TopoOpt", markersize=9, marker="D")
             log_axes(axes)
             axes.set_xlabel("reconfiguration latency [µs]")
             axes.set_title(str(model))
@@ -341,8 +282,7 @@ def _degrees(rows: pd.DataFrame) -> Figure:
     with styled_figure(7.6, 4.2, columns=4) as (figure, handles):
         for axes, (link, group) in zip(figure.subplots(1, 2), rows.groupby("link_gbps"), strict=True):
             for number, (model, line) in enumerate(group.groupby("model")):
-                colour, marker = series(number)
-                axes.plot(line["degree"], line["seconds"], color=colour, marker=marker, linewidth=1.2, label=str(model))
+                curve(axes, line["degree"], line["seconds"], number, str(model), markersize=6, linewidth=1.2)
                 first = line.sort_values("degree").iloc[0]
                 axes.plot(
                     line["degree"],
@@ -368,75 +308,55 @@ def _degrees_finding(rows: pd.DataFrame) -> str:
     return f"Time at d = 4 over that at d = 10: {', '.join(parts)}."
 
 
-FIGURES = (
-    PaperFigure(
-        "topoopt-11",
-        "topoopt",
-        "figure 11",
-        "Iteration times on a dedicated cluster of 128 servers, d = 4",
-        "A fat-tree of similar cost takes 2.8 (CANDLE, VGG, DLRM), 3 (BERT) and 2.1 (NCF) times as long as TopoOpt.",
-        None,
-        _of(11),
-        _models,
-        _models_finding,
-    ),
-    PaperFigure(
-        "topoopt-12-simulated",
-        "topoopt",
-        "figure 12",
-        "Iteration times of a DLRM with a table on each of 128 servers",
-        "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
-        "times the time of the fat-tree at 2048.",
-        None,
-        _of(12),
-        _batches,
-        _batches_finding,
-    ),
-    PaperFigure(
-        "topoopt-16",
-        "topoopt",
-        "figure 16",
-        "Iteration times of jobs of 16 servers on a shared cluster, B = 100 Gb/s",
-        "The authors published TopoOpt's times: means of 60 to 71 ms at d = 8.",
-        None,
-        _of(16),
-        _shared,
-        _shared_finding,
-    ),
-    PaperFigure(
-        "topoopt-17",
-        "topoopt",
-        "figure 17",
-        "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
-        "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.",
-        None,
-        _of(17),
-        _pauses,
-        _pauses_finding,
-    ),
-    PaperFigure(
-        "topoopt-27",
-        "topoopt",
-        "figure 27",
-        "Iteration times on a dedicated cluster of 128 servers, d = 8",
-        "The trend is similar to that of figure 11.",
-        None,
-        _of(27),
-        _models,
-        _models_finding,
-    ),
-    PaperFigure(
-        "topoopt-28",
-        "topoopt",
-        "figure 28",
-        "Effect of the degree on TopoOpt, 128 servers",
-        "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.",
-        None,
-        _of(28),
-        _degrees,
-        _degrees_finding,
-    ),
-)
+FIGURES.drawn(
+    "topoopt-11",
+    "figure 11",
+    "Iteration times on a dedicated cluster of 128 servers, d = 4",
+    "A fat-tree of similar cost takes 2.8 (CANDLE, VGG, DLRM), 3 (BERT) and 2.1 (NCF) times as long as TopoOpt.",
+    _of(11),
+    _models,
+)(_models_finding)
+FIGURES.drawn(
+    "topoopt-12-simulated",
+    "figure 12",
+    "Iteration times of a DLRM with a table on each of 128 servers",
+    "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
+    "times the time of the fat-tree at 2048.",
+    _of(12),
+    _batches,
+)(_batches_finding)
+FIGURES.drawn(
+    "topoopt-16",
+    "figure 16",
+    "Iteration times of jobs of 16 servers on a shared cluster, B = 100 Gb/s",
+    "The authors published TopoOpt's times: means of 60 to 71 ms at d = 8.",
+    _of(16),
+    _shared,
+)(_shared_finding)
+FIGURES.drawn(
+    "topoopt-17",
+    "figure 17",
+    "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
+    "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.",
+    _of(17),
+    _pauses,
+)(_pauses_finding)
+FIGURES.drawn(
+    "topoopt-27",
+    "figure 27",
+    "Iteration times on a dedicated cluster of 128 servers, d = 8",
+    "The trend is similar to that of figure 11.",
+    _of(27),
+    _models,
+)(_models_finding)
+FIGURES.drawn(
+    "topoopt-28",
+    "figure 28",
+    "Effect of the degree on TopoOpt, 128 servers",
+    "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.",
+    _of(28),
+    _degrees,
+)(_degrees_finding)
 
 if __name__ == "__main__":
     main()

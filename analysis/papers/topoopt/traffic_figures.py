@@ -2,20 +2,16 @@
 
 The paper prints the range of a colour scale, not the numbers of its cells. Figures 22 and 24 use double binary trees;
 the server orders of the second and third tree are read off figure 23.
-
-The benchmark tables time constructions, routing, best circuits and strategies.
 """
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
-from opticoll.analysis.papers.paper_figure import PaperFigure, frame
+from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.plots.style import INK, MUTED, series, styled_figure
 from opticoll.formulations.topoopt.circuit_design import Ring, ring_demand
 from opticoll.instances import parse
@@ -36,6 +32,7 @@ if TYPE_CHECKING:
     Panels = dict[str, F64]
 
 
+FIGURES = Figures("topoopt")
 SERVERS = 16
 #: Steps of the rings in figures 7 and 8.
 STEPS = (1, 3, 7)
@@ -267,207 +264,54 @@ def _finder_finding(rows: pd.DataFrame) -> str:
 
 
 _TREES = "Every server sends and receives at most twice the data; model-parallel transfers stay where they are."
-FIGURES: tuple[PaperFigure, ...] = (
-    PaperFigure(
-        "topoopt-1",
-        "topoopt",
-        "figure 1",
-        "Traffic of a DLRM on 16 servers, by parallelization",
-        "Data parallelism has transfers of 44 GB, hybrid parallelism of 4 GB and 32 MB.",
-        None,
-        _heat_rows("1"),
-        _heat(44e9, 4e9, 32e6),
-        _heat_finding("Paper: 44 GB, 4 GB and 32 MB."),
-    ),
-    PaperFigure(
-        "topoopt-7",
-        "topoopt",
-        "figure 7",
-        "Rings of 16 servers",
-        "+1, +3 and +7 are ring-all-reduce permutations.",
-        None,
-        _link_rows,
-        _links,
-        _ring_finding,
-    ),
-    PaperFigure(
-        "topoopt-8",
-        "topoopt",
-        "figure 8",
-        "Traffic of the hybrid DLRM with three rings",
-        "The ring moves with the permutation, the model-parallel transfers stay.",
-        None,
-        _heat_rows("8"),
-        _heat(4e9),
-        _heat_finding("Paper: up to 4 GB in all three."),
-    ),
-    PaperFigure(
-        "topoopt-9",
-        "topoopt",
-        "figure 9",
-        "TopoOpt's circuits and traffic for the hybrid DLRM",
-        "Three rings together load-balance the all-reduce.",
-        None,
-        _finder_rows,
-        _finder,
-        _finder_finding,
-    ),
-    PaperFigure(
-        "topoopt-22",
-        "topoopt",
-        "figure 22",
-        "Traffic of the hybrid DLRM with double binary trees",
-        _TREES,
-        None,
-        _heat_rows("22"),
-        _heat(),
-        _heat_finding("No number is legible in the paper."),
-    ),
-    PaperFigure(
-        "topoopt-23",
-        "topoopt",
-        "figure 23",
-        "Double binary trees of 16 servers, three permutations",
-        "Permuting the labels gives other trees for the same all-reduce.",
-        None,
-        _tree_rows,
-        _links,
-        _tree_finding,
-    ),
-    PaperFigure(
-        "topoopt-24",
-        "topoopt",
-        "figure 24",
-        "Traffic of CANDLE with double binary trees",
-        "The scale ends at 2 GB.",
-        None,
-        _heat_rows("24"),
-        _heat(2e9),
-        _heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB."),
-    ),
-)
-
-
-def constructions() -> list[Row]:
-    """TopologyFinder and OCS-reconfig with their check, best of three with empty caches, in this process."""
-    from opticoll.formulations.topoopt.circuit_design import lower_bounds, residuals
-    from opticoll.instances import parse
-    from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
-    from opticoll.solvers.methods.topoopt.topology_finder import clear_caches, topology_finder
-
-    rows = []
-    for n, degree, job in (
-        (128, 4, "dlrm,section=5.3"),
-        (128, 8, "dlrm,section=5.3"),
-        (128, 4, "dlrm,section=5.4,batch=2048"),
-        (128, 8, "dlrm,section=5.4,batch=2048"),
-        (128, 4, "candle"),
-        (128, 4, "bert"),
-        (128, 4, "ncf"),
-        (128, 4, "resnet50"),
-        (128, 4, "vgg,parallel=hybrid"),
-        (512, 8, "dlrm,section=5.4"),
-    ):
-        pool = parse(f"servers:n={n},degree={degree},traffic={job}")
-        for name, build in (("topology-finder", topology_finder), ("ocs-reconfig", ocs_reconfig)):
-            if n > 128 and build is ocs_reconfig:
-                continue  # its parallel circuits leave routes of hundreds of hops
-            seconds, checked = [], []
-            for _ in range(3):
-                clear_caches()
-                start = time.perf_counter()
-                result = build(pool)
-                middle = time.perf_counter()
-                worst = max(residuals(pool, result.values()).values())
-                checked.append(time.perf_counter() - middle)
-                seconds.append(middle - start)
-            rows.append(
-                {
-                    "n": n,
-                    "d": degree,
-                    "job": job,
-                    "method": name,
-                    "max load / bound": result.max_load / lower_bounds(pool)["max-load"].value,
-                    "bandwidth tax": result.bandwidth_tax,
-                    "worst violation": worst,
-                    "construct [s]": min(seconds),
-                    "check [s]": min(checked),
-                }
-            )
-    return rows
-
-
-def routing() -> list[Row]:
-    """``topoopt.routing`` of the all-to-all DLRM, from start to verified finish."""
-    rows = []
-    for n, degree, batch in ((32, 4, 128), (64, 4, 128), (128, 4, 128), (128, 4, 2048)):
-        instance = f"servers:n={n},degree={degree},traffic=dlrm,section=5.4,batch={batch}"
-        seconds, record = timed_solve(
-            "topoopt.routing", instance, "--set", "traffic=point-to-point", "--method", "time-form"
-        )
-        rows.append(
-            {
-                "instance": instance,
-                "variables": record["size"]["variables"],
-                "heuristic / optimum": record["metrics"]["heuristic_over_optimum"],
-                "gap": record["gap"],
-                "proof": record["proof"],
-                "solve [s]": record["time"]["solve_s"],
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
-
-
-def designs() -> list[Row]:
-    """``opticoll solve topoopt.topology`` from start to verified finish; small ones also as an integer program."""
-    cases = [(f"servers:n={n},degree=2,traffic=random,seed=1", "design-search") for n in (5, 6, 7, 8)]
-    cases += [("servers:n=7,degree=2,traffic=alltoall", "design-search")]
-    cases += [("servers:n=10,degree=2,traffic=random,seed=1", "design-search")]
-    cases += [("servers:n=4,degree=2,traffic=random,seed=1", method) for method in ("certified-branching", "highs")]
-    rows = []
-    for spec, method in cases:
-        seconds, record = timed_solve("topoopt.topology", spec, "--method", method, "--time-limit", "150")
-        rows.append(
-            {
-                "instance": spec,
-                "method": method,
-                "proof": record["proof"],
-                "gap": record["gap"],
-                "nodes": record["metrics"].get("nodes"),
-                "solve [s]": record["time"]["solve_s"],
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
-
-
-def strategies() -> list[Row]:
-    """``opticoll solve topoopt.strategy``: the front and the alternating optimisation, for every model."""
-    from opticoll.instances.training_jobs import JOBS
-
-    rows = []
-    for model in JOBS:
-        spec = f"servers:n=16,degree=4,traffic={model},section={JOBS[model][1][0]}"
-        for method in ("strategy-front", "alternating"):
-            seconds, record = timed_solve("topoopt.strategy", spec, "--method", method)
-            rows.append(
-                {
-                    "instance": spec,
-                    "method": method,
-                    "proof": record["proof"],
-                    "Eq. (1) [s]": record["objective"],
-                    "over circuits found [s]": record["metrics"].get("iteration_time"),
-                    "solve [s]": record["time"]["solve_s"],
-                    "whole command [s]": seconds,
-                }
-            )
-    return rows
-
-
-TABLES = (
-    Table("topoopt-designs", "TopologyFinder and OCS-reconfig at the paper's sizes (best of 3)", constructions),
-    Table("topoopt-routing", "Smallest maximum load over TopologyFinder's circuits, whole commands", routing),
-    Table("topoopt-circuits", "Best circuits and routes of small pools (single runs)", designs),
-    Table("topoopt-strategies", "Strategies of the six models (single runs)", strategies),
-)
+FIGURES.drawn(
+    "topoopt-1",
+    "figure 1",
+    "Traffic of a DLRM on 16 servers, by parallelization",
+    "Data parallelism has transfers of 44 GB, hybrid parallelism of 4 GB and 32 MB.",
+    _heat_rows("1"),
+    _heat(44e9, 4e9, 32e6),
+)(_heat_finding("Paper: 44 GB, 4 GB and 32 MB."))
+FIGURES.drawn(
+    "topoopt-7",
+    "figure 7",
+    "Rings of 16 servers",
+    "+1, +3 and +7 are ring-all-reduce permutations.",
+    _link_rows,
+    _links,
+)(_ring_finding)
+FIGURES.drawn(
+    "topoopt-8",
+    "figure 8",
+    "Traffic of the hybrid DLRM with three rings",
+    "The ring moves with the permutation, the model-parallel transfers stay.",
+    _heat_rows("8"),
+    _heat(4e9),
+)(_heat_finding("Paper: up to 4 GB in all three."))
+FIGURES.drawn(
+    "topoopt-9",
+    "figure 9",
+    "TopoOpt's circuits and traffic for the hybrid DLRM",
+    "Three rings together load-balance the all-reduce.",
+    _finder_rows,
+    _finder,
+)(_finder_finding)
+FIGURES.drawn(
+    "topoopt-22", "figure 22", "Traffic of the hybrid DLRM with double binary trees", _TREES, _heat_rows("22"), _heat()
+)(_heat_finding("No number is legible in the paper."))
+FIGURES.drawn(
+    "topoopt-23",
+    "figure 23",
+    "Double binary trees of 16 servers, three permutations",
+    "Permuting the labels gives other trees for the same all-reduce.",
+    _tree_rows,
+    _links,
+)(_tree_finding)
+FIGURES.drawn(
+    "topoopt-24",
+    "figure 24",
+    "Traffic of CANDLE with double binary trees",
+    "The scale ends at 2 GB.",
+    _heat_rows("24"),
+    _heat(2e9),
+)(_heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB."))

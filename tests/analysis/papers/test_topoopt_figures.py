@@ -10,19 +10,6 @@ import pytest
 from opticoll.analysis.papers.topoopt import traffic_figures
 from opticoll.analysis.papers.topoopt.figures import FIGURES
 
-COMPUTED = [one for one in (*FIGURES, *traffic_figures.FIGURES) if one.study is None]
-
-
-@pytest.mark.parametrize("figure", COMPUTED, ids=lambda figure: figure.name)
-def test_figures_of_constructions(figure):
-    """They need no store."""
-    empty = pd.DataFrame({name: [] for name in ("ok", "formulation", "proof", "metrics", "settings", "instance", "n")})
-    rows = figure.select(empty.astype({"ok": bool}))
-    assert len(rows) >= 4
-    drawn = figure.draw(rows)
-    assert all(axes.get_xlabel() or axes.get_ylabel() for axes in drawn.axes)
-    assert any(digit in figure.finding(rows) for digit in "123456789")
-
 
 def test_figure_15_takes_the_optimum_from_the_store():
     figure = next(figure for figure in FIGURES if figure.name == "topoopt-15")

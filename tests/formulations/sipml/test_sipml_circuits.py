@@ -260,9 +260,6 @@ def test_more_peers_than_ports_is_refuted():
         (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1], [1, 0]]), {"bandwidth": np.nan}), "=nan"),
         (lambda: ocs_circuits.OcsCircuits.prepare(ServerPool(2, 1, [[0, 1e-320], [1, 0]])), "scale the traffic"),
         (lambda: ocs_circuits.OcsCircuits.prepare(parse("ring:8")), "needs servers"),
-        (lambda: duty_cycle.duty_cycle(0, 1), "hold time"),
-        (lambda: duty_cycle.duty_cycle(1, -1), "latency"),
-        (lambda: duty_cycle.least_hold(1, 1.0), "between 0 and 1"),
     ],
 )
 def test_bad_input_is_one_line(make, message):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import opticoll.instances.published
-from opticoll.analysis.papers.lumorph import route_claims
-from opticoll.analysis.papers.lumorph.route_claims import (
+from opticoll.analysis.papers.lumorph import drawn_points
+from opticoll.analysis.papers.lumorph.drawn_points import (
     PANELS,
     TOLERANCE,
     communication,
@@ -78,7 +78,7 @@ def test_every_computed_point_agrees_and_every_other_is_within_its_bounds(number
     # Twice the tolerance off, no computed point agrees.
     step = 2 * TOLERANCE[number] + 1e-9
     moved = [
-        route_claims.Point(p.figure, p.panel, p.series, p.x, p.drawn + step, p.low, p.high, p.exact)
+        drawn_points.Point(p.figure, p.panel, p.series, p.x, p.drawn + step, p.low, p.high, p.exact)
         for p in points(number)
         if p.exact and abs(p.drawn - p.low) < step / 4
     ]
@@ -117,7 +117,7 @@ def test_figure_10_has_the_shares_of_the_logged_calls(model):
     assert shown <= {*levels, 0.0}
     assert len(levels - shown) <= 1, "the drawing ends where all calls are counted"
     ours = {point.low for point in points("10") if point.series == model}
-    assert ours <= {0.0, *route_claims.shares(model).values()}
+    assert ours <= {0.0, *drawn_points.shares(model).values()}
 
 
 @pytest.mark.parametrize("model", TOTALS)
@@ -173,7 +173,7 @@ def test_the_bounds_of_the_queue_hold_for_any_ready_times(order, monkeypatch):
     for free in (2e4, 4e4, 9e4):
         ready = np.sort(random.uniform(0, free, len(sizes)))
         times = {"Zero-cost": free, "Ideal switch+Ring": run(ready, "Ideal switch+Ring")}
-        monkeypatch.setattr(route_claims, "drawn_time", lambda model, n, series, times=times: times[series])
+        monkeypatch.setattr(drawn_points, "drawn_time", lambda model, n, series, times=times: times[series])
         for name in ("Lumorph-2", "Lumorph-4"):
             low, high = queue_bounds("bert", 256, name)
             assert low - 1e-6 <= run(ready, name) <= high + 1e-6

@@ -79,14 +79,6 @@ def test_two_processes_find_the_same_times(tmp_path):
     assert {key(row) for row in simulated_iterations._rows(one)} == set(ROWS)
 
 
-@pytest.mark.parametrize("figure", figures.FIGURES, ids=lambda figure: figure.name)
-def test_figures_are_drawn_with_their_numbers(figure):
-    rows = figure.select(pd.DataFrame())
-    assert len(rows) >= 4
-    assert all(axes.get_xlabel() or axes.get_title() for axes in figure.draw(rows).axes)
-    assert any(digit in figure.finding(rows) for digit in "123456789")
-
-
 def test_simulated_means_are_near_the_published_ones():
     rows = next(one for one in figures.FIGURES if one.name == "topoopt-16").select(pd.DataFrame())
     for degree in (4, 8):

@@ -14,23 +14,16 @@ from second_measurements import (
     NOT,
     REPRODUCED,
     UNTESTABLE,
-    Measurements,
+    PaperLedger,
     constant,
-    not_turned,
     scaled,
-    turned,
-    verdicts_of,
 )
 
-from opticoll.analysis.ledger.claim import Verdict
-from opticoll.analysis.ledger.ledger import claims
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.rounds import wavelengths
 
-PAPER = "optree"
-CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(
-    PAPER,
+LEDGER = PaperLedger(
+    "optree",
     {
         REPRODUCED: "lowest fig4-saving table1-optree table1-ring table1-ne lemma1-line lemma2 depths example "
         "fig4-shapes",
@@ -39,28 +32,12 @@ VERDICTS = verdicts_of(
         CONTRADICTED: "abstract table1-one-stage",
         UNTESTABLE: "fig6-wrht table1-wrht wrht-trends",
     },
+    slow="lemma1-line lemma1-ring optimal table1-ring theorem2",
+    falsified_slowly="table1-ring theorem2",
 )
-#: Claims that take more than a few seconds.
-SLOW = {"optree.optimal", "optree.lemma1-ring", "optree.lemma1-line", "optree.theorem2", "optree.table1-ring"}
-measurements = Measurements()
 
 
-def cases(names):
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(names)]
-
-
-def test_every_claim_has_a_verdict_and_its_second_measurement():
-    assert set(VERDICTS) == set(CLAIMS)
-    assert not measurements.missing(CLAIMS, VERDICTS)
-
-
-@pytest.mark.parametrize("name", cases(VERDICTS))
-def test_the_verdict_and_the_second_measurement(name):
-    row = measurements.confirm(CLAIMS[name], VERDICTS[name])
-    assert row.verdict is Verdict.REPRODUCED or row.reason
-
-
-FALSIFIED = [
+LEDGER.falsified = [
     ("fig4-saving", {"printed": "96.95"}, NOT),
     ("table1-optree", {"printed": 71}, NOT),
     ("fig4-saving", {"average over nodes": [512, 1024]}, NOT),
@@ -114,26 +91,6 @@ FALSIFIED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[pytest.mark.slow] * (f"{PAPER}.{case[0]}" in SLOW and len(case) == 3))
-        for case in FALSIFIED
-    ],
-    ids=lambda case: case[0],
-)
-def test_another_number_or_scope_gets_another_verdict(case):
-    name, changes, verdict, *wrong = case
-    assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
-
-
-def test_every_verdict_can_change():
-    assert not not_turned(CLAIMS, VERDICTS, FALSIFIED)
-
-
-# second measurements ------------------------------------------------------------------------------------------------
-
-
 def steps(n, w, k):
     """Theorem 1 from its proof: N/m subsets of m nodes on the ring, then k - 1 stages on segments."""
     m = n ** (1 / k)
@@ -145,7 +102,7 @@ def depth(n):
     return max(k for k in (math.log(n) + sign * math.sqrt(math.log(n) ** 2 - 2 * math.log(n)) for sign in (-1, 1))) / 2
 
 
-@measurements.second("optree.abstract")
+@LEDGER.second("optree.abstract")
 def averages(row):
     assert row.measured["NE"] == pytest.approx((85.54 + 91.69) / 2)
     assert round((56.36 + 88.06) / 2, 2) == 72.21
@@ -156,19 +113,19 @@ def averages(row):
     assert {choice.verdict for choice in row.choices} == {CONTRADICTED}
 
 
-@measurements.second("optree.table1-one-stage")
+@LEDGER.second("optree.table1-one-stage")
 def one_stage(row):
     assert row.measured == 1024**2 / 8 / 64
     assert (3 * 100 + 100 * (1 - 70 / 128)) / 4 < 96.85
 
 
-@measurements.second("optree.lowest")
+@LEDGER.second("optree.lowest")
 def order(row):
     for n, w in ((1024, 64), (2048, 64), (1024, 96), (1024, 128)):
         assert math.ceil(steps(n, w, round(depth(n)))) == row.measured[f"n={n}, w={w}"]["OpTree"] < n // 2
 
 
-@measurements.second("optree.fig4-saving", "optree.fig5-ring", "optree.fig5-ne")
+@LEDGER.second("optree.fig4-saving", "optree.fig5-ring", "optree.fig5-ne")
 def savings(row):
     if row.id.endswith("saving"):
         means = [
@@ -182,7 +139,7 @@ def savings(row):
     assert sum(values) / 2 == pytest.approx(choice.measured, abs=1e-3)
 
 
-@measurements.second("optree.theorem2")
+@LEDGER.second("optree.theorem2")
 def rounded_root(row):
     best = {n: min(range(1, 16), key=lambda k: steps(n, 1, k)) for n in (22, 512, 1024, 2048, 4096)}
     assert {n: round(depth(n)) for n in best} == {**best, 22: 2}
@@ -197,7 +154,7 @@ def rounded_root(row):
     assert min(worse) == 22
 
 
-@measurements.second("optree.lemma1-ring")
+@LEDGER.second("optree.lemma1-ring")
 def three_nodes(row):
     """Colour the conflict graph of the six shortest paths on a ring of three nodes, both directions."""
     paths = nx.Graph()
@@ -210,7 +167,7 @@ def three_nodes(row):
     assert row.violations == 63
 
 
-@measurements.second("optree.optimal")
+@LEDGER.second("optree.optimal")
 def whole_trees(row):
     """Enumerate all ordered radices for the smallest counterexample, counted as in the paper's example."""
     n = int(row.witness.partition("n=")[2].partition(",")[0])

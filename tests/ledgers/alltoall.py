@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference import labelled_digraphs
 from scipy.optimize import linprog
 from second_measurements import (
     DEPENDS,
     NOT,
     REPRODUCED,
     UNTESTABLE,
-    Measurements,
+    PaperLedger,
     constant,
     edited,
-    examined,
-    not_turned,
     scaled,
-    turned,
-    verdicts_of,
 )
 
 from opticoll.analysis.ledger.claim import Laboratory
-from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.alltoall import claims as program_claims
-from opticoll.analysis.papers.alltoall import path_claims, route_claims, topology_claims
-from opticoll.formulations.alltoall import path_mcf
+from opticoll.analysis.papers.alltoall import path_claims, route_claims, topology_claims, upper_bound_claims
 from opticoll.instances import parse
 
-PAPER = "alltoall"
-CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(
-    PAPER,
+LEDGER = PaperLedger(
+    "alltoall",
     {
         REPRODUCED: "matrix-form all-paths children steps-optimal steps-by-source forty-minutes theorem-2 bisection "
         "mcf-extp equal-weights path-throughput forwarding path-diversity single-path eighty-one dimension-order "
@@ -46,39 +36,11 @@ VERDICTS = verdicts_of(
         "sp-expander-degree host-bottleneck",
         UNTESTABLE: "out-of-reach sccl gpu-throughput cluster-throughput",
     },
+    quick="cluster-throughput dimension-order equal-split gpu-throughput out-of-reach path-diversity sccl",
 )
-#: Claims that take a few seconds at most.
-QUICK = {
-    "equal-split",
-    "dimension-order",
-    "path-diversity",
-    "out-of-reach",
-    "sccl",
-    "gpu-throughput",
-    "cluster-throughput",
-}
-measurements = Measurements()
 
 
-def cases(names):
-    return [
-        pytest.param(name, marks=[pytest.mark.slow] * (name.removeprefix(f"{PAPER}.") not in QUICK))
-        for name in sorted(names)
-    ]
-
-
-def test_every_claim_has_a_verdict_and_its_second_measurement():
-    assert set(VERDICTS) == set(CLAIMS)
-    assert not measurements.missing(CLAIMS, VERDICTS)
-
-
-@pytest.mark.parametrize("name", cases(VERDICTS))
-def test_the_verdict_and_the_second_measurement(name):
-    row = measurements.confirm(CLAIMS[name], VERDICTS[name])
-    assert row.reason
-
-
-FALSIFIED = [
+LEDGER.falsified = [
     ("link-mcf-printed", {"networks": ["path:4"]}, DEPENDS),
     ("link-mcf-printed", {"networks": ["complete:5"]}, REPRODUCED),
     ("equal-split", {"paths per pair": [1]}, NOT),
@@ -112,11 +74,17 @@ FALSIFIED = [
         NOT,
         (route_claims, "length_bound", constant(1.0)),
     ),
-    ("bisection", {"nodes, at most": 3}, NOT, (topology_claims, "least_cut", scaled(0.5))),
+    (
+        "bisection",
+        {"nodes, at most": 5},
+        NOT,
+        (upper_bound_claims, "classes", constant(((parse("ring:5"), 1 / 3),))),
+        (upper_bound_claims, "least_cut", scaled(0.5)),
+    ),
     ("coverage", {"N, at most": 12}, NOT, (topology_claims, "parse", lambda _true: lambda _spec: parse("path:3"))),
-    ("theorem-2", {}, NOT, (topology_claims, "classes", constant(((parse("petersen"), 0.5),)))),
+    ("theorem-2", {}, NOT, (upper_bound_claims, "classes", constant(((parse("petersen"), 0.5),)))),
 ]
-SLOW_FALSIFIED = [
+LEDGER.slowly_falsified = [
     ("shortest-paths", {"expanders": ["genkautz:n=16,d=4"], "tori": ["torus:4x4"], "k": [4]}, NOT),
     ("steps-by-source", {"networks": ["ring:4"]}, NOT, (Laboratory, "proven", lambda true: by_source_is_longer(true))),
     ("decomposition-speed", {"N": [12], "least ratio": 1e6}, NOT),
@@ -168,64 +136,6 @@ def by_source_is_longer(true):
     return wrong
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        *FALSIFIED,
-        *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW_FALSIFIED),
-    ],
-    ids=lambda case: case[0],
-)
-def test_another_number_or_scope_gets_another_verdict(case):
-    name, changes, verdict, *wrong = case
-    assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
-
-
-def test_every_verdict_can_change():
-    assert not not_turned(CLAIMS, VERDICTS, [*FALSIFIED, *SLOW_FALSIFIED])
-
-
-def test_wrong_bounds_would_be_noticed(monkeypatch):
-    small = tuple(
-        (parse(s), program_claims.certified_flow(parse(s))) for s in ("ring:5", "complete:4", "bipartite:3x3")
-    )
-    monkeypatch.setattr(topology_claims, "classes", lambda *, regular: small)
-    assert examined(CLAIMS["alltoall.theorem-2"]).verdict is REPRODUCED
-    true = topology_claims.moore_bound
-    monkeypatch.setattr(topology_claims, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
-    monkeypatch.setattr(topology_claims, "corollary_3", lambda n, d: program_claims.corollary_3(n, d) / 0.9)
-    row = examined(CLAIMS["alltoall.theorem-2"])
-    assert (row.verdict, row.count, row.witness.partition(":")[0]) == (NOT, 3, "complete")
-
-
-def test_more_than_d_disjoint_paths_would_be_noticed(monkeypatch):
-    prepare = path_mcf.PathConcurrentFlow.prepare
-    monkeypatch.setattr(
-        path_mcf.PathConcurrentFlow, "prepare", lambda topology, rule: prepare(topology, {"paths": "all"})
-    )
-    claim = CLAIMS["alltoall.disjoint-paths"]
-    scope = {**claim.scope, "networks": ["complete:4"], "networks with disabled links": []}
-    assert "as many disjoint paths" in replace(claim, scope=scope).examine(Laboratory()).reason
-
-
-def test_isomorphic_copies_count_once():
-    """The connected 2-regular digraphs without loops on 4 vertices: 9 labelled, networkx tells them apart."""
-    labelled = list(labelled_digraphs(4, 2))
-    kinds = []
-    for topology in labelled:
-        graph = nx.DiGraph(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-        if not any(nx.is_isomorphic(graph, other) for other in kinds):
-            kinds.append(graph)
-    assert len(labelled) == 9
-    assert len(topology_claims.distinct(labelled)) == len(kinds) < 9
-    assert (
-        len(topology_claims.distinct([parse("bipartite:2x2"), parse("ring:4"), parse("circulant:n=4,offsets=1")])) == 1
-    )
-
-
-# second measurements ------------------------------------------------------------------------------------------------
-
-
 def kautz(n, d):
     """Arcs i -> -d i - j (mod n), without loops."""
     return [(i, (-d * i - j) % n) for i in range(n) for j in range(1, d + 1) if (-d * i - j) % n != i]
@@ -259,7 +169,7 @@ def least_time(n, d):
     return sum(depths) / d
 
 
-@measurements.second("alltoall.genkautz-bound")
+@LEDGER.second("alltoall.genkautz-bound")
 def kautz_near_the_bound(row):
     for n in (16, 64):
         assert 1 / optimal_flow(n, kautz(n, 4)) / least_time(n, 4) == pytest.approx(row.measured[f"N={n}"], abs=6e-4)
@@ -268,7 +178,7 @@ def kautz_near_the_bound(row):
     assert distances / len(kautz(1000, 4)) / least_time(1000, 4) <= row.measured["N=1000"] * 1.001
 
 
-@measurements.second("alltoall.theorem-2")
+@LEDGER.second("alltoall.theorem-2")
 def every_small_digraph(row):
     for d in (1, 2, 3):
         rows = [list(itertools.combinations([v for v in range(4) if v != u], d)) for u in range(4)]
@@ -283,7 +193,7 @@ def every_small_digraph(row):
     assert row.measured["violations"] == 0
 
 
-@measurements.second("alltoall.steps-optimal")
+@LEDGER.second("alltoall.steps-optimal")
 def unrolled_over_time(row):
     """The time-stepped LP as flows in the graph unrolled over time, for GK(8, 2) in four steps."""
     n, steps, arcs = 8, 4, kautz(8, 2)
@@ -313,7 +223,7 @@ def unrolled_over_time(row):
     assert row.measured["genkautz:n=8,d=2"]["steps"] == steps
 
 
-@measurements.second("alltoall.disjoint-paths")
+@LEDGER.second("alltoall.disjoint-paths")
 def disjoint_paths_of_eight_nodes(row):
     """Every maximum set of GK(8, 3), as networkx lists one, takes more time than the optimum."""
     arcs = kautz(8, 3)
@@ -334,7 +244,7 @@ def disjoint_paths_of_eight_nodes(row):
     assert row.witness.startswith("genkautz:n=8,d=3")
 
 
-@measurements.second("alltoall.link-mcf-printed")
+@LEDGER.second("alltoall.link-mcf-printed")
 def cycle_through_the_sink(row):
     """On a path of four nodes, T = 4 by the middle cut: 2 times 2 pairs over one arc."""
     arcs = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)]

@@ -13,54 +13,30 @@ from second_measurements import (
     NOT,
     REPRODUCED,
     UNTESTABLE,
-    Measurements,
+    PaperLedger,
     constant,
     edited,
-    examined,
-    not_turned,
-    turned,
-    verdicts_of,
 )
 
 from opticoll.analysis.ledger.claim import Laboratory
-from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.sipml import placement_claims
 from opticoll.formulations.sipml import ocs_circuits
 from opticoll.instances import parse
-from opticoll.solvers.methods.sipml import degree_aware
 
-PAPER = "sipml"
-CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(
-    PAPER,
+LEDGER = PaperLedger(
+    "sipml",
     {
         REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap "
         "figure-4 hybrid-search",
         DEPENDS: "distance hybrid-degree convergence",
         UNTESTABLE: "evaluation",
     },
+    slow="convergence ilp prohibitive",
+    falsified_slowly="ilp prohibitive",
 )
-#: Claims that take more than a few seconds.
-SLOW = {"sipml.ilp", "sipml.convergence", "sipml.prohibitive"}
-measurements = Measurements()
 
 
-def cases(names):
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(names)]
-
-
-def test_every_claim_has_a_verdict_and_its_second_measurement():
-    assert set(VERDICTS) == set(CLAIMS)
-    assert not measurements.missing(CLAIMS, VERDICTS)
-
-
-@pytest.mark.parametrize("name", cases(VERDICTS))
-def test_the_verdict_and_the_second_measurement(name):
-    row = measurements.confirm(CLAIMS[name], VERDICTS[name])
-    assert row.reason
-
-
-FALSIFIED = [
+LEDGER.falsified = [
     ("duty-cycle", {"printed [%]": 91}, NOT),
     ("duty-cycle", {"printed [%]": 90.5}, DEPENDS),
     ("duty-cycle", {"hold time over r": 9}, DEPENDS),
@@ -107,65 +83,6 @@ FALSIFIED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.slow] * (case[0] in {"ilp", "prohibitive"})) for case in FALSIFIED],
-    ids=lambda case: case[0],
-)
-def test_another_number_or_scope_gets_another_verdict(case):
-    name, changes, verdict, *wrong = case
-    assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
-
-
-def test_every_verdict_can_change():
-    assert not not_turned(CLAIMS, VERDICTS, FALSIFIED)
-
-
-def test_a_placement_beyond_the_distance_is_noticed(monkeypatch):
-    place = degree_aware.Unrolled.place
-
-    def scattered(self, context=None):
-        place(self, context)
-        self.device = [v % self.k for v in range(self.data.n)]
-        return True
-
-    monkeypatch.setattr(degree_aware.Unrolled, "place", scattered)
-    assert examined(CLAIMS["sipml.distance"], seeds=2).verdict is NOT
-
-
-def test_a_repair_that_never_ends_is_counted():
-    row = examined(CLAIMS["sipml.convergence"], seeds=2, **{"graphs per seed": 140})
-    assert row.verdict is DEPENDS
-    assert row.violations
-    line, *circle = reversed(row.choices)
-    assert line.verdict is REPRODUCED
-    assert [choice.verdict for choice in circle] == [NOT] * 5
-    printed_repair(row)
-
-
-def test_a_wrong_assignment_of_circuits_is_noticed(monkeypatch):
-    matchings = ocs_circuits.matchings_of
-    monkeypatch.setattr(ocs_circuits, "matchings_of", lambda data, needs: np.roll(matchings(data, needs), 1, axis=1))
-    assert examined(CLAIMS["sipml.switches-degree"], seeds=1).verdict is NOT
-
-
-def test_stages_that_wait_are_noticed(monkeypatch):
-    monkeypatch.setattr(placement_claims, "_makespan", lambda durations, arcs, device, delay: float(device[0] + 1))
-    first, *_ = examined(CLAIMS["sipml.sequential"]).choices
-    assert first.natural
-    assert first.verdict is NOT
-
-
-@pytest.mark.slow
-def test_an_ilp_that_is_solved_is_no_obstacle():
-    row = examined(CLAIMS["sipml.prohibitive"], **{"(layers, parts, k)": [[2, 2, 4]]})
-    assert row.verdict is NOT
-    assert row.measured["24 sub-ops, k = 4"] == "proven"
-
-
-# second measurements ------------------------------------------------------------------------------------------------
-
-
 def problem(text):
     """k, Delta, durations and dependencies of a problem described in words."""
     k, delta = (int(re.search(rf"{name} = (\d+)", text)[1]) for name in ("k", "Delta"))
@@ -174,7 +91,7 @@ def problem(text):
     return k, delta, durations, arcs
 
 
-@measurements.second("sipml.figure-4")
+@LEDGER.second("sipml.figure-4")
 def one_placement_by_hand(row):
     """A on GPU 0, B on 0, C on 0, 1, 2 and D on 2: sends 0 > 1, 2 and 1 > 2, at most two, ahead by at most two."""
     assert all("1 and 1" in choice.measured for choice in row.choices)
@@ -217,7 +134,7 @@ def one_placement_by_hand(row):
         assert (f" {a} and {d}" in row.choices[1].measured) == fits
 
 
-@measurements.second("sipml.hybrid-search")
+@LEDGER.second("sipml.hybrid-search")
 def data_parallelism_by_hand(row):
     """k = 1: the whole graph on one GPU with 1/16 of the batch, and a ring of 16 for all parameters."""
     for model, layers, hidden, batch in row.scope["(model, layers, width, batch)"]:
@@ -229,14 +146,14 @@ def data_parallelism_by_hand(row):
     assert [row.measured[model]["best k"] for model in ("transformer", "resnet", "dlrm")] == [1, 1, 8]
 
 
-@measurements.second("sipml.duty-cycle")
+@LEDGER.second("sipml.duty-cycle")
 def share_of_time(row):
     dark = np.r_[np.zeros(10_000), np.ones(1000)]
     assert 100 * (1 - dark.mean()) == pytest.approx(row.choices[0].measured, abs=0.01)
     assert 100 * (1 - dark[1000:].mean()) == pytest.approx(row.choices[1].measured)
 
 
-@measurements.second("sipml.switches-degree")
+@LEDGER.second("sipml.switches-degree")
 def one_matching_per_switch(row):
     """Split regular bipartite multigraphs into perfect matchings, one after the other, with networkx."""
     random = np.random.default_rng(5)
@@ -253,7 +170,7 @@ def one_matching_per_switch(row):
     assert row.violations == 0
 
 
-@measurements.second("sipml.ilp")
+@LEDGER.second("sipml.ilp")
 def least_times(row):
     """The least time of each server: its needs at every V/m, by enumeration; and the circuits themselves for one."""
     random_pool = parse(row.instances[0])
@@ -273,7 +190,7 @@ def least_times(row):
     assert row.tightness.max == pytest.approx(1.0, abs=1e-6)
 
 
-@measurements.second("sipml.example")
+@LEDGER.second("sipml.example")
 def all_placements(row):
     """All 4^5 placements of B and the parts of C: the rounds of C against the partners of B's GPU."""
     rounds = {}
@@ -285,7 +202,7 @@ def all_placements(row):
     assert min(rounds[others] for others in range(3)) == 3 == row.measured["degree, Delta = 2"]
 
 
-@measurements.second("sipml.distance", "sipml.hybrid-degree")
+@LEDGER.second("sipml.distance", "sipml.hybrid-degree")
 def partners_of_the_witness(row):
     k, delta, _, arcs = problem(row.witness)
     device = [int(word) for word in row.witness.partition("GPUs ")[2].split()]
@@ -303,7 +220,7 @@ def partners_of_the_witness(row):
     assert row.witness.startswith(f"{most} partners, limit {limit}")
 
 
-@measurements.second("sipml.convergence")
+@LEDGER.second("sipml.convergence")
 def printed_repair(row):
     """Run the printed procedure on the witness: moves to the nearest GPU, in numbers, until a state repeats."""
     k, delta, durations, arcs = problem(row.witness)
@@ -372,7 +289,7 @@ def printed_repair(row):
     assert run(), "a state repeats"
 
 
-@measurements.second("sipml.range")
+@LEDGER.second("sipml.range")
 def ranges(row):
     total = sum(
         (k - 1) * sum(1 for size in (1, 2, 3) for _ in itertools.combinations(range(k), size)) for k in range(2, 13)
@@ -381,7 +298,7 @@ def ranges(row):
     assert {0, 2} == {g for g in range(4) if all((g - h) % 4 <= 2 for h in (0, 2))}, "not consecutive"
 
 
-@measurements.second("sipml.sequential")
+@LEDGER.second("sipml.sequential")
 def one_placement_less(row):
     load = {
         max(a + b for a, b in zip(first, second, strict=True))
@@ -394,7 +311,7 @@ def one_placement_less(row):
     assert together / apart == pytest.approx(row.choices[2].measured)
 
 
-@measurements.second("sipml.split-cap")
+@LEDGER.second("sipml.split-cap")
 def packed(row):
     """Makespans of two ops side by side, times 3 and 1, on two GPUs: partitions of the parts."""
     least = {p: min(max(1 + i * 3 / p, (p - i) * 3 / p) for i in range(p + 1)) for p in range(1, 7)}

@@ -18,27 +18,19 @@ from second_measurements import (
     NOT,
     REPRODUCED,
     UNTESTABLE,
-    Measurements,
+    PaperLedger,
     constant,
-    not_turned,
     scaled,
-    turned,
-    verdicts_of,
 )
 
 import opticoll.instances
-from opticoll.analysis.ledger.claim import Laboratory, Verdict
-from opticoll.analysis.ledger.ledger import claims
+from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.topoopt import claims as topoopt_claims
-from opticoll.analysis.papers.topoopt import design_claims, network_claims, time_claims
-from opticoll.errors import BadInput
-from opticoll.instances.training_jobs import compute_time, dense_weights, operators
+from opticoll.analysis.papers.topoopt import design_claims, network_claims, price_claims, time_claims
 from opticoll.solvers.methods.topoopt import alternating, binary_trees, coin_routing, ring_permutations
 
-PAPER = "topoopt"
-CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
-VERDICTS = verdicts_of(
-    PAPER,
+LEDGER = PaperLedger(
+    "topoopt",
     {
         REPRODUCED: "theorem-1 theorem-2 binary-rings primes coin-change one-failure double-trees direct-rings "
         "all-reduce-size transfer-size optical-switches parallel-links cost-expander explodes-at-six",
@@ -50,50 +42,15 @@ VERDICTS = verdicts_of(
         UNTESTABLE: "abstract shared-mean shared-tail iteration-time below-ideal degree-dlrm forwarding-bert "
         "throughput accuracy testbed-times production discounts cost-sip-ml look-ahead sharding",
     },
+    slow="alternating bandwidth-tax degree-mitigates explodes-at-six "
+    "fat-tree-at-128 imbalance-d4 imbalance-d8 iteration-time like-ideal optimal-alpha over-fat-tree path-length "
+    "primes reconfiguration theorem-1",
+    falsified_slowly="reconfiguration iteration-time imbalance-d4 imbalance-d8 "
+    "over-fat-tree fat-tree-at-128 path-length optimal-alpha",
 )
-#: Claims that take more than a few seconds.
-SLOW = {
-    f"{PAPER}.{name}"
-    for name in (
-        "theorem-1",
-        "primes",
-        "path-length",
-        "bandwidth-tax",
-        "optimal-alpha",
-        "alternating",
-        "explodes-at-six",
-        "over-fat-tree",
-        "degree-mitigates",
-        "reconfiguration",
-        "iteration-time",
-        "imbalance-d4",
-        "imbalance-d8",
-        "fat-tree-at-128",
-        "like-ideal",
-    )
-}
-measurements = Measurements()
 
 
-def cases(names):
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(names)]
-
-
-def test_every_claim_has_a_verdict_and_its_second_measurement():
-    assert set(VERDICTS) == set(CLAIMS)
-    assert not measurements.missing(CLAIMS, VERDICTS)
-    assert not [name for name, verdict in VERDICTS.items() if verdict is NOT], "no accusation without a witness here"
-
-
-@pytest.mark.parametrize("name", cases(VERDICTS))
-def test_the_verdict_and_the_second_measurement(name):
-    row = measurements.confirm(CLAIMS[name], VERDICTS[name])
-    assert row.verdict is Verdict.REPRODUCED or row.reason
-    if row.verdict is DEPENDS:
-        assert {choice.verdict for choice in row.choices} > {REPRODUCED}, "some readings agree, some do not"
-
-
-FALSIFIED = [
+LEDGER.falsified = [
     ("theorem-2", {"rings of 12 servers": [1, 5, 7]}, NOT),
     ("binary-rings", {"largest diameter / log2(n)": 1.1}, NOT),
     ("dlrm-size", {"printed [GB]": "30"}, NOT),
@@ -166,7 +123,7 @@ FALSIFIED = [
     ("imbalance-d8", {"printed [%]": "99"}, NOT, (network_claims, "_below", constant(0.0))),
     ("optimal-alpha", {"servers": [8], "degrees": [2]}, REPRODUCED, (ring_permutations, "mean_hops", scaled(10.0))),
     ("parallel-links", {}, NOT, (network_claims, "ocs_reconfig", lambda _true: network_claims.topology_finder)),
-    ("cost-expander", {}, NOT, (network_claims, "interface_cost", scaled(-1.0))),
+    ("cost-expander", {}, NOT, (price_claims, "interface_cost", scaled(-1.0))),
     ("fat-tree-at-128", {"printed": "9.9"}, UNTESTABLE),
     ("over-fat-tree", {"printed": "9.9"}, UNTESTABLE),
     (
@@ -182,7 +139,13 @@ FALSIFIED = [
         UNTESTABLE,
         (time_claims, "alphas", lambda _true: lambda degree, _batch: {"a ring": 5.0**degree}),
     ),
-    ("alternating", {"seeds": 1}, NOT, (alternating, "alternate", constant((SimpleNamespace(time=1e9), None)))),
+    (
+        "alternating",
+        {"seeds": 1, "measured operators": ["bert"]},
+        NOT,
+        (design_claims, "MODELS", lambda _true: ("bert", "candle")),
+        (alternating, "alternate", constant((SimpleNamespace(time=1e9), None))),
+    ),
     ("ring-recovery", {"jobs": ["servers:n=16,degree=1,traffic=dlrm,section=5.6"]}, UNTESTABLE),
     ("kappa", {}, REPRODUCED, (coin_routing, "geometric_coins", lambda _true: lambda x, d: x * d)),
     (
@@ -192,43 +155,6 @@ FALSIFIED = [
         (binary_trees, "double_binary_tree", lambda _true: lambda n: (np.arange(n) - 1, np.arange(n) - 1)),
     ),
 ]
-
-
-#: Cases that compute for more than a few seconds before the wrong value counts.
-SLOW_FALSIFIED = {
-    "reconfiguration",
-    "iteration-time",
-    "imbalance-d4",
-    "imbalance-d8",
-    "over-fat-tree",
-    "fat-tree-at-128",
-    "path-length",
-    "optimal-alpha",
-}
-
-
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.slow] * (case[0] in SLOW_FALSIFIED)) for case in FALSIFIED],
-    ids=lambda case: case[0],
-)
-def test_another_number_or_scope_gets_another_verdict(case):
-    name, changes, verdict, *wrong = case
-    assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
-
-
-def test_every_verdict_can_change():
-    assert not not_turned(CLAIMS, VERDICTS, FALSIFIED)
-
-
-def test_every_measured_claim_states_its_scope_and_procedure():
-    for claim in CLAIMS.values():
-        assert (claim.measure is None) == (not claim.scope)
-        assert (claim.measure is None) == bool(claim.reason)
-        assert claim.measure is None or claim.procedure
-
-
-# second measurements ------------------------------------------------------------------------------------------------
 
 
 def graph_of(n, steps):
@@ -247,7 +173,7 @@ def both_ways(n, steps):
     return sorted({p % n for step in steps for p in (step, -step)})
 
 
-@measurements.second("topoopt.fat-tree-ports")
+@LEDGER.second("topoopt.fat-tree-ports")
 def ports(row):
     """Count the switches of a k-ary fat-tree built as a graph: (k/2)^2 core switches, k pods of k switches."""
     k, tree = 8, nx.Graph()
@@ -261,7 +187,7 @@ def ports(row):
     assert sum(tree.degree[node] for node in switches) == row.measured["ports in total"] == 640 != 80 * 64
 
 
-@measurements.second("topoopt.path-length")
+@LEDGER.second("topoopt.path-length")
 def lengths(row):
     """Average the two shortest paths on two rings passed both ways."""
     steps = both_ways(128, nearest_rings(128, 2, 128**0.5))
@@ -278,7 +204,7 @@ def lengths(row):
     assert directed["d=4"] == pytest.approx(one_way, abs=1e-3)
 
 
-@measurements.second("topoopt.bandwidth-tax")
+@LEDGER.second("topoopt.bandwidth-tax")
 def taxes(row):
     """Bytes carried over bytes sent for the model of the authors' scripts, by hand."""
     weights = 7 * (2048**2 + 2048) + (18432 * 4096 + 4096) + 14 * (4096**2 + 4096) + 4097
@@ -300,7 +226,7 @@ def taxes(row):
     assert [round(value, 2) for value in values] == [1.11, 1.05, 3.03]
 
 
-@measurements.second("topoopt.optimal-alpha")
+@LEDGER.second("topoopt.optimal-alpha")
 def least_alpha(row):
     """The least maximum load of all-to-all on n = 16 with rings +1, +3: an LP in the loads of the two rings.
 
@@ -325,14 +251,14 @@ def least_alpha(row):
     assert row.choices[1].verdict is REPRODUCED
 
 
-@measurements.second("topoopt.kappa")
+@LEDGER.second("topoopt.kappa")
 def digits(row):
     for x, d in ((2, 3), (5, 2)):
         assert sum(divmod(x**d - 1, x ** (d - 1))[:1]) == x - 1
     assert row.choices[0].measured.startswith("d (x - 1)")
 
 
-@measurements.second("topoopt.testbed-share")
+@LEDGER.second("topoopt.testbed-share")
 def labels_of_figure_21(row):
     """The labels fit 13 inputs of 32768 columns into 1024, four layers of 1024 and eight of 2048, and nothing else."""
     weights = 13 * 32768 * 1024 + 1024 + 4 * (1024**2 + 1024) + 8 * (2048**2 + 2048) + 1024 + 1
@@ -342,7 +268,7 @@ def labels_of_figure_21(row):
     assert [round(share) for share in shares] == [5, 10, 19, 39, 78]
 
 
-@measurements.second("topoopt.all-reduce-44", "topoopt.hybrid-transfer")
+@LEDGER.second("topoopt.all-reduce-44", "topoopt.hybrid-transfer")
 def all_reduce_of_22(row):
     """Simulate a ring: in each of 2 (k - 1) steps a server sends one of k equal parts."""
     k = 16
@@ -351,7 +277,7 @@ def all_reduce_of_22(row):
     assert (first[0] if isinstance(first, list) else first) == pytest.approx(sent) == pytest.approx(41.25)
 
 
-@measurements.second("topoopt.cost-ideal", "topoopt.cost-ocs")
+@LEDGER.second("topoopt.cost-ideal", "topoopt.cost-ocs")
 def prices(row):
     """Two NICs of two ports as one of four, one NIC per host of the ideal switch, one fibre per interface."""
     table = {4: (99, 678, 187), 8: (198, 815, 374)}
@@ -367,7 +293,7 @@ def prices(row):
     assert choice.verdict is REPRODUCED
 
 
-@measurements.second("topoopt.equal-cost")
+@LEDGER.second("topoopt.equal-cost")
 def price_of_a_fat_tree(row):
     """Bisect the link of a fat-tree, six transceivers and five ports a server, that costs four or eight interfaces."""
     table = {10: (20, 94), 25: (39, 144), 40: (39, 144), 100: (99, 187), 200: (198, 374)}
@@ -390,7 +316,7 @@ def price_of_a_fat_tree(row):
     assert {c.verdict for c in row.choices if c.tried.startswith("100 Gb/s")} == {REPRODUCED}
 
 
-@measurements.second("topoopt.fat-tree-at-128")
+@LEDGER.second("topoopt.fat-tree-at-128")
 def slower_by_equation_1(row):
     """Eq. (1) by hand from the published table, alpha from counting coins on two rings passed both ways."""
     path = Path(opticoll.instances.__file__).parent / "published" / "topoopt_compute_times.csv"
@@ -416,10 +342,12 @@ def slower_by_equation_1(row):
     assert choice.verdict is REPRODUCED
 
 
-# Iterations by hand. Every server does the same, so one link stands for all: flows share it evenly.
-
 PUBLISHED = Path(opticoll.instances.__file__).parent / "published"
+
+
 LINK = 100e9 / 8
+
+
 FAT_TREE_PARTS = (5.7 / 1.4, 3.2)
 
 
@@ -559,7 +487,7 @@ def tail_of(values, count):
     return sorted(np.repeat(values, count).tolist())[math.ceil(0.99 * (sum(count) - 1))]
 
 
-@measurements.second("topoopt.shared-mean")
+@LEDGER.second("topoopt.shared-mean")
 def means_of_the_cluster(row):
     choices = iter(row.choices)
     for less, real, (low, high), same in ratios_of_the_cluster(mean_of):
@@ -571,7 +499,7 @@ def means_of_the_cluster(row):
         assert {first.verdict, simulated.verdict} == {UNTESTABLE}
 
 
-@measurements.second("topoopt.shared-tail")
+@LEDGER.second("topoopt.shared-tail")
 def tails_of_the_cluster(row):
     choices = iter(row.choices)
     for less, real, (low, high), same in ratios_of_the_cluster(tail_of):
@@ -581,7 +509,7 @@ def tails_of_the_cluster(row):
         assert low == pytest.approx(high, rel=1e-12), "the tail is that of CANDLE and VGG"
 
 
-@measurements.second("topoopt.abstract")
+@LEDGER.second("topoopt.abstract")
 def tail_is_candle(row):
     times = of_16_servers(8 * LINK)
     for choice in row.choices:
@@ -590,7 +518,7 @@ def tail_is_candle(row):
         assert choice.measured[0] == pytest.approx(tree["candle"] / ours, rel=0.01)
 
 
-@measurements.second("topoopt.iteration-time")
+@LEDGER.second("topoopt.iteration-time")
 def candle_waits_for_its_rings(row):
     measured, layers = published("topoopt_compute_times.csv", model="candle"), layers_of("candle", 16384, 15)
     simulated = [one for one in row.choices if "simulated" in one.tried]
@@ -603,7 +531,7 @@ def candle_waits_for_its_rings(row):
         assert choice.measured["candle"] == pytest.approx(np.mean(ratios), rel=0.01)
 
 
-@measurements.second("topoopt.ring-recovery")
+@LEDGER.second("topoopt.ring-recovery")
 def rings_take_all_ports(row):
     """Line 2 of Algorithm 1 by hand: of d ports the rings get the part of their bytes, rounded up."""
     weights = sum(weight for _, weight in layers_of("dlrm", 1024)[0])
@@ -631,7 +559,7 @@ def bert_of_128(interval=math.inf, pause=0.0):
     )
 
 
-@measurements.second("topoopt.forwarding-bert")
+@LEDGER.second("topoopt.forwarding-bert")
 def rings_forward_nothing(row):
     """Every hop of BERT's ring gets all eight circuits of its two servers, so nothing is left to forward."""
     demand = {(s, (s + 1) % 128): 1.0 for s in range(128)}
@@ -646,7 +574,7 @@ def rings_forward_nothing(row):
         assert float(one["seconds"]) == pytest.approx(bert_of_128(interval, pause), rel=0.01)
 
 
-@measurements.second("topoopt.reconfiguration")
+@LEDGER.second("topoopt.reconfiguration")
 def without_forwarding(row):
     """BERT is as fast as on TopoOpt. A DLRM waits for its rows, eight receivers and eight senders at a time.
 
@@ -675,32 +603,3 @@ def without_forwarding(row):
         slower = (sets - 1) * interval / 1e3 / (once / 1e3 + sent)
         assert measured[f"dlrm; {interval} ms"].measured > slower > 1.1
         assert measured[f"dlrm; {interval} ms"].verdict is UNTESTABLE
-
-
-# the parts of the measurements --------------------------------------------------------------------------------------
-
-
-def test_loads_of_a_circulant_add_up_to_its_hops():
-    for steps in ((1, 11, 117, 127), (1, 3, 11, 37)):
-        hops = ring_permutations.mean_hops(128, steps) * 127
-        for order in (sorted(steps), sorted(steps)[::-1], None):
-            assert sum(network_claims.circulant_loads(128, steps, order).values()) == pytest.approx(hops)
-        drawn = network_claims.random_loads(128, steps, 0)
-        assert drawn.shape == (128, 4)
-        assert drawn.sum() == pytest.approx(128 * hops)
-
-
-def test_published_computing_times():
-    assert compute_time("dlrm-128-tables", 128) == pytest.approx(0.0320612, rel=1e-5)
-    assert dense_weights("dlrm-128-tables", 128) * 4 == 1_359_273_988, "as in the published table of settings"
-    assert dense_weights("vgg", 64) * 4 == 1_157_409_952, "as in the published task graphs"
-    assert dense_weights("bert", 16) == 201_376_769
-    assert {operator.name for operator in operators("bert", 16)} >= {"Dense_1024_1024"}
-    with pytest.raises(BadInput, match="none of dlrm at 7 samples per GPU; available: bert 16"):
-        operators("dlrm", 7)
-
-
-def test_equation_1_without_traffic_is_computation():
-    alone = time_claims.seconds("bert", 16, 1e30, 1.0, "gradients", "no overlap")
-    assert alone == pytest.approx(compute_time("bert", 16))
-    assert time_claims.seconds("bert", 16, 1e30, 1.0, "gradients", "full overlap") == pytest.approx(alone)

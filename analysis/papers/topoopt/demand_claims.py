@@ -1,0 +1,290 @@
+"""Claims of the TopoOpt paper about the traffic of its models, and about its switches."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
+from opticoll.analysis.ledger.printed_number import PrintedNumber
+from opticoll.analysis.ledger.readings import Readings
+from opticoll.instances import parse
+from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.analysis.ledger.claim import Laboratory
+
+
+CLAIMS = Claims("topoopt")
+
+
+@CLAIMS.stated(
+    "dlrm-size",
+    "section 2.1; appendix D",
+    "A DLRM with 4 tables of 512 columns and 10^7 rows has 22 GB in total; the tables of the example have 20 GB",
+    22,
+    "20 to 22 GB of tables",
+    scope={"tables": 4, "columns": 512, "rows": 10**7, "printed [GB]": "22"},
+    procedure="We count the entries of the tables and try 1, 2, 4 and 8 bytes for each.",
+)
+def _dlrm_size(laboratory: Laboratory) -> Measurement:
+    tables, columns, rows = (laboratory.scope[name] for name in ("tables", "columns", "rows"))
+    printed, numbers = PrintedNumber(laboratory.scope["printed [GB]"]), tables * columns * rows
+    size = {f"{width} bytes": width * numbers / 1e9 for width in (1, 2, 4, 8)}
+    choices = Readings("bytes of an entry")
+    for name, value in size.items():
+        choices.add(
+            f"{name}{', as in appendix D' if name == '8 bytes' else ''}",
+            printed.value - 2 <= value <= printed.value,
+            value,
+        )
+    return choices.measurement(
+        ("section 2.1's DLRM",),
+        f"The tables have {numbers / 1e9:.2f} billion entries. Section 2.1 does not say how many bytes an entry has; "
+        "with one byte they fit the 20 GB of tables in appendix D and leave less than 2 GB for the rest of the model. "
+        "Appendix D counts 8 bytes; its example does not repeat the dimensions.",
+        choices.agreement,
+    )
+
+
+def ring_bytes(size: float, servers: int) -> dict[str, float]:
+    """Bytes per server of an all-reduce of this size, under the two conventions of the paper."""
+    return {
+        "2 (k-1)/k of the data, what a server of a ring sends": 2 * (servers - 1) / servers * size,
+        "twice the data, one reduction and one broadcast": 2 * size,
+    }
+
+
+@CLAIMS.stated(
+    "all-reduce-44",
+    "section 2.1, figure 1a; appendix D",
+    "Data parallelism on 16 servers results in 44 GB of all-reduce transfers for a model of 22 GB",
+    44,
+    PrintedNumber("44").tolerance,
+    scope={"servers": 16, "data [GB]": 22, "printed [GB]": "44"},
+    procedure="We apply the rule of appendix D, and twice the data.",
+)
+def _reduce(laboratory: Laboratory) -> Measurement:
+    servers, sizes, printed = (laboratory.scope[name] for name in ("servers", "data [GB]", "printed [GB]"))
+    number = PrintedNumber(printed)
+    choices = Readings("all-reduce of the data")
+    for name, value in ring_bytes(sizes, servers).items():
+        choices.add(name, number.holds(value), value)
+    return choices.measurement(
+        (f"{servers} servers, {sizes} GB",),
+        "Section 2.1 does not state how it counts. Its two numbers, 44 GB for 22 GB and 4 GB for the 2 GB left besides "
+        "20 GB of tables, are twice the data. Appendix D counts what a server sends, 37.5 GB for 20 GB; the same rule "
+        "gives 41.25 GB for 22 GB.",
+        choices.agreement,
+    )
+
+
+@CLAIMS.stated(
+    "hybrid-transfer",
+    "section 2.1, figure 1",
+    "Hybrid parallelism reduces the largest transfer of a DLRM of 22 GB on 16 servers from 44 GB to 4 GB",
+    [44, 4],
+    "rounds to the printed digits",
+    scope={"servers": 16, "model [GB]": 22, "tables [GB]": 20, "printed, before and after [GB]": ["44", "4"]},
+    procedure="We compute the all-reduce of the model, and of the model without its tables.",
+)
+def _hybrid(laboratory: Laboratory) -> Measurement:
+    servers, model, tables = (laboratory.scope[name] for name in ("servers", "model [GB]", "tables [GB]"))
+    whole, rest = (PrintedNumber(text) for text in laboratory.scope["printed, before and after [GB]"])
+    before, after = ring_bytes(model, servers), ring_bytes(model - tables, servers)
+    choices = Readings("all-reduce of the data")
+    for name in before:
+        choices.add(name, whole.holds(before[name]) and rest.holds(after[name]), [before[name], after[name]])
+    return choices.measurement(
+        (f"{servers} servers, {model} GB, of which {tables} GB are tables",),
+        "The size of the part that stays replicated is not stated; it is what appendix D's tables leave. "
+        "Transfers of rows are 32 MB, so the largest transfer is an all-reduce.",
+        choices.agreement,
+    )
+
+
+@CLAIMS.stated(
+    "all-reduce-size",
+    "appendix D",
+    "Under data parallelism each of 16 servers sends 37.5 GB for an all-reduce of 20 GB, in 3 s at 100 Gb/s",
+    [37.5, 3],
+    "rounds to the printed digits",
+    scope={"servers": 16, "data [GB]": 20, "link [Gb/s]": 100, "printed": ["37.5", "3"]},
+    procedure="We count the bytes of a ring all-reduce.",
+)
+def _reduce_size(laboratory: Laboratory) -> Measurement:
+    servers, data, link, printed = (
+        laboratory.scope[name] for name in ("servers", "data [GB]", "link [Gb/s]", "printed")
+    )
+    sent = 2 * (servers - 1) / servers * data
+    seconds = 8 * sent / link
+    good = PrintedNumber(printed[0]).holds(sent) and PrintedNumber(printed[1]).holds(seconds)
+    return Measurement(
+        {"sent [GB]": sent, "time [s]": seconds},
+        verdict_if(good),
+        (f"{servers} servers, {data} GB",),
+        "A ring sends 2 (k-1)/k of the data over every hop; sending and receiving overlap.",
+    )
+
+
+@CLAIMS.stated(
+    "transfer-size",
+    "section 2.1; appendix D",
+    "A model-parallel transfer of the example DLRM has 32 MB",
+    32,
+    PrintedNumber("32").tolerance,
+    scope={"servers": 16, "printed [MB]": "32"},
+    procedure="We add up the activations of appendix D.",
+)
+def _transfer_size(laboratory: Laboratory) -> Measurement:
+    spec = f"servers:n={laboratory.scope['servers']},degree=3,traffic=dlrm"
+    size = float(parse(spec).point_to_point[0, 1])
+    number = PrintedNumber(laboratory.scope["printed [MB]"])
+    choices = Readings("MB")
+    choices.add("2^20 bytes", number.holds(size / 2**20), size / 2**20, natural=True)
+    choices.add("10^6 bytes", number.holds(size / 1e6), size / 1e6)
+    return choices.measurement(
+        (spec,), "8192 samples with 512 activations of 8 bytes are 32 * 2^20 bytes.", choices.agreement
+    )
+
+
+def dlrm_weights(servers_section: str) -> dict[str, float]:
+    """Dense weights of the DLRM of a section of List 1, under each structure that the list leaves open.
+
+    List 1 has a stack of dense layers and a stack of feature layers, and does not say which of the two is at the
+    bottom, nor what connects the stacks with the tables. The authors' scripts have the dense layers at the bottom.
+    """
+    job = training_job("dlrm", servers_section)
+    layers, width, features, feature_width = {
+        "5.4": (8, 2048, 16, 4096),
+        "6": (4, 1024, 8, 2048),
+    }[servers_section]
+    columns, count = job.tables[0].columns, job.tables[0].count
+    stacks = layers * (width + 1) * width + features * (feature_width + 1) * feature_width
+    bare = float(stacks + ((count + 1) * columns + 1) * width + width + 1)
+    return {
+        "dense layers at the bottom, as in the authors' scripts": float(job.dense_weights),
+        "features at the bottom, one layer to the width of a table": bare + (feature_width + 1) * columns,
+        "features at the bottom, no such layer": bare,
+    }
+
+
+def _share(section: str, note: str) -> Callable[[Laboratory], Measurement]:
+    def measure(laboratory: Laboratory) -> Measurement:
+        servers, printed = laboratory.scope["servers"], laboratory.scope["printed, by batch [%]"]
+        rounding = laboratory.scope["labels"]
+        direct = {
+            batch: float(traffic_of(training_job("dlrm", section, int(batch)), servers)[0].sum()) for batch in printed
+        }
+        choices = Readings("structure; all-reduce bytes; rounding")
+        for structure, weights in dlrm_weights(section).items():
+            for count, factor in (("gradients", 1.0), ("what rings send", 2 * (servers - 1) / servers)):
+                share = {
+                    batch: 100 * size / (factor * servers * NUMBER_BYTES * weights) for batch, size in direct.items()
+                }
+                for name in ("nearest", "up") if rounding == "one significant digit" else ("nearest",):
+                    holds = all(_label(share[batch], text, name) for batch, text in printed.items())
+                    choices.add(
+                        f"{structure}; {count}; {name}", holds, " ".join(f"{value:.4g}" for value in share.values())
+                    )
+        return choices.measurement(
+            (f"servers:n={servers},degree=4,traffic=dlrm,section={section}",),
+            "Point-to-point bytes in both directions over the bytes of all-reduce, summed over all servers. " + note,
+            choices.agreement,
+        )
+
+    return measure
+
+
+def _label(share: float, text: str, rounding: str) -> bool:
+    """Whether a share gets this label: rounded to its digits, or up to its last nonzero digit."""
+    if rounding == "nearest":
+        return PrintedNumber(text).holds(share)
+    step = 10 ** (len(text) - 1)
+    return math.ceil(share / step - 1e-9) * step == int(text)
+
+
+CLAIMS.stated(
+    "all-to-all-share",
+    "section 5.4, figure 12 (labels of an axis)",
+    "With 128 tables on 128 servers the all-to-all traffic is 3, 5, 10, 20, 40 and 80 % of the all-reduce "
+    "traffic at batch sizes 64 to 2048 per GPU",
+    {64: 3, 128: 5, 256: 10, 512: 20, 1024: 40, 2048: 80},
+    "one significant digit, to the nearest or up",
+    scope={
+        "servers": 128,
+        "labels": "one significant digit",
+        "printed, by batch [%]": {"64": "3", "128": "5", "256": "10", "512": "20", "1024": "40", "2048": "80"},
+    },
+    weight=2,
+    procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
+)(
+    _share(
+        "5.4",
+        "The shares double from batch to batch, as the labels do from 5 to 80. At batch 64 they are "
+        "2.4 to 2.5 %, which is 3 only if rounded up.",
+    )
+)
+
+
+CLAIMS.stated(
+    "testbed-share",
+    "section 6, figure 21 (labels of an axis)",
+    "On the testbed of 12 servers the all-to-all traffic is 5, 10, 19, 39 and 78 % of the all-reduce traffic at "
+    "batch sizes 32 to 512",
+    {32: 5, 64: 10, 128: 19, 256: 39, 512: 78},
+    "rounds to the printed digits",
+    scope={
+        "servers": 12,
+        "labels": "two digits",
+        "printed, by batch [%]": {"32": "5", "64": "10", "128": "19", "256": "39", "512": "78"},
+    },
+    procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
+)(
+    _share(
+        "6",
+        "The labels fit the gradients of a model without a layer between the bottom stack and the width "
+        "of a table; List 1 mentions none.",
+    )
+)
+
+
+@CLAIMS.stated(
+    "optical-switches",
+    "appendix B, Table 1",
+    "Compared with a patch panel, a port of an OCS is five times as expensive, it has three times fewer ports, "
+    "and it reconfigures four orders of magnitude faster (10 ms against several minutes)",
+    [5, 3, 4],
+    "rounds to the printed digits",
+    scope={
+        "cost of a port [$]": [100, 520],
+        "ports": [1008, 384],
+        "latency [s]": 0.01,
+        "orders of magnitude": 4,
+        "times": {"cost of a port": 5, "ports": 3},
+    },
+    procedure="We divide the numbers of Table 1.",
+)
+def _switches(laboratory: Laboratory) -> Measurement:
+    """Appendix B's comparison of an OCS with a patch panel."""
+    cost, ports, latency = (laboratory.scope[name] for name in ("cost of a port [$]", "ports", "latency [s]"))
+    orders = laboratory.scope["orders of magnitude"]
+    ratios = {"cost of a port": cost[1] / cost[0], "ports": ports[0] / ports[1]}
+    times = laboratory.scope["times"]
+    plain = all(PrintedNumber(str(times[name])).holds(value) for name, value in ratios.items())
+    choices = Readings("several minutes")
+    for minutes in (2, 3, 5, 10):
+        faster = math.log10(60 * minutes / latency)
+        choices.add(
+            f"{minutes} min",
+            plain and round(faster) == orders,
+            {**ratios, "orders of magnitude": faster},
+            natural=minutes == 3,
+        )
+    return choices.measurement(
+        ("Table 1, appendix B",),
+        "The ratios round to five and three; the orders of magnitude depend on what 'several minutes' means.",
+        choices.agreement,
+    )

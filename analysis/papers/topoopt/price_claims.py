@@ -1,0 +1,252 @@
+"""Claims of the TopoOpt paper about the cost of networks, from the prices of Table 2 and appendix G."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.printed_number import PrintedNumber
+from opticoll.analysis.ledger.readings import Readings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.analysis.ledger.claim import Laboratory
+
+
+CLAIMS = Claims("topoopt")
+_PANELS: list[list[int]] = [[4, 100], [8, 200]]
+#: Mean price of a fibre [$].
+FIBRE = 0.30 * 500.0
+ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "oversub-fat-tree", "expander")
+#: Rules for NICs: appendix G counts two NICs of two ports as one of four, and one NIC per host of a fat-tree.
+NIC_RULES = (
+    "one NIC per interface",
+    "one NIC per two interfaces",
+    "one NIC per two interfaces, per host of the ideal switch",
+    "NICs not counted",
+)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """One row of Table 2 [$]."""
+
+    transceiver: float
+    nic: float
+    switch_port: float
+    panel_port: float = 100.0
+    ocs_port: float = 520.0
+    selector: float = 25.0
+
+
+#: Table 2 by link bandwidth [Gb/s].
+TABLE_2 = {
+    10: Prices(20, 185, 94),
+    25: Prices(39, 185, 144),
+    40: Prices(39, 354, 144),
+    100: Prices(99, 678, 187),
+    200: Prices(198, 815, 374),
+}
+
+
+def interface_cost(architecture: str, bandwidth: int, *, nics: bool = True) -> float:
+    """Price of one server interface and its share of the network [$].
+
+    Parameters
+    ----------
+    architecture
+        One of :data:`ARCHITECTURES`.
+    bandwidth
+        Of a link [Gb/s], a row of :data:`TABLE_2`.
+    nics
+        Whether NICs count as part of the interconnect.
+    """
+    price = TABLE_2[bandwidth]
+    parts = {
+        "topoopt": price.transceiver + price.selector + 2 * (price.panel_port + FIBRE),
+        "ocs": price.transceiver + price.ocs_port + FIBRE,
+        "ideal-switch": 6 * price.transceiver + 5 * price.switch_port + 3 * FIBRE,
+        "oversub-fat-tree": 5 * price.transceiver + 4 * price.switch_port + 2.5 * FIBRE,  # half of the ToRs' uplinks
+        "expander": price.transceiver + FIBRE / 2,
+    }
+    return parts[architecture] + (price.nic if nics else 0.0)
+
+
+def interconnect_cost(architecture: str, servers: int, degree: int, bandwidth: int) -> float:
+    """Price of the whole interconnect [$], as :func:`interface_cost`."""
+    return servers * degree * interface_cost(architecture, bandwidth)
+
+
+def priced(architecture: str, bandwidth: int, degree: int, nics: str, fibres: int) -> float:
+    """Price of a server interface [$] under a rule for NICs, with one or two fibres per interface of patch panels."""
+    nic = TABLE_2[bandwidth].nic
+    bare = interface_cost(architecture, bandwidth, nics=False)
+    if architecture == "topoopt":
+        bare -= (2 - fibres) * FIBRE
+    if nics == NIC_RULES[2] and architecture in {"ideal-switch", "oversub-fat-tree"}:
+        return bare + nic / degree
+    return bare + nic * {NIC_RULES[0]: 1.0, NIC_RULES[3]: 0.0}.get(nics, 0.5)
+
+
+def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
+    def measure(laboratory: Laboratory) -> Measurement:
+        number, panels = PrintedNumber(laboratory.scope["printed"]), laboratory.scope["panels (degree, Gb/s)"]
+        choices = Readings("NICs; fibres of an interface with two patch panels")
+        for nics, fibres in product(NIC_RULES, (2, 1)):
+            mean = float(
+                np.mean(
+                    [
+                        priced(architecture, bandwidth, degree, nics, fibres)
+                        / priced("topoopt", bandwidth, degree, nics, fibres)
+                        for degree, bandwidth in panels
+                    ]
+                )
+            )
+            choices.add(f"{nics}; {fibres}", number.holds(mean), round(mean, 3))
+        return choices.measurement(
+            ("figure 10",),
+            "Mean of both panels of the figure, from Table 2 and appendix G, with fibres of mean length. The ratio "
+            "depends on the price per interface of a NIC with two ports, and on whether the look-ahead port has its "
+            "own fibre.",
+            choices.agreement,
+        )
+
+    return measure
+
+
+CLAIMS.stated(
+    "cost-ideal",
+    "section 1; section 5.2, figure 10",
+    "An ideal switch costs 3.2 times as much as TopoOpt on average",
+    3.2,
+    PrintedNumber("3.2").tolerance,
+    scope={"printed": "3.2", "panels (degree, Gb/s)": _PANELS},
+    weight=1,
+    procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
+)(_cost_ratio("ideal-switch"))
+
+
+CLAIMS.stated(
+    "cost-ocs",
+    "section 5.2, figure 10",
+    "TopoOpt with OCSs costs 1.33 times as much as with patch panels on average",
+    1.33,
+    PrintedNumber("1.33").tolerance,
+    scope={"printed": "1.33", "panels (degree, Gb/s)": _PANELS},
+    weight=2,
+    procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
+)(_cost_ratio("ocs"))
+
+
+def equal_cost_bandwidth(degree: int, bandwidth: int, nics: str, fibres: int) -> float:
+    """B' of section 5.1 [Gb/s]: a fat-tree with one NIC and one link of ``degree`` B' per server costs as much.
+
+    Prices between two bandwidths of Table 2 are interpolated; above 200 Gb/s they grow in proportion, as the table's
+    footnote has two ports of 100 Gb/s for 200. ``nics`` and ``fibres`` as of :func:`priced`.
+    """
+    rule = NIC_RULES[3] if nics == NIC_RULES[3] else NIC_RULES[0]
+    rates = sorted(TABLE_2)
+    costs = [priced("ideal-switch", rate, 1, rule, fibres) for rate in rates]
+    ours = degree * priced("topoopt", bandwidth, degree, nics, fibres)
+    if ours > costs[-1]:
+        return rates[-1] * ours / costs[-1] / degree
+    return float(np.interp(ours, costs, rates)) / degree
+
+
+@CLAIMS.stated(
+    "equal-cost",
+    "section 5.1; section 5.2, figure 10",
+    "A fat-tree whose cost is similar to TopoOpt's has links of d B' with B' lower than B",
+    "B / B' > 1",
+    scope={"degrees": [4, 8], "links [Gb/s]": [10, 25, 40, 100, 200]},
+    procedure="We solve for B' with the components of appendix G at the prices of Table 2, under every rule for NICs.",
+)
+def _equal_cost(laboratory: Laboratory) -> Measurement:
+    degrees, links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
+    choices = Readings("link; NICs; fibres of an interface with two patch panels")
+    ratios: dict[int, list[float]] = {link: [] for link in links}
+    for link, nics, fibres in product(links, NIC_RULES, (2, 1)):
+        slower = [link / equal_cost_bandwidth(degree, link, nics, fibres) for degree in degrees]
+        ratios[link] += slower
+        choices.add(f"{link} Gb/s; {nics}; {fibres}", min(slower) > 1, " and ".join(f"{ratio:.2f}" for ratio in slower))
+    return choices.measurement(
+        ("figures 10 and 11",),
+        f"Measured: B/B' at d = {' and '.join(map(str, degrees))}. The ports of a patch panel cost the same at any "
+        "bandwidth, those of a switch do not; with slow links a fat-tree of equal cost has as much bandwidth or more: "
+        + ", ".join(f"{min(group):.2f} to {max(group):.2f} at {link} Gb/s" for link, group in ratios.items())
+        + ". The paper does not state B'.",
+        choices.agreement,
+    )
+
+
+@CLAIMS.stated(
+    "cost-expander",
+    "section 5.2, figure 10",
+    "The expander is the cheapest of the networks compared",
+    "expander",
+    scope={"Gb/s": [100, 200]},
+    procedure="We add up the components of appendix G at the prices of Table 2.",
+)
+def _cheapest(laboratory: Laboratory) -> Measurement:
+    bandwidths = laboratory.scope["Gb/s"]
+    least = {min((interface_cost(a, b), a) for a in ARCHITECTURES)[1] for b in bandwidths}
+    return Measurement(
+        sorted(least),
+        verdict_if(least == {"expander"}),
+        ("figure 10",),
+        f"Cheapest of {', '.join(ARCHITECTURES)} at every bandwidth; it needs neither switches nor optical ports.",
+    )
+
+
+def fat_tree_ports(radix: int) -> tuple[int, int, int]:
+    """Servers, switches and switch ports of a three-tier fat-tree of switches with ``radix`` ports, an even number."""
+    switches = 5 * radix**2 // 4
+    return radix**3 // 4, switches, switches * radix
+
+
+@CLAIMS.stated(
+    "fat-tree-ports",
+    "appendix G",
+    "A k = 8 fat-tree has 80 switches with 64 ports, or 640 switch ports in total",
+    640,
+    scope={"k": 8, "switches": 80, "ports of a switch": 64, "ports in total": 640},
+    procedure="We count switches and ports.",
+)
+def _fat_tree(laboratory: Laboratory) -> Measurement:
+    radix, switches, ports, total = (
+        laboratory.scope[name] for name in ("k", "switches", "ports of a switch", "ports in total")
+    )
+    servers, needed, in_all = fat_tree_ports(radix)
+    agree = switches * ports == total
+    return Measurement(
+        {"switches": needed, "ports of a switch": in_all // needed, "ports in total": in_all},
+        verdict_if(agree and (needed, in_all) == (switches, total), Verdict.SELF_CONTRADICTED),
+        (f"k = {radix}",),
+        f"A k = {radix} fat-tree has {servers} servers and {needed} switches of {radix} ports, {in_all} in total: the "
+        "number of switches and the total are right. 64 ports per switch are a slip without effect on the costs.",
+        witness=None if agree else f"{switches} switches of {ports} ports have {switches * ports} ports, not {total}",
+    )
+
+
+CLAIMS.untestable(
+    "discounts",
+    "section 5.2",
+    "At 4,394 servers and discounted prices the ideal switch costs 3.6 instead of 3.0 times as much",
+    [3.0, 3.6],
+    reason="The discounts of the components come from another paper; only the 50 % for patch panels are stated. "
+    "A test needs the discounted prices and the link bandwidth.",
+)
+
+
+CLAIMS.untestable(
+    "cost-sip-ml",
+    "section 5.2, figure 10",
+    "SiP-ML is the most expensive of the networks compared",
+    "SiP-ML",
+    reason="Table 2 has no prices of silicon photonics; a test needs them.",
+)

@@ -1,0 +1,73 @@
+"""The claims of every paper: their verdicts, and second measurements that share no code with the ledger's."""
+
+from __future__ import annotations
+
+import pytest
+from ledgers import alltoall, lumorph, optree, sipml, topoopt
+from second_measurements import DEPENDS, REPRODUCED
+
+from opticoll.analysis.ledger.claim import Laboratory
+from opticoll.analysis.ledger.ledger import claims
+
+LEDGERS = {module.LEDGER.paper: module.LEDGER for module in (alltoall, lumorph, optree, sipml, topoopt)}
+CLAIMS = [(paper, name) for paper, one in LEDGERS.items() for name in sorted(one.verdicts)]
+CASES = [(paper, *case) for paper, one in LEDGERS.items() for case in one.cases()]
+#: Claims on random samples.
+SAMPLED = {
+    "sipml": "sequential split-cap distance hybrid-degree switches-degree ilp convergence",
+    "optree": "lemma2",
+    "lumorph": "cover random-worse",
+    "topoopt": "imbalance-d4 imbalance-d8 alternating",
+    "alltoall": "sp-expander-degree sssp-order sssp disjoint-paths children mcf-extp host-bottleneck sp-expanders "
+    "over-random over-xpander over-xpander-d8 expanders-alike",
+}
+#: Of these, the ones that take a few seconds at most in another sample.
+SAMPLED_QUICKLY = {"sequential", "split-cap", "distance", "hybrid-degree", "lemma2", "cover"}
+
+
+def marked(*values, slow):
+    return pytest.param(*values, marks=[pytest.mark.slow] * slow, id=".".join(map(str, values[:2])))
+
+
+@pytest.mark.parametrize("one", LEDGERS.values(), ids=LEDGERS)
+def test_every_claim_has_a_verdict_that_can_change_and_the_second_measurement_that_it_needs(one):
+    assert set(one.verdicts) == set(one.claims)
+    assert not one.missing()
+    assert not one.not_turned()
+
+
+def test_every_paper_has_its_ledger():
+    assert set(LEDGERS) == {claim.paper for claim in claims().values()}
+
+
+@pytest.mark.parametrize(
+    ("paper", "name"), [marked(paper, name, slow=LEDGERS[paper].takes_long(name)) for paper, name in CLAIMS]
+)
+def test_the_verdict_and_the_second_measurement(paper, name):
+    row = LEDGERS[paper].confirm(name)
+    assert row.reason
+    if row.verdict is DEPENDS:
+        assert {choice.verdict for choice in row.choices} > {REPRODUCED}, "some readings agree, some do not"
+
+
+@pytest.mark.parametrize(
+    ("paper", "name", "case"), [marked(paper, case[0], case, slow=slow) for paper, case, slow in CASES]
+)
+def test_another_number_or_scope_gets_another_verdict(paper, name, case):
+    _, changes, verdict, *wrong = case
+    assert LEDGERS[paper].turned(name, changes, *wrong) is verdict
+
+
+@pytest.mark.parametrize(
+    ("paper", "name"),
+    [
+        marked(paper, name, slow=name not in SAMPLED_QUICKLY)
+        for paper, names in SAMPLED.items()
+        for name in names.split()
+    ],
+)
+def test_verdicts_do_not_depend_on_the_random_sample(paper, name):
+    row = LEDGERS[paper].claims[name].examine(Laboratory(seed=1))
+    assert not row.failed
+    assert row.verdict is LEDGERS[paper].verdicts[name]
+    assert row.rerun.endswith("--seed 1")
