@@ -24,7 +24,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.auto import fastest_form
 from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
-from opticoll.solvers.exact.integer import answer_of, bounded_by
+from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
