@@ -29,7 +29,7 @@ def routes_problem(data: Any) -> dict[str, Json]:
     else:
         (sources, targets), capacity = data.commodities, topology.capacity
         amount = data.amount if hasattr(data, "amount") and not hasattr(data, "circuits") else np.ones(sources.size)
-    stated = {
+    stated: dict[str, Json] = {
         "arcs": pairs_of(topology.tail, topology.head.tolist(), numbers(capacity)),
         "pairs": pairs_of(sources, targets.tolist(), numbers(amount)),
         "colours": hasattr(data, "fibres"),
