@@ -42,6 +42,8 @@ from opticoll.formulations.variables import (
     Names,
     arc_labels,
     arc_names,
+    entries,
+    incident_arcs,
     pair_names,
     vertex_labels,
     vertex_names,
@@ -309,16 +311,12 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     topology = data.topology
     V, A = vertex_names(topology), arc_names(topology)
     ends = {a: (V[u], V[v]) for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True)}
-    into: dict[Hashable, list[str]] = {u: [] for u in V}
-    out_of: dict[Hashable, list[str]] = {u: [] for u in V}
-    for a, (u, v) in ends.items():
-        out_of[u].append(a)
-        into[v].append(a)
+    into, out_of = incident_arcs(topology)
     c = dict(zip(A, data.capacity.tolist(), strict=True))
     K = group_names(data)
     source = {k: V[s] for k, s in zip(K, data.sources.tolist(), strict=True)}
     target = {k: V[t] for k, t in zip(K, data.demand.argmax(axis=0).tolist(), strict=True)}
-    D = {(u, *k): float(data.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
+    D = entries(data.demand, V, K)
 
     model = pyo.ConcreteModel(name="maximum concurrent flow")
     x = pyo.Var([(a, *k) for a in A for k in K], domain=pyo.NonNegativeReals)
