@@ -313,8 +313,8 @@ class Placement(Formulation):
         def pick(rows: I64, columns: I64, count: int, width: int, values: F64 | float = 1.0) -> Any:
             return sp.csr_array((np.broadcast_to(values, rows.shape), (rows, columns)), shape=(count, width))
 
-        def times(sub: I64, plus: bool = True, *, of: I64) -> Any:
-            return pick(np.arange(sub.size), sub * k + of, sub.size, n * k, 1.0 if plus else -1.0)
+        def times(sub: I64, *, of: I64) -> Any:
+            return pick(np.arange(sub.size), sub * k + of, sub.size, n * k)
 
         assign = sp.kron(sp.eye_array(n), np.ones((1, k)), format="csr") @ a == 1
         finish = -p >= S - C

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NoSolution
-from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, crossed
 from opticoll.solvers.exact.linear import floating_form, solve_linear
 from opticoll.solvers.methods.branching_tree import BranchingTree, Unbounded
 
@@ -282,7 +282,7 @@ class _Proof:
         """
         form = self.form
         changes = form.within(branch)
-        if any(low is not None and high is not None and low > high for low, high in changes.values()):
+        if crossed(changes.values()):
             return Leaf({})
         best, multipliers = form.dual_bound(self.root, changes), self.root
         for y in nearby(form, vector, rays=empty):
