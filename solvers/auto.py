@@ -97,11 +97,19 @@ def choose(
     stated = MethodChoice(solver, form, beyond, PROOF if branched else beyond, variables, nonzeros)
     if task.form is not None or not sized:
         return stated
+    certified = _certified(known, model, task, size)
+    if certified is None:
+        return stated
+    reason = f"{certified} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
+    return MethodChoice(certified, model.forms[0], variables=variables, nonzeros=nonzeros, reason=reason)
+
+
+def _certified(known: list[tuple[Method, Beyond]], model: Formulation, task: Task, size: Size | None) -> str | None:
+    """The first method that takes over a model of this size and suits the problem; None if the model is solved."""
     for method, at in known:
         if not at.covers(size) and (at.suits is None or (size is not None and at.suits(model, task, size))):
-            reason = f"{method.name} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
-            return MethodChoice(method.name, model.forms[0], variables=variables, nonzeros=nonzeros, reason=reason)
-    return stated
+            return method.name
+    return None
 
 
 def kind_of(instance: object) -> str:
