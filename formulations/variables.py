@@ -251,7 +251,7 @@ def incident_arcs(topology: Topology) -> tuple[dict[Hashable, list[str]], dict[H
     return into, out_of
 
 
-def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, ...], Any]:
+def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, ...], float]:
     """The entries of an array by their indices in Pyomo, in C order; an index that is a tuple is spread.
 
     An index set that the data have as a mask is ``[index for index, holds in entries(mask, V, K).items() if holds]``.

@@ -80,7 +80,9 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
     )
 
 
-def add_constraints(model: pyo.ConcreteModel, rules: Mapping[str, tuple[Sequence[Any], Any]]) -> dict[str, Any]:
+def add_constraints(
+    model: pyo.ConcreteModel, rules: Mapping[str, tuple[Sequence[Any], Any]]
+) -> dict[str, tuple[list[Any]]]:
     """Add constraints, each an index set and a rule by its name, without those of no index; return their axes."""
     import pyomo.environ as pyo
 

@@ -237,7 +237,7 @@ def test_a_formulation_is_named_in_its_own_file_and_in_files_above_that_serve_it
 
     known = set(formulations())
     homes = {f"formulations/{name.replace('.', '/').replace('-', '_')}.py": name for name in known}
-    for path in MODULES.values():
+    for path in modules().values():
         place = path.relative_to(ROOT).as_posix()
         named = naming(known, strings(path))
         if place.startswith("formulations/"):
@@ -262,7 +262,7 @@ def test_the_registry_of_methods_names_none():
 
 
 def test_no_layer_names_a_module_above_it_by_string():
-    for path in MODULES.values():
+    for path in modules().values():
         layer = path.relative_to(ROOT).parts[0]
         above = "|".join(LAYERS[LAYERS.index(layer) + 1 :])
         if above:

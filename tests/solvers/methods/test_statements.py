@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import opticoll as oc
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import states
 from opticoll.solvers.methods import Beyond, Method, methods, taking_over
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Task
 
 
 def test_methods_serve_formulations_that_exist():
@@ -78,3 +81,39 @@ def test_a_formulation_with_the_same_optimum_has_the_same_sense():
     for method in methods().values():
         if method.same_as is not None and not callable(method.serves):
             assert {formulation(name).sense for name in method.serves} == {formulation(method.same_as).sense}
+
+
+PLUGIN = '''
+import opticoll as oc
+from opticoll.solvers.methods import Beyond, Method
+
+
+class Model(oc.Formulation):
+    """Least capacity.
+
+    min R  s.t.  cap  R >= 1
+    """
+
+    name, title, sense = "own.least", "Least", "min"
+
+    def pyomo(self): ...
+    def residuals(self, values): return {}
+    def objective(self, values): return 0.0
+    def estimate(self): return {"variables": self.instance.n, "constraints": 1, "nonzeros": 1, "integers": 0}
+
+
+FORMULATION = Model
+METHOD = Method(
+    name="mine", title="", summary="", serves=("own.least",), takes_over=(Beyond("own.least", 5),), run=print
+)
+'''
+
+
+@pytest.mark.usefixtures("forgotten_plugins")
+def test_a_method_of_the_users_own_takes_over(tmp_path):
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    oc.load_plugin(tmp_path / "mine.py")
+    assert make_plan(Task("own.least", "ring:5")).method == "highs-simplex"
+    plan = make_plan(Task("own.least", "ring:6"))
+    assert plan.method == "mine"
+    assert plan.choice.reason == "mine works on the topology; --form pyomo builds it"
