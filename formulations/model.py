@@ -231,6 +231,8 @@ class Formulation:
         Forms in which the model is stated, the default first; by default those whose methods are defined.
     needs
         Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
+    needed_by
+        Parameter that names the method for the formulation ``needs``; by default ``auto`` chooses it.
     given_by
         Parameter that names the method whose ``construct`` gives data that the instance lacks: :meth:`prepare` takes
         that function as third argument.
@@ -254,6 +256,7 @@ class Formulation:
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     forms: ClassVar[tuple[Form, ...]] = ()
     needs: ClassVar[str | None] = None
+    needed_by: ClassVar[str | None] = None
     given_by: ClassVar[str | None] = None
     concurrent: ClassVar[str | None] = None
     size: ClassVar[str] = ""

@@ -40,6 +40,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypedDict
 
+from opticoll.contributions import BOUNDS, CHECK_BOUNDS, KINDS, SHARED, Kind
 from opticoll.errors import BadInput, OpticollError, import_remedy
 from opticoll.instances import outside_modules
 from opticoll.instances.readers.reading import read_bytes
@@ -51,41 +52,6 @@ MAX_BYTES = 4 << 20
 _PREFIX = "opticoll_plugin_"
 #: Suffix of the names, in records, of modules that a plug-in imported under computed names.
 COMPUTED = " (imported by a computed name)"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Kind of object that a plug-in may contribute.
-
-    Its class, a function that returns the names that opticoll itself uses, and the attributes that a subclass must set.
-    """
-
-    type: str
-    taken: str
-    attributes: tuple[str, ...] = ()
-    #: Whether the plug-in gives a subclass of the class, not an object of it.
-    subclass: bool = False
-
-
-#: Contributions by the name of the module attribute; its plural is a list of them.
-KINDS = {
-    "FORMULATION": Kind(
-        "opticoll.formulations.model:Formulation",
-        "opticoll.formulations.registry:own_names",
-        ("name",),
-        subclass=True,
-    ),
-    "ADAPTER": Kind(
-        "opticoll.solvers.adapters.interface:Adapter",
-        "opticoll.solvers.methods.registry:own_names",
-        ("name", "title", "package", "distribution", "algorithm", "capabilities"),
-    ),
-    "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods.registry:own_names"),
-    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger.ledger:own_names"),
-}
-#: Methods and solvers share one name space, ``--method``.
-_SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}
-BOUNDS = "BOUNDS"
 #: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
 FAULTS = (Exception, SystemExit, GeneratorExit)
 
@@ -559,7 +525,7 @@ def _entry_points() -> tuple[str, ...]:
 
 
 def contributed(attribute: str) -> Iterator[Any]:
-    """All contributions of one kind (a key of :data:`KINDS`), in the order in which the plug-ins were loaded."""
+    """All contributions of a kind, a key of :data:`~opticoll.contributions.KINDS`, by the order of the plug-ins."""
     for _, module in load_known():
         yield from _items(module, attribute)
 
@@ -653,7 +619,7 @@ def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
         count += 1
         others = (sys.modules[name] for name in _checked)
         names = [_name(item) for one in (module, *others) for item in _items(one, "FORMULATION")]
-        _ours("opticoll.formulations.registry:check_bounds")(bounds, names)
+        _ours(CHECK_BOUNDS)(bounds, names)
     if contributes and not count:
         known = ", ".join([*KINDS, BOUNDS])
         msg = f"it defines nothing for opticoll; define one of {known}, or a family; `opticoll new` writes an example"
@@ -706,7 +672,7 @@ def _check_names(plugin: Plugin, attribute: str, names: list[str]) -> None:
     taken = _ours(KINDS[attribute].taken)()
     others = {
         _name(item): other.place
-        for kind in _SHARED.get(attribute, (attribute,))
+        for kind in SHARED.get(attribute, (attribute,))
         for other in _known.values()
         if other.place != plugin.place and other.module in _checked
         for item in _items(sys.modules[other.module], kind)
@@ -723,7 +689,7 @@ def _name(item: Any) -> Any:
 
 
 def _ours(target: str) -> Callable[..., Any]:
-    """Look up a function of a layer above or beside this one by name, because imports only go downwards."""
+    """Look up a function that :mod:`opticoll.contributions` or this module names; it imports this module itself."""
     module, _, name = target.partition(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function

@@ -179,10 +179,9 @@ def _needed_by_procedure(model: Formulation | type[Formulation], size: Size, met
 
 def _remedy(model: Formulation | type[Formulation], size: Size, form: str, solver: str | None, limit: Limit) -> str:
     """Name alternatives that fit: other methods, a smaller layer, a smaller formulation with the same optimum."""
-    from opticoll.solvers.methods.registry import SMALLER_FORMULATIONS
-
-    smaller = SMALLER_FORMULATIONS.get(model.name)
-    needs = {name: _needed_by_procedure(model, size, name) for name in methods_for(model)}
+    fitting_methods = methods_for(model)
+    smaller = next((method.same_as for method in fitting_methods.values() if method.same_as is not None), None)
+    needs = {name: _needed_by_procedure(model, size, name) for name in fitting_methods}
     fitting = {name: need for name, need in needs.items() if need is not None and need <= limit.bytes}
     if smaller is not None and size["variables"] > MOST_ENTRIES:
         fitting = {}  # all of them return a flow per commodity

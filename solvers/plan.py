@@ -35,11 +35,10 @@ from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.adapters.interface import distribution_version
-from opticoll.solvers.auto import FIRST_ORDER, LARGEST, ORBIT, MethodChoice, applies, choose
+from opticoll.solvers.auto import MethodChoice, choose
 from opticoll.solvers.isolation import solve_isolated
-from opticoll.solvers.methods import Method, method_named, methods_for, prepared
+from opticoll.solvers.methods import Method, method_named, methods_for, prepared, taking_over
 from opticoll.solvers.methods.method import Answer, Context, names
-from opticoll.solvers.methods.registry import METHOD_PARAMETERS
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, Termination, digest, texts
 
@@ -201,9 +200,8 @@ def _refuse_too_large(
         return
     method, solver = task.method, task.method
     if method == "auto":
-        most = LARGEST[model.name].most if model.name in LARGEST else None
-        served = model.name in LARGEST or any(applies(name, model) for name in (FIRST_ORDER, ORBIT))
-        if task.form is None and served and (most is None or size["variables"] <= most):
+        over = taking_over(model.name, parameters)
+        if task.form is None and any(at.most is None or size["variables"] <= at.most for _, at in over):
             return
         method = solver = "highs-ipx"
     elif (procedure := method_named(method)) is not None:
@@ -331,8 +329,7 @@ def needed_task(task: Task, plan: Plan) -> Task:
     """The task whose solution the task's formulation takes as data."""
     model = plan.formulation
     assert model.needs is not None
-    parameter = METHOD_PARAMETERS.get(model.name)
-    method = "auto" if parameter is None else str(plan.parameters[parameter])
+    method = "auto" if model.needed_by is None else str(plan.parameters[model.needed_by])
     exact = task.exact and formulation(model.needs).problem == "LP"  # other formulations have integer solutions
     return structs.replace(
         task,

@@ -316,8 +316,8 @@ def check_paths(model: type[Formulation], instance: Any, path: Path, parameters:
     from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows import weighted_paths
 
-    if model.name != "alltoall.master" or not isinstance(instance, Topology):
-        msg = f"{path}: weighted paths are checked as a solution of alltoall.master on a topology, not of {model.name}"
+    if model.name != Master.name or not isinstance(instance, Topology):
+        msg = f"{path}: weighted paths are checked as a solution of {Master.name} on a topology, not of {model.name}"
         raise BadFile(msg)
     stated = weighted_paths.read_demand_of(path)
     refuse_other_settings(model, parameters, {"demand": stated}, path, instance)

@@ -30,7 +30,7 @@ from opticoll.solvers.auto import (
 )
 from opticoll.solvers.isolation import BOUNDS_S, Budget, LimitReached, call_isolated, modules_of, write_isolated
 from opticoll.solvers.methods.method import Answer
-from opticoll.solvers.methods.registry import METHOD_PARAMETERS, method_named
+from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.plan import (
     Plan,
     digests_after_run,
@@ -264,8 +264,7 @@ def _solve_needed(
         return None
     basis = needed_task(task, plan)
     first = _solve(basis, instance, on_progress, stop, budget := Budget(basis, stop))
-    parameter = METHOD_PARAMETERS.get(plan.formulation.name)
-    default = next((p.default for p in plan.formulation.parameters if p.name == parameter), None)
+    default = next((p.default for p in plan.formulation.parameters if p.name == plan.formulation.needed_by), None)
     if task.method == "auto" and basis.method == default and auto.can_be_branched(first):
         if budget.deadline is not None:  # the task itself needs time too
             budget.deadline -= PROOF_SHARE * max(budget.deadline - time.monotonic(), 0.0)

@@ -30,7 +30,8 @@ import msgspec
 from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
-from opticoll.solvers.exact.combinatorial import FORMULATIONS, certificate, stated_ends
+from opticoll.solvers.exact.arguments.argument import arguments
+from opticoll.solvers.exact.combinatorial import certificate, stated_ends
 from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN
 
@@ -107,7 +108,7 @@ def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDE
         known = best.get(problem.name)
         if known is None or known.proof not in PROVEN or not known.size.get("nonzeros", 0):
             continue
-        if known.size["nonzeros"] > EXACT_NONZEROS and problem.formulation not in FORMULATIONS:
+        if known.size["nonzeros"] > EXACT_NONZEROS and problem.formulation not in arguments():
             continue
         last = certified(index).get(problem.name)
         if last is None or last.instance_hash != parse(problem.instance).hash:
@@ -151,7 +152,7 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: b
             value, reason = run.record.objective_exact, run.record.message or f"ended with {run.termination}"
         except OpticollError as error:
             reason = str(error)
-    if value is None and known is not None and problem.formulation in FORMULATIONS:
+    if value is None and known is not None and problem.formulation in arguments():
         try:
             run = solve.solve(msgspec.structs.replace(task, method=known.method, exact=False))
             value, ending = _combinatorial(run), ".proof.json.gz"

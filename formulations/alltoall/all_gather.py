@@ -53,6 +53,7 @@ from opticoll.formulations.variables import (
     Names,
     arc_labels,
     arc_names,
+    incident_arcs,
     vertex_labels,
     vertex_names,
 )
@@ -146,15 +147,9 @@ class SharedFlows(Formulation):
         R = [V[v] for v in self.ends.tolist()]
         supply = dict(zip(V, self.supply.tolist(), strict=True))
         c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        arcs = (topology.head, topology.tail) if self.away else (topology.tail, topology.head)
-        leaves, enters = ({a: V[u] for a, u in zip(A, side.tolist(), strict=True)} for side in arcs)
-        out_of: dict[int | str, list[str]] = {u: [] for u in V}
-        into: dict[int | str, list[str]] = {u: [] for u in V}
-        for a in A:
-            out_of[leaves[a]].append(a)
-            into[enters[a]].append(a)
+        into, out_of = reversed(incident_arcs(topology)) if self.away else incident_arcs(topology)
         model = pyo.ConcreteModel(name=f"{self.collective} at optimal throughput")
-        model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if leaves[a] == v else self.most))
+        model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in out_of[v] else self.most))
         model.T = pyo.Var(bounds=(0, self.most / min(c.values())))
         model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
         model.balance = pyo.Constraint(

@@ -59,6 +59,7 @@ from opticoll.formulations.variables import (
     Names,
     arc_labels,
     arc_names,
+    incident_arcs,
     vertex_labels,
     vertex_names,
 )
@@ -133,23 +134,22 @@ class AllReduction(Formulation):
         V, A = vertex_names(topology), arc_names(topology)
         R = [V[v] for v in topology.terminals.tolist()]
         relays = [w for w in V if w not in R]
-        tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
-        head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
+        entering, leaving = incident_arcs(topology)
         c = dict(zip(A, topology.capacity.tolist(), strict=True))
         N = len(R)
 
         def out_of(flow: Any, w: Any, *v: Any) -> Any:
-            return pyo.quicksum(flow[(a, *v)] for a in A if tail[a] == w)
+            return pyo.quicksum(flow[(a, *v)] for a in leaving[w])
 
         def into(flow: Any, w: Any, *v: Any) -> Any:
-            return pyo.quicksum(flow[(a, *v)] for a in A if head[a] == w)
+            return pyo.quicksum(flow[(a, *v)] for a in entering[w])
 
         model = pyo.ConcreteModel(name="all-reduce at optimal throughput")
         model.x = pyo.Var(R, bounds=(0, N))
         model.y = pyo.Var(A, domain=pyo.NonNegativeReals)
         model.z = pyo.Var(A, domain=pyo.NonNegativeReals)
-        model.f = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if tail[a] == v else N))
-        model.g = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if head[a] == v else N))
+        model.f = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in leaving[v] else N))
+        model.g = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in entering[v] else N))
         model.T = pyo.Var(bounds=(0, 2 * N * (N - 1) / min(c.values())))
         model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
         model.total = pyo.Constraint(expr=pyo.quicksum(model.x[v] for v in R) == N)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, of_data
@@ -57,7 +58,7 @@ class Child(model.GroupedFlow, Formulation):
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
         model.demand_parameter(),
     )
-    needs = "alltoall.master"
+    needs = Master.name
     concurrent = "F"
     size = "(N-1) m + 1 variables"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"

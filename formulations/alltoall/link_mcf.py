@@ -35,7 +35,7 @@ from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
-from opticoll.formulations.variables import Names, arc_labels, arc_names, pair_labels, vertex_names
+from opticoll.formulations.variables import Names, arc_labels, arc_names, incident_arcs, pair_labels, vertex_names
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
@@ -117,11 +117,7 @@ class LinkFlow(Formulation):
 
         topology = self.flow.topology
         V, A = vertex_names(topology), arc_names(topology)
-        into: dict[int | str, list[str]] = {u: [] for u in V}
-        out_of: dict[int | str, list[str]] = {u: [] for u in V}
-        for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True):
-            out_of[V[u]].append(a)
-            into[V[v]].append(a)
+        into, out_of = incident_arcs(topology)
         c = dict(zip(A, self.flow.capacity.tolist(), strict=True))
         K = [(V[s], V[t]) for s, t in zip(self.flow.sources.tolist(), self.targets.tolist(), strict=True)]
         D = dict(zip(K, self.amount.tolist(), strict=True))

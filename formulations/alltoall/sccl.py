@@ -48,7 +48,17 @@ from opticoll.formulations.alltoall.timestep_mcf import StepFlow, arc_ends
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Array, Links, Names, arc_labels, arc_names, pair_labels, vertex_names
+from opticoll.formulations.variables import (
+    Array,
+    Links,
+    Names,
+    arc_labels,
+    arc_names,
+    entries,
+    incident_arcs,
+    pair_labels,
+    vertex_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -145,51 +155,40 @@ class ChunkSteps(Formulation):
             return self.flow.pyomo(whole=True)
         import pyomo.environ as pyo
 
-        topology, S = self.flow.topology, self.flow.steps
-        V, A = vertex_names(topology), arc_names(topology)
-        tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
-        head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
-        c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        hops = {
-            (s, u): h for s, row in zip(V, topology.hops.tolist(), strict=True) for u, h in zip(V, row, strict=True)
-        }
+        topology = self.flow.topology
+        V, A, T = vertex_names(topology), arc_names(topology), range(1, self.flow.steps + 1)
         K = [(s, d, i) for s in V for d in V if s != d for i in range(self.chunks)]
-        T = range(1, S + 1)
-
-        def possible(a: str, s: Any, d: Any, t: int) -> bool:
-            """Whether a chunk from s can be at the tail before step t, and reach d from the head after it."""
-            return head[a] != s and tail[a] != d and hops[s, tail[a]] < t and hops[head[a], d] <= S - t
+        into, out_of = incident_arcs(topology)
+        tail = {a: u for u in V for a in out_of[u]}
+        c = dict(zip(A, topology.capacity.tolist(), strict=True))
+        upper = entries(self.flow.upper, A, K, T)
 
         model = pyo.ConcreteModel(name="chunks in steps and rounds")
-        model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in T], domain=pyo.Binary)
-        free = {(a, *k, t) for a in A for k in K for t in T if possible(a, k[0], k[1], t)}
-        for index in f:
-            if index not in free:
-                f[index].setub(0)
+        model.f = f = pyo.Var(list(upper), domain=pyo.Binary, bounds=lambda _, *index: (0, upper[index]))
         model.U = pyo.Var(T, domain=pyo.NonNegativeIntegers, bounds=(0, math.ceil(len(K) / min(c.values()))))
         model.rounds = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in T), sense=pyo.minimize)
 
-        def arrived(u: Any, k: tuple[Any, ...], until: int) -> Any:
-            return pyo.quicksum(f[(a, *k, t)] for a in A if head[a] == u for t in range(1, until + 1))
+        def arrived(u: Any, k: tuple[Any, ...], steps: range) -> Any:
+            return pyo.quicksum(f[(a, *k, t)] for a in into[u] for t in steps)
 
         model.capacity = pyo.Constraint(
             A, T, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
         )
         model.once = pyo.Constraint(
-            [(u, *k) for u in V for k in K if u not in k[:2]], rule=lambda _, u, *k: arrived(u, k, S) <= 1
+            [(u, *k) for u in V for k in K if u not in k[:2]], rule=lambda _, u, *k: arrived(u, k, T) <= 1
         )
         model.before = pyo.Constraint(
-            sorted((index for index in free if tail[index[0]] != index[1]), key=str),
-            rule=lambda m, *index: m.f[index] - arrived(tail[index[0]], index[1:-1], index[-1] - 1) <= 0,
+            sorted((index for index, most in upper.items() if most and tail[index[0]] != index[1]), key=str),
+            rule=lambda m, a, *k: m.f[a, *k] - arrived(tail[a], k[:-1], T[: k[-1] - 1]) <= 0,
         )
-        model.balance = pyo.Constraint([(k[1], *k) for k in K], rule=lambda _, u, *k: arrived(u, k, S) == 1)
+        model.balance = pyo.Constraint([(k[1], *k) for k in K], rule=lambda _, u, *k: arrived(u, k, T) == 1)
         return PyomoModel(
             model,
-            variables={"f": (A, K, list(T)), "U": (list(T),)},
+            variables={"f": (A, K, T), "U": (T,)},
             constraints={
-                "capacity": (A, list(T)),
+                "capacity": (A, T),
                 "once": (V, K),
-                "before": (A, K, list(T)),
+                "before": (A, K, T),
                 "balance": (V, K),
             },
         )
@@ -202,30 +201,32 @@ class ChunkSteps(Formulation):
         import scipy.sparse as sp
 
         flow, topology = self.flow, self.flow.topology
-        (m, groups, steps), n = flow.shape, topology.n
-        f = cp.Variable(m * groups * steps, name="f", bounds=[0, flow.upper.ravel()], integer=True)
-        U = cp.Variable(steps, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
-        enter, _ = arc_ends(topology)
-        per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
-        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
-        width = sp.kron(topology.capacity[:, None], per_step, format="csr")
-        arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, steps))), format="csr")
+        (m, K, L), n = flow.shape, topology.n
+        f = cp.Variable(m * K * L, name="f", bounds=[0, flow.upper.ravel()], integer=True)
+        U = cp.Variable(L, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
+        enter, _ = arc_ends(topology)  # (n, m): 1 where an arc enters
+        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
+        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
+        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
+        arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
         wanted = flow.groups.demand > 0
         ends, passed = np.flatnonzero(wanted.ravel()), np.flatnonzero((flow.groups.served & ~wanted).ravel())
         constraints = {
-            "capacity": Named(load @ f - width @ U <= 0, (m, steps), np.arange(m * steps)),
-            "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, groups), ends),
+            "capacity": Named(load @ f - width @ U <= 0, (m, L), np.arange(m * L)),
+            "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, K), ends),
         }
         if passed.size:
-            constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, groups), passed)
+            constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, K), passed)
         later = np.flatnonzero(((flow.upper > 0) & (topology.tail[:, None] != flow.groups.sources)[:, :, None]).ravel())
         if later.size:
-            earlier = sp.kron(enter[topology.tail], sp.kron(per_group, np.tri(steps, k=-1)), format="csr")
-            before = sp.csr_array((sp.eye_array(m * groups * steps, format="csr") - earlier)[later])
-            constraints["before"] = Named(before @ f <= 0, (m, groups, steps), later)
+            earlier = sp.kron(
+                enter[topology.tail], sp.kron(per_group, np.tri(L, k=-1)), format="csr"
+            )  # square, of size m K L
+            before = sp.csr_array((sp.eye_array(m * K * L, format="csr") - earlier)[later])
+            constraints["before"] = Named(before @ f <= 0, (m, K, L), later)
         return CvxpyModel(
             cp.Problem(cp.Minimize(cp.sum(U)), [named.item for named in constraints.values()]),
-            variables={"f": Named(f, (m, groups, steps), np.arange(m * groups * steps)), "U": Named(U, (steps,))},
+            variables={"f": Named(f, (m, K, L), np.arange(m * K * L)), "U": Named(U, (L,))},
             constraints=constraints,
         )
 

@@ -75,6 +75,8 @@ from opticoll.formulations.variables import (
     Names,
     arc_labels,
     arc_names,
+    entries,
+    incident_arcs,
     pair_labels,
     vertex_labels,
     vertex_names,
@@ -83,7 +85,7 @@ from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     import scipy.sparse as sp
 
@@ -180,7 +182,12 @@ class StepFlow(Formulation):
         usable = (self.upper > 0).any(axis=2)
         sends = np.zeros((self.topology.n, self.groups.groups), dtype=bool)
         np.logical_or.at(sends, self.topology.tail, usable)
-        return sends & self.groups.served & self.holds[:, None]
+        return sends & self.balanced
+
+    @property
+    def balanced(self) -> Mask:
+        """Rows of ``balance``: all of H except the source of the group, ``(n, |K|)``."""
+        return self.groups.served & self.holds[:, None]
 
     @cached_property
     def passed(self) -> Mask:
@@ -255,76 +262,48 @@ class StepFlow(Formulation):
         import pyomo.environ as pyo
 
         topology, groups, L = self.topology, self.groups, self.steps
-        V, A, K = vertex_names(topology), arc_names(topology), static.group_names(groups)
-        tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
-        head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
+        V, A, K, T = vertex_names(topology), arc_names(topology), static.group_names(groups), range(1, L + 1)
+        into, out_of = incident_arcs(topology)
         c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        into: dict[Any, list[str]] = {u: [a for a in A if head[a] == u] for u in V}
-        out_of: dict[Any, list[str]] = {u: [a for a in A if tail[a] == u] for u in V}
-        source = {k: V[s] for k, s in zip(K, groups.sources.tolist(), strict=True)}
-        D = {(u, *k): float(groups.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
-        targets = {k: [u for u in V if D[(u, *k)] > 0] for k in K}
-        total = {k: sum(D[(u, *k)] for u in V) for k in K}
-        H = set(V) if self.relays == "step" else {V[u] for u in topology.terminals.tolist()}
-        away = {(u, v): 0 if u == v else np.inf for u in V for v in V}  # steps from u to v
-        while shorter := [
-            (u, head[a], away[u, tail[a]] + (tail[a] in H))
-            for u in V
-            for a in A
-            if away[u, tail[a]] + (tail[a] in H) < away[u, head[a]]
-        ]:
-            for u, v, steps_needed in shorter:
-                away[u, v] = min(away[u, v], steps_needed)
+        D, upper = entries(groups.demand, V, K), entries(self.upper, A, K, T)
+        forwarding, balanced, passed = (
+            [index for index, holds in entries(mask, *axes).items() if holds]
+            for mask, axes in ((self.forwarding, (V, K)), (self.balanced, (V, K)), (self.passed, (V, K, T)))
+        )
 
-        def possible(a: str, k: tuple[Any, ...], t: int) -> bool:
-            """Whether causality allows group k to use arc a in step t."""
-            if head[a] == source[k] or (self.aggregate == "commodity" and tail[a] in targets[k]):
-                return False
-            return away[source[k], tail[a]] + (tail[a] in H) <= t and min(away[head[a], d] for d in targets[k]) <= L - t
-
-        steps = range(1, L + 1)
         model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
         numbers = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
-        model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=numbers)
-        sends: set[tuple[Any, ...]] = set()
-        passes: set[tuple[Any, ...]] = set()
-        for a in A:
-            for k in K:
-                for t in steps:
-                    f[(a, *k, t)].setub(total[k] if possible(a, k, t) else 0)
-                    if possible(a, k, t):
-                        sends.add((tail[a], *k))
-                        passes |= {(u, *k, t) for u in (tail[a], head[a]) if u not in H}
-        longest = sum(total.values()) / min(c.values())
-        model.U = pyo.Var(steps, domain=numbers, bounds=(0, math.ceil(longest) if whole else longest))
-        model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in steps), sense=pyo.minimize)
+        model.f = pyo.Var(list(upper), domain=numbers, bounds=lambda _, *index: (0, upper[index]))
+        model.U = pyo.Var(T, domain=numbers, bounds=(0, math.ceil(self.longest) if whole else self.longest))
+        model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in T), sense=pyo.minimize)
 
-        def moved(arcs: list[str], k: tuple[Any, ...], until: int, since: int = 1) -> Any:
-            return pyo.quicksum(f[(a, *k, t)] for a in arcs for t in range(since, until + 1))
+        def moved(arcs: list[str], k: Sequence[Any], steps: Sequence[int]) -> Any:
+            return pyo.quicksum(model.f[(a, *k, t)] for a in arcs for t in steps)
+
+        def causality(_: Any, u: Any, *index: Any) -> Any:
+            *k, t = index
+            return moved(into[u], k, T[:t]) - moved(out_of[u], k, T[: t + 1]) >= 0
+
+        def passing(_: Any, u: Any, *index: Any) -> Any:
+            *k, t = index
+            return moved(into[u], k, [t]) == moved(out_of[u], k, [t])
 
         model.capacity = pyo.Constraint(
-            A, steps, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
+            A, T, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
         )
-        model.causality = pyo.Constraint(
-            [(u, *k, t) for u in V for k in K if u in H and u != source[k] and (u, *k) in sends for t in range(1, L)],
-            rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1]) - moved(out_of[u], k[:-1], k[-1] + 1) >= 0,
-        )
-        model.passing = pyo.Constraint(
-            sorted(passes, key=str),
-            rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1], k[-1]) == moved(out_of[u], k[:-1], k[-1], k[-1]),
-        )
+        model.causality = pyo.Constraint([(*index, t) for index in forwarding for t in T[:-1]], rule=causality)
+        model.passing = pyo.Constraint(sorted(passed, key=str), rule=passing)
         model.balance = pyo.Constraint(
-            [(u, *k) for u in V for k in K if u in H and u != source[k]],
-            rule=lambda _, u, *k: moved(into[u], k, L) - moved(out_of[u], k, L) == D[(u, *k)],
+            balanced, rule=lambda _, u, *k: moved(into[u], k, T) - moved(out_of[u], k, T) == D[(u, *k)]
         )
         return PyomoModel(
             model,
-            variables={"f": (A, K, list(steps)), "U": (list(steps),)},
+            variables={"f": (A, K, T), "U": (T,)},
             constraints={
-                "capacity": (A, list(steps)),
-                "causality": (V, K, list(range(1, L))),
+                "capacity": (A, T),
+                "causality": (V, K, T[:-1]),
                 "balance": (V, K),
-                **({"passing": (V, K, list(steps))} if passes else {}),
+                **({"passing": (V, K, T)} if passed else {}),
             },
         )
 
@@ -333,41 +312,41 @@ class StepFlow(Formulation):
         import cvxpy as cp
         import scipy.sparse as sp
 
-        topology, (m, groups, steps) = self.topology, self.shape
-        n, size = topology.n, m * groups * steps
+        topology, (m, K, L) = self.topology, self.shape
+        n, size = topology.n, m * K * L
         f = cp.Variable(size, name="f", bounds=[0, self.upper.ravel()], integer=whole)
-        U = cp.Variable(steps, name="U", bounds=[0, np.ceil(self.longest) if whole else self.longest], integer=whole)
-        enter, leave = arc_ends(topology)
-        per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
+        U = cp.Variable(L, name="U", bounds=[0, np.ceil(self.longest) if whole else self.longest], integer=whole)
+        enter, leave = arc_ends(topology)  # (n, m): 1 where an arc enters, and where it leaves
+        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
 
-        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
-        width = sp.kron(topology.capacity[:, None], per_step, format="csr")
+        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
+        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
         capacity = load @ f - width @ U <= 0
-        net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, steps))), format="csr")
-        served = np.flatnonzero((self.groups.served & self.holds[:, None]).ravel())
+        net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
+        served = np.flatnonzero(self.balanced.ravel())
         balance = sp.csr_array(net[served]) @ f == self.groups.demand.ravel()[served]
         constraints = [capacity, balance]
         named = {
-            "capacity": Named(capacity, (m, steps), np.arange(m * steps)),
-            "balance": Named(balance, (n, groups), served),
+            "capacity": Named(capacity, (m, L), np.arange(m * L)),
+            "balance": Named(balance, (n, K), served),
         }
-        forwarding = np.flatnonzero(np.repeat(self.forwarding.ravel(), steps - 1))
+        forwarding = np.flatnonzero(np.repeat(self.forwarding.ravel(), L - 1))  # of the rows (u, k, t < L)
         if forwarding.size:
-            until = np.tri(steps - 1, steps)  # row t sums steps 0..t
-            received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]
-            sent = sp.kron(leave, sp.kron(per_group, np.tri(steps - 1, steps, 1)), format="csr")[forwarding]
+            until, onward = np.tri(L - 1, L), np.tri(L - 1, L, 1)  # row t sums steps 1..t, and 1..t+1
+            received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]  # (rows, m K L)
+            sent = sp.kron(leave, sp.kron(per_group, onward), format="csr")[forwarding]  # (rows, m K L)
             causality = sp.csr_array(sent - received) @ f <= 0
             constraints.append(causality)
-            named["causality"] = Named(causality, (n, groups, steps - 1), forwarding)
+            named["causality"] = Named(causality, (n, K, L - 1), forwarding)
         passed = np.flatnonzero(self.passed.ravel())
         if passed.size:
-            through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]
+            through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]  # (rows, m K L)
             passing = sp.csr_array(through) @ f == 0
             constraints.append(passing)
-            named["passing"] = Named(passing, (n, groups, steps), passed)
+            named["passing"] = Named(passing, (n, K, L), passed)
         return CvxpyModel(
             cp.Problem(cp.Minimize(cp.sum(U)), constraints),
-            variables={"f": Named(f, (m, groups, steps), np.arange(size)), "U": Named(U, (steps,))},
+            variables={"f": Named(f, (m, K, L), np.arange(size)), "U": Named(U, (L,))},
             constraints=named,
         )
 

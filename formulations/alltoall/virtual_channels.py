@@ -79,7 +79,8 @@ class LayeredRoutes(Formulation):
             choices=("exact-routing", "sssp", "lp-rounding"),
         ),
     )
-    needs = "alltoall.min-congestion"
+    needs = min_congestion.NAME
+    needed_by = "routes"
     size = "(|R| + |E| + m + 1) L variables"
     meaning = "layers of virtual channels"
     shards = True

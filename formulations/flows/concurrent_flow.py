@@ -42,6 +42,8 @@ from opticoll.formulations.variables import (
     Names,
     arc_labels,
     arc_names,
+    entries,
+    incident_arcs,
     pair_names,
     vertex_labels,
     vertex_names,
@@ -308,25 +310,14 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
 
     topology = data.topology
     V, A = vertex_names(topology), arc_names(topology)
-    ends = {a: (V[u], V[v]) for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True)}
-    into: dict[Hashable, list[str]] = {u: [] for u in V}
-    out_of: dict[Hashable, list[str]] = {u: [] for u in V}
-    for a, (u, v) in ends.items():
-        out_of[u].append(a)
-        into[v].append(a)
+    into, out_of = incident_arcs(topology)
     c = dict(zip(A, data.capacity.tolist(), strict=True))
     K = group_names(data)
-    source = {k: V[s] for k, s in zip(K, data.sources.tolist(), strict=True)}
-    target = {k: V[t] for k, t in zip(K, data.demand.argmax(axis=0).tolist(), strict=True)}
-    D = {(u, *k): float(data.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
+    D, served, blocked = entries(data.demand, V, K), entries(data.served, V, K), entries(data.blocked, A, K)
 
     model = pyo.ConcreteModel(name="maximum concurrent flow")
-    x = pyo.Var([(a, *k) for a in A for k in K], domain=pyo.NonNegativeReals)
+    x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals, bounds=lambda _, *j: (0, 0 if blocked[j] else None))
     model.add_component(data.flow, x)
-    for a, (u, v) in ends.items():
-        for k in K:
-            if v == source[k] or (data.equality and u == target[k]):
-                x[(a, *k)].setub(0)
     model.F = pyo.Var(domain=pyo.NonNegativeReals)
     model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
 
@@ -336,7 +327,7 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
         net = inflow - outflow - (demand * model.F if demand else 0)
         return net == 0 if data.equality else net >= 0
 
-    model.balance = pyo.Constraint([(u, *k) for u in V for k in K if u != source[k]], rule=balance)
+    model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)
     model.capacity = pyo.Constraint(A, rule=lambda _, a: pyo.quicksum(x[(a, *k)] for k in K) <= c[a])
     return PyomoModel(model, {data.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
 

@@ -62,6 +62,7 @@ from opticoll.formulations.variables import (
     Names,
     arc_labels,
     arc_names,
+    incident_arcs,
     pair_labels,
     pair_names,
     vertex_names,
@@ -416,11 +417,7 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
     _refuse_large(data)
     topology = data.topology
     V, A, L = vertex_names(topology), arc_names(topology), pair_names(topology, *data.commodities)
-    into: dict[Any, list[str]] = {v: [] for v in V}
-    out_of: dict[Any, list[str]] = {v: [] for v in V}
-    for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True):
-        out_of[V[u]].append(a)
-        into[V[v]].append(a)
+    into, out_of = incident_arcs(topology)
     s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in data.commodities)
     inner = [(v, *k) for v in V for k in L if v not in (s[k], d[k])]
 

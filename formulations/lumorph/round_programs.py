@@ -101,41 +101,17 @@ def build_pyomo(program: RoundProgram, rmin: int) -> PyomoModel:
     import pyomo.environ as pyo
 
     printed = program.version == "printed"
-    pre, post = ({(c, v) for c, v in pairs.tolist()} for pairs in (program.collective.pre, program.collective.post))
-    n, L, W = program.topology.n, program.limits.wavelengths, program.limits.waveguides
-    tail, head = program.topology.tail.tolist(), program.topology.head.tolist()
-    P, rounds = program.named_routes, range(first_round(program), first_round(program) + program.rounds)
+    pre = {(c, v) for c, v in program.collective.pre.tolist()}
+    W, rounds = program.limits.waveguides, range(first_round(program), first_round(program) + program.rounds)
     last = rounds[-1]
-    C_set = [
-        (r, s, d, c, i, w)
-        for r in rounds
-        for s in range(n)
-        for d in range(n)
-        for c in range(program.collective.chunks)
-        if s != d and (printed or ((c, s) in post and (c, d) in post and (c, d) not in pre))
-        for i in range(len(P[s, d]))
-        for w in range(L)
-    ]
+    C_set = _columns(program, rounds)
     model = pyo.ConcreteModel(name=f"Algorithm 1 as {program.version}")
     model.C = pyo.Var(C_set, domain=pyo.Binary)
     model.R = pyo.Var(rounds, domain=pyo.Binary)
     model.z = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, last))
     model.last = pyo.Objective(expr=model.z, sense=pyo.minimize)
 
-    parts: dict[str, dict[Index, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    into: dict[Index, list[Any]] = defaultdict(list)
-    for index, C in model.C.items():
-        r, s, d, c, i, w = index
-        parts["unique"][r, s, d, c].append(C)
-        parts["deliver"][(c,) if printed else (c, d)] += [C] if (c, d) in post else []
-        parts["laser"][r, s, w].append(C)
-        parts["photodiode"][r, d, w].append(C)
-        for e in P[s, d][i]:
-            ends = (min(tail[e], head[e]), max(tail[e], head[e]))
-            parts["waveguide"][r, e, w].append(C)
-            parts["edge"][r, *ends, w].append(C)
-        parts["unused"][(r,)].append(C)
-        into[r, d, c] += [C] if (c, s) in post else []
+    parts, into = _terms(program, model.C)
 
     @cache
     def received(r: int, s: int, c: int) -> list[Any]:
@@ -186,6 +162,49 @@ def build_pyomo(program: RoundProgram, rmin: int) -> PyomoModel:
         {"C": (C_set,), "R": (list(rounds),), "z": ()},
         {name: (index,) for name, (index, _) in rules.items() if index},
     )
+
+
+def _columns(program: RoundProgram, rounds: range) -> list[Index]:
+    """The (r, s, d, c, i, w) of C, in order: as coded, only of chunks that s and d want and d lacks."""
+    printed, P = program.version == "printed", program.named_routes
+    pre, post = _held(program)
+    n, waves, chunks = program.topology.n, range(program.limits.wavelengths), range(program.collective.chunks)
+    moves = [
+        (s, d, c)
+        for s in range(n)
+        for d in range(n)
+        for c in chunks
+        if s != d and (printed or ((c, s) in post and (c, d) in post and (c, d) not in pre))
+    ]
+    return [(r, s, d, c, i, w) for r in rounds for s, d, c in moves for i in range(len(P[s, d])) for w in waves]
+
+
+def _held(program: RoundProgram) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """The (chunk, vertex) of Pre and of Post."""
+    pre, post = ({(c, v) for c, v in pairs.tolist()} for pairs in (program.collective.pre, program.collective.post))
+    return pre, post
+
+
+def _terms(program: RoundProgram, columns: Any) -> tuple[dict[str, dict[Index, list[Any]]], dict[Index, list[Any]]]:
+    """The C in every row, by constraint and index; and those by which d gets c in round r from a vertex of Post[c]."""
+    printed, P = program.version == "printed", program.named_routes
+    tail, head = program.topology.tail.tolist(), program.topology.head.tolist()
+    _, post = _held(program)
+    parts: dict[str, dict[Index, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    into: dict[Index, list[Any]] = defaultdict(list)
+    for index, C in columns.items():
+        r, s, d, c, i, w = index
+        parts["unique"][r, s, d, c].append(C)
+        parts["deliver"][(c,) if printed else (c, d)] += [C] if (c, d) in post else []
+        parts["laser"][r, s, w].append(C)
+        parts["photodiode"][r, d, w].append(C)
+        for e in P[s, d][i]:
+            ends = (min(tail[e], head[e]), max(tail[e], head[e]))
+            parts["waveguide"][r, e, w].append(C)
+            parts["edge"][r, *ends, w].append(C)
+        parts["unused"][(r,)].append(C)
+        into[r, d, c] += [C] if (c, s) in post else []
+    return parts, into
 
 
 # CVXPY --------------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from opticoll.formulations.lumorph import round_builds
+from opticoll.formulations.lumorph import sum_builds
 from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
@@ -133,8 +133,8 @@ class SumModel(Formulation):
     size = "R n^2 |c| (K L + n) variables"
     meaning = "rounds of circuits"
     forms = ("cvxpy", "pyomo")
-    cvxpy = round_builds.build_sums_cvxpy
-    pyomo = round_builds.build_sums_pyomo
+    cvxpy = sum_builds.build_cvxpy
+    pyomo = sum_builds.build_pyomo
 
     phased: RoundModel
     rmax: int

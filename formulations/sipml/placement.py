@@ -54,6 +54,8 @@ from opticoll.instances.families.op_graphs import OpGraph
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    import pyomo.environ as pyo
+
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -232,7 +234,7 @@ class Placement(Formulation):
         import pyomo.environ as pyo
 
         _refuse_large(self)
-        graph, n, k, horizon, Delta = self.graph, self.n, self.devices, self.horizon, self.delta
+        graph, n, k, horizon = self.graph, self.n, self.devices, self.horizon
         p = (graph.duration / horizon).tolist()
         E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
         wait = dict(zip(E, (self.delay / horizon).tolist(), strict=True))
@@ -274,21 +276,10 @@ class Placement(Formulation):
             held = [v for v in range(n) if m[v]]
             model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
             named["memory"] = (k,)
-        if E and not self.free and self.rule == "degree":
-            apart = [(g, h) for g in G for h in G if g != h]
-            model.q = pyo.Var(apart, domain=pyo.Binary)
-            model.link = pyo.Constraint(E, apart, rule=lambda b, u, v, g, h: b.a[u, g] + b.a[v, h] - b.q[g, h] <= 1)
-            model.sends = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(b.q[g, h] for h in G if h != g) <= Delta)
-            model.receives = pyo.Constraint(G, rule=lambda b, h: pyo.quicksum(b.q[g, h] for g in G if g != h) <= Delta)
-            variables["q"] = (k, k)
-            named |= {"link": (E, k, k), "sends": (k,), "receives": (k,)}
-        elif E and not self.free:
-            model.reach = pyo.Constraint(
-                E,
-                G,
-                rule=lambda b, u, v, g: b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1,
-            )
-            named["reach"] = (E, k)
+        if E and not self.free:
+            added, rows = _peer_rows(self, model, E)
+            variables |= added
+            named |= rows
         return PyomoModel(model, variables, named)
 
     def cvxpy(self) -> CvxpyModel:
@@ -313,8 +304,8 @@ class Placement(Formulation):
         def pick(rows: I64, columns: I64, count: int, width: int, values: F64 | float = 1.0) -> Any:
             return sp.csr_array((np.broadcast_to(values, rows.shape), (rows, columns)), shape=(count, width))
 
-        def times(sub: I64, plus: bool = True, *, of: I64) -> Any:
-            return pick(np.arange(sub.size), sub * k + of, sub.size, n * k, 1.0 if plus else -1.0)
+        def times(sub: I64, *, of: I64) -> Any:
+            return pick(np.arange(sub.size), sub * k + of, sub.size, n * k)
 
         assign = sp.kron(sp.eye_array(n), np.ones((1, k)), format="csr") @ a == 1
         finish = -p >= S - C
@@ -503,6 +494,26 @@ class Placement(Formulation):
             "bytes_between": float(self.graph.volume[apart].sum()),
             "most_memory_gib": float(held_by(self, device).max()) / 2**30,
         }
+
+
+def _peer_rows(
+    data: Placement, model: pyo.ConcreteModel, E: list[tuple[int, int]]
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[Any, ...]]]:
+    """Add the limit on the peers of a GPU to the Pyomo model; return the axes of its variables and constraints."""
+    import pyomo.environ as pyo
+
+    k, Delta, G = data.devices, data.delta, range(data.devices)
+    if data.rule != "degree":
+        model.reach = pyo.Constraint(
+            E, G, rule=lambda b, u, v, g: b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1
+        )
+        return {}, {"reach": (E, k)}
+    apart = [(g, h) for g in G for h in G if g != h]
+    model.q = pyo.Var(apart, domain=pyo.Binary)
+    model.link = pyo.Constraint(E, apart, rule=lambda b, u, v, g, h: b.a[u, g] + b.a[v, h] - b.q[g, h] <= 1)
+    model.sends = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(b.q[g, h] for h in G if h != g) <= Delta)
+    model.receives = pyo.Constraint(G, rule=lambda b, h: pyo.quicksum(b.q[g, h] for g in G if g != h) <= Delta)
+    return {"q": (k, k)}, {"link": (E, k, k), "sends": (k,), "receives": (k,)}
 
 
 def _refuse_large(data: Placement) -> None:

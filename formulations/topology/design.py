@@ -50,7 +50,9 @@ from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+
+    import pyomo.environ as pyo
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -210,23 +212,23 @@ class Design(Formulation):
         _refuse_large(self)
         n, d = self.n, self.degree
         V = range(n)
-        links = [(i, j) for i in V for j in V if i != j]
+        others = {i: [j for j in V if j != i] for i in V}
+        links = [(i, j) for i in V for j in others[i]]
         model = pyo.ConcreteModel(name="topology with minimum all-to-all time")
         model.x = pyo.Var(links, domain=pyo.Binary)
         model.g = pyo.Var([(s, i, j) for s in V for i, j in links if j != s], domain=pyo.NonNegativeReals)
         model.F = pyo.Var(domain=pyo.NonNegativeReals)
-        model.ports_out = pyo.Constraint(V, rule=lambda m, i: pyo.quicksum(m.x[i, j] for j in V if j != i) <= d)
-        model.ports_in = pyo.Constraint(V, rule=lambda m, j: pyo.quicksum(m.x[i, j] for i in V if i != j) <= d)
+        model.ports_out = pyo.Constraint(V, rule=lambda m, i: pyo.quicksum(m.x[i, j] for j in others[i]) <= d)
+        model.ports_in = pyo.Constraint(V, rule=lambda m, j: pyo.quicksum(m.x[i, j] for i in others[j]) <= d)
         model.balance = pyo.Constraint(
-            [(u, s) for u in V for s in V if u != s],
+            [(u, s) for u in V for s in others[u]],
             rule=lambda m, u, s: (
-                pyo.quicksum(m.g[s, v, u] for v in V if v != u)
-                - pyo.quicksum(m.g[s, u, v] for v in V if v not in (u, s))
+                pyo.quicksum(m.g[s, v, u] for v in others[u]) - pyo.quicksum(m.g[s, u, v] for v in others[u] if v != s)
                 >= m.F
             ),
         )
         model.capacity = pyo.Constraint(
-            links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in V if s != j) <= m.x[i, j]
+            links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in others[j]) <= m.x[i, j]
         )
         named: dict[str, tuple[Any, ...]] = {
             "ports_out": (n,),
@@ -239,22 +241,7 @@ class Design(Formulation):
                 [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]
             )
             named["both_ways"] = (n, n)
-        K = range(self.racks)
-        R = [[i for i in V if i // (self.rack or n) == p] for p in K]
-        if self.cables:
-            model.cables = pyo.Constraint(
-                [(p, q) for p in K for q in K if p != q],
-                rule=lambda m, p, q: pyo.quicksum(m.x[i, j] for i in R[p] for j in R[q]) <= self.cables,
-            )
-            named["cables"] = (len(K), len(K))
-        if self.uplinks:
-            model.uplinks_out = pyo.Constraint(
-                K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for i in R[p] for j in V if j not in R[p]) <= self.uplinks
-            )
-            model.uplinks_in = pyo.Constraint(
-                K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for j in R[p] for i in V if i not in R[p]) <= self.uplinks
-            )
-            named |= {"uplinks_out": (len(K),), "uplinks_in": (len(K),)}
+        named |= _rack_rows(self, model)
         model.value = pyo.Objective(expr=model.F, sense=pyo.maximize)
         return PyomoModel(model, {"x": (n, n), "g": (n, n, n), "F": ()}, named)
 
@@ -353,6 +340,32 @@ def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: i
         msg = f"{NAME}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
         raise NotApplicable(msg)
     return Design(n, degree, directed, rack, cables, uplinks)
+
+
+def _rack_rows(data: Design, model: pyo.ConcreteModel) -> dict[str, tuple[Any, ...]]:
+    """Add the limits on the cables and uplinks of racks to the Pyomo model; return their axes."""
+    import pyomo.environ as pyo
+
+    V, K = range(data.n), range(data.racks)
+    R = [[i for i in V if i // (data.rack or data.n) == p] for p in K]
+    named: dict[str, tuple[Any, ...]] = {}
+
+    def links(m: Any, tails: Iterable[int], heads: Iterable[int]) -> Any:
+        return pyo.quicksum(m.x[i, j] for i in tails for j in heads)
+
+    def others(p: int) -> list[int]:
+        return [j for j in V if j not in R[p]]
+
+    if data.cables:
+        model.cables = pyo.Constraint(
+            [(p, q) for p in K for q in K if p != q], rule=lambda m, p, q: links(m, R[p], R[q]) <= data.cables
+        )
+        named["cables"] = (len(K), len(K))
+    if data.uplinks:
+        model.uplinks_out = pyo.Constraint(K, rule=lambda m, p: links(m, R[p], others(p)) <= data.uplinks)
+        model.uplinks_in = pyo.Constraint(K, rule=lambda m, p: links(m, others(p), R[p]) <= data.uplinks)
+        named |= {"uplinks_out": (len(K),), "uplinks_in": (len(K),)}
+    return named
 
 
 def _refuse_large(data: Design) -> None:

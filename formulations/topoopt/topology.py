@@ -55,15 +55,20 @@ from opticoll.formulations.topoopt import circuit_design
 from opticoll.formulations.topoopt.circuit_design import PAPER, CircuitDesign, Ring, default_rings, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.topoopt.routing import routed_by_flow
-from opticoll.formulations.variables import Array, Names
+from opticoll.formulations.variables import Array, Names, entries
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    import pyomo.environ as pyo
+
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
+
+    #: Group, and order of the ring as text.
+    RingIndex = tuple[int, str]
 
 NAME = "topoopt.topology"
 OBJECTIVES = ("max-load", "bandwidth-tax")
@@ -400,46 +405,23 @@ class Wiring(Formulation):
         """The model in Pyomo; k is s or (s,t), r a group and its ring's order."""
         import pyomo.environ as pyo
 
-        n, d, loads = self.n, self.degree, self.goal == "max-load"
+        n, loads = self.n, self.goal == "max-load"
         V, copies = range(n), range(self.copies)
-        source, demand, most = self.commodities
-        K: list[tuple[int, ...]] = [(s,) for s in source.tolist()]
-        if self.by_pair:
-            K = [tuple(pair) for pair in np.argwhere(self.most).tolist()]
-        D: dict[tuple[int, ...], float] = {(u, *k): float(demand[u, i]) for u in V for i, k in enumerate(K)}
+        _, demand, most = self.commodities
+        K = _group_indices(self)
+        D = entries(demand, V, K)
         B = dict(zip(K, most.tolist(), strict=True))
-        R = [(ring.group, ">".join(map(str, ring.order))) for ring in self.orders]
-        brings: dict[tuple[int, ...], list[tuple[tuple[int, str], float]]] = {}
-        for r, ring in zip(R, self.orders, strict=True):
-            for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
-                hop = (v, u, v) if self.by_pair else (v, u)
-                brings.setdefault(hop, []).append((r, self.pool.groups[ring.group].transfer / self.unit))
+        R, brings = _ring_shares(self)
         arcs = [(i, j) for i in V for j in V if i != j]
         moving = [(*k, i, j) for k in K for i, j in arcs if j != k[0]]
         model = pyo.ConcreteModel(name="circuits and routes")
         model.y = pyo.Var(arcs, copies, domain=pyo.Binary)
         model.f = pyo.Var(moving, bounds=lambda _, *key: (0, B[key[:-2]]))
         variables: dict[str, tuple[Any, ...]] = {"y": (n, n, len(copies)), "f": (K, n, n)}
-        named: dict[str, tuple[Any, ...]] = {"ports_out": (n,), "ports_in": (n,)}
-        model.ports_out = pyo.Constraint(
-            V, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in V if j != i for c in copies) <= d
-        )
-        model.ports_in = pyo.Constraint(
-            V, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in V if i != j for c in copies) <= d
-        )
-        if len(copies) > 1:
-            model.order = pyo.Constraint(
-                arcs, copies[:-1], rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0
-            )
-            named["order"] = (n, n, len(copies) - 1)
+        named = _port_rows(self, model, arcs)
         if R:
-            groups = sorted({g for g, _ in R})
-            model.share = pyo.Var(R, bounds=(0, 1))
-            model.split = pyo.Constraint(
-                groups, rule=lambda m, g: pyo.quicksum(m.share[r] for r in R if r[0] == g) == 1
-            )
+            named["split"] = (_share_rows(model, R),)
             variables["share"] = (R,)
-            named["split"] = (len(groups),)
 
         def balance(m: Any, u: int, *k: int) -> Any:
             entering = pyo.quicksum(m.f[(*k, v, u)] for v in V if v != u)
@@ -452,21 +434,7 @@ class Wiring(Formulation):
         named |= {"balance": (n, K), "open": (K, n, n)}
         flow = pyo.quicksum(model.f[key] for key in moving)
         if loads:
-            L = self.floor
-            model.w = pyo.Var(arcs, copies, bounds=(0, 1))
-            model.t = pyo.Var(bounds=(L, 1))
-            model.pair_load = pyo.Constraint(
-                arcs,
-                rule=lambda m, i, j: (
-                    pyo.quicksum(m.f[(*k, i, j)] for k in K if k[0] != j) - pyo.quicksum(m.w[i, j, c] for c in copies)
-                    <= 0
-                ),
-            )
-            model.load_open = pyo.Constraint(arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
-            model.load_level = pyo.Constraint(
-                arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] <= m.t - L * (1 - m.y[i, j, c])
-            )
-            model.total_load = pyo.Constraint(expr=flow - n * d * model.t <= 0)
+            _load_rows(self, model, K, flow)
             loaded = (n, n, len(copies))
             variables |= {"w": loaded, "t": ()}
             named |= {"pair_load": (n, n), "load_open": loaded, "load_level": loaded, "total_load": ()}
@@ -559,6 +527,75 @@ class Wiring(Formulation):
     def meaning(self) -> str:  # type: ignore[override]
         """Meaning of the value."""
         return MEANINGS[self.goal]
+
+
+def _port_rows(data: Wiring, model: pyo.ConcreteModel, arcs: list[tuple[int, int]]) -> dict[str, tuple[Any, ...]]:
+    """Add the rows of the ports, and the order of parallel circuits, to the Pyomo model; return their axes."""
+    import pyomo.environ as pyo
+
+    n, d, V, copies = data.n, data.degree, range(data.n), range(data.copies)
+    named: dict[str, tuple[Any, ...]] = {"ports_out": (n,), "ports_in": (n,)}
+    model.ports_out = pyo.Constraint(
+        V, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in V if j != i for c in copies) <= d
+    )
+    model.ports_in = pyo.Constraint(
+        V, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in V if i != j for c in copies) <= d
+    )
+    if len(copies) > 1:
+        model.order = pyo.Constraint(arcs, copies[:-1], rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0)
+        named["order"] = (n, n, len(copies) - 1)
+    return named
+
+
+def _ring_shares(
+    data: Wiring,
+) -> tuple[list[tuple[int, str]], dict[tuple[int, ...], list[tuple[tuple[int, str], float]]]]:
+    """Indices r of the rings in Pyomo, and for a vertex and group (u, k) the (r, demand) that rings bring."""
+    R = [(ring.group, ">".join(map(str, ring.order))) for ring in data.orders]
+    brings: dict[tuple[int, ...], list[tuple[RingIndex, float]]] = {}
+    for r, ring in zip(R, data.orders, strict=True):
+        for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
+            hop = (v, u, v) if data.by_pair else (v, u)
+            brings.setdefault(hop, []).append((r, data.pool.groups[ring.group].transfer / data.unit))
+    return R, brings
+
+
+def _group_indices(data: Wiring) -> list[tuple[int, ...]]:
+    """Indices k of the groups in Pyomo: (s,t) or (s,)."""
+    if data.by_pair:
+        return [tuple(pair) for pair in np.argwhere(data.most).tolist()]
+    return [(s,) for s in data.commodities[0].tolist()]
+
+
+def _share_rows(model: pyo.ConcreteModel, R: list[RingIndex]) -> int:
+    """Add the shares of the rings, and the rows that split every group among them; return the number of rows."""
+    import pyomo.environ as pyo
+
+    groups = sorted({g for g, _ in R})
+    model.share = pyo.Var(R, bounds=(0, 1))
+    model.split = pyo.Constraint(groups, rule=lambda m, g: pyo.quicksum(m.share[r] for r in R if r[0] == g) == 1)
+    return len(groups)
+
+
+def _load_rows(data: Wiring, model: pyo.ConcreteModel, K: list[tuple[int, ...]], flow: Any) -> None:
+    """Add w, t and the rows of the maximum load to the Pyomo model; ``flow`` is the sum of all flows."""
+    import pyomo.environ as pyo
+
+    n, L, copies = data.n, data.floor, range(data.copies)
+    arcs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    model.w = pyo.Var(arcs, copies, bounds=(0, 1))
+    model.t = pyo.Var(bounds=(L, 1))
+    model.pair_load = pyo.Constraint(
+        arcs,
+        rule=lambda m, i, j: (
+            pyo.quicksum(m.f[(*k, i, j)] for k in K if k[0] != j) - pyo.quicksum(m.w[i, j, c] for c in copies) <= 0
+        ),
+    )
+    model.load_open = pyo.Constraint(arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
+    model.load_level = pyo.Constraint(
+        arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] <= m.t - L * (1 - m.y[i, j, c])
+    )
+    model.total_load = pyo.Constraint(expr=flow - n * data.degree * model.t <= 0)
 
 
 def _design_of(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -347,33 +347,41 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
     if answer.x is not None and answer.objective != form.objective(answer.x):
         return f"the solution has objective {form.objective(answer.x)}, not {answer.objective}"
     for place, node in enumerate(answer.nodes):
-        if isinstance(node, Split) and not (
-            0 <= node.column < len(form.cost)
-            and form.integer[node.column]
-            and place < min(node.below, node.above)
-            and max(node.below, node.above) < len(answer.nodes)
-            and node.below != node.above
-        ):
+        if isinstance(node, Split) and not _splits(form, node, place, len(answer.nodes)):
             return f"node {place} does not split its subproblem in two"
-    if any(
-        low is not None and high is not None and low > high
-        for low, high in zip(form.col_lower, form.col_upper, strict=True)
-    ):
+    if crossed(zip(form.col_lower, form.col_upper, strict=True)):
         return None
     for leaf, branch in answer.leaves():
         changes = form.within(branch)
-        if any(low is not None and high is not None and low > high for low, high in changes.values()):
+        if crossed(changes.values()):
             continue
         proven = form.dual_bound(leaf.y, changes, farkas=leaf.farkas)
-        if leaf.farkas:
-            closed = proven is not None and proven > 0
-        elif proven is None or answer.proven is None:
-            closed = False
-        else:
-            closed = form.rounded(proven) >= form.flip * answer.proven
-        if not closed:
+        if not _closes(form, leaf, proven, answer.proven):
             return f"the multipliers of a leaf prove only {proven}"
     return None
+
+
+def crossed(ends: Iterable[tuple[End, End]]) -> bool:
+    """Whether some lower bound is above its upper bound."""
+    return any(low is not None and high is not None and low > high for low, high in ends)
+
+
+def _splits(form: ExactForm, node: Split, place: int, nodes: int) -> bool:
+    """Whether a node splits its subproblem at an integer column into two of the later nodes."""
+    return (
+        0 <= node.column < len(form.cost)
+        and bool(form.integer[node.column])
+        and place < min(node.below, node.above)
+        and max(node.below, node.above) < nodes
+        and node.below != node.above
+    )
+
+
+def _closes(form: ExactForm, leaf: Leaf, proven: Fraction | None, wanted: Fraction | None) -> bool:
+    """Whether the bound that the multipliers of a leaf prove excludes what is better than ``wanted``."""
+    if leaf.farkas:
+        return proven is not None and proven > 0
+    return proven is not None and wanted is not None and form.rounded(proven) >= form.flip * wanted
 
 
 def _ray_fault(form: ExactForm, answer: ExactAnswer) -> str | None:

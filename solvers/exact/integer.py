@@ -1,6 +1,4 @@
-r"""Exact optima of integer programs, closed leaf by leaf, and of flow problems, lifted from smaller programs.
-
-Integer programs: a tree found in floating point is closed leaf by leaf in rational numbers.
+r"""Exact optima of integer programs: a tree found in floating point is closed leaf by leaf in rational numbers.
 
 1. The tree of :mod:`~opticoll.solvers.methods.branching_tree` is built in floating point and recorded.
 2. The incumbent's integer columns are rounded, and the others solved exactly.
@@ -12,48 +10,27 @@ incumbent replaces it, and every leaf that was closed stays closed.
 
 With a time limit, the tree takes the share ``SEARCH`` of it. A tree that is not finished, or whose leaves cannot all be
 closed in time, proves a bound: the smallest bound of its leaves, where open ones have that of their parents' duals.
-
-Exact answers to large flow problems are lifted from smaller programs. A master LP with symmetries is solved on its
-orbits (:mod:`opticoll.formulations.flows.flow_orbits`). The flow is lifted to all sources and the arc lengths to all
-arcs, with shortest distances as the other multipliers.
-
-A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
-arc lengths are the same.
-
-Everything is checked on the whole problem (:func:`opticoll.solvers.exact.exact_form.fault`): no property of the
-symmetries, and no equality of optima, is taken on trust.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import NoSolution
-from opticoll.formulations.rounding import decimal
-from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, common
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, crossed
 from opticoll.solvers.exact.linear import floating_form, solve_linear
 from opticoll.solvers.methods.branching_tree import BranchingTree, Unbounded
-from opticoll.solvers.standard_form import compile_model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from opticoll.formulations import Formulation
-    from opticoll.formulations.alltoall.link_mcf import LinkFlow
-    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.exact_form import Changes
     from opticoll.solvers.methods.branching_tree import Node
 
@@ -305,7 +282,7 @@ class _Proof:
         """
         form = self.form
         changes = form.within(branch)
-        if any(low is not None and high is not None and low > high for low, high in changes.values()):
+        if crossed(changes.values()):
             return Leaf({})
         best, multipliers = form.dual_bound(self.root, changes), self.root
         for y in nearby(form, vector, rays=empty):
@@ -381,213 +358,3 @@ def nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int,
                 results.append({i: value for i, value in near.items() if value})
         results.append({i: Fraction(v) for i, v in used})
     return [y for k, y in enumerate(results) if y not in results[:k]]
-
-
-#: Flow problems with fewer columns are solved as stated.
-LIFTED_COLUMNS = 1000
-
-
-def answer_of(
-    formulation: Formulation, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-) -> tuple[ExactAnswer, dict[str, Json]]:
-    """The exact answer to a formulation's program, lifted from a smaller one if possible, and metrics of the solve.
-
-    Raises
-    ------
-    NoSolution
-        If it is not proven.
-    """
-    data: Any = formulation.data
-    if len(form.cost) >= LIFTED_COLUMNS:
-        if formulation.name == "alltoall.master":
-            from opticoll.formulations.flows import flow_orbits
-
-            orbits = flow_orbits.find(data)
-            if not orbits.trivial:
-                return _on_orbits(orbits, form, solve)
-        if formulation.name == "alltoall.link-mcf" and not data.printed:
-            return _by_commodity(data, form, solve)
-    answer = solve(form)
-    return answer, {"exact_nodes": len(answer.nodes)} if form.integer.any() else {}
-
-
-def _on_orbits(
-    orbits: Orbits, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-) -> tuple[ExactAnswer, dict[str, Any]]:
-    """The optimum of the reduced master LP, lifted: flows by the orbits, lengths by arcs, distances for the rest."""
-    from opticoll.formulations.flows import flow_orbits
-
-    data, small = orbits.data, compile_model(flow_orbits.model(orbits))
-    # Capacity rows have the coefficients w_r |p| / |P|: whole numbers after multiplication by |P|.
-    sizes, first = orbits.arcs_in_orbit, small.A.shape[0] - orbits.arcs_in_orbit.size
-    matrix = small.A.tocsr()
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    flows = (rows >= first) & (matrix.indices < matrix.shape[1] - 1)
-    whole = matrix.data.copy()
-    whole[flows] = np.rint(whole[flows] * sizes[rows[flows] - first])
-    values = [decimal(value) for value in whole.tolist()]
-    for place in np.flatnonzero((rows >= first) & ~flows).tolist():
-        values[place] *= int(sizes[rows[place] - first])
-    read = ExactForm.of(small)
-    reduced = replace(read, values=tuple(values))
-    best = solve(reduced)
-    if best.objective is None or best.x is None or best.objective <= 0:
-        msg = f"exact: the program on orbits is {best.status}; nothing is proven exactly"
-        raise NoSolution(msg)
-    time_ = best.objective
-    column = small.columns["y"].index.reshape(small.columns["y"].shape).astype(float)
-    lifted = orbits.lift(column).astype(np.int64)
-    share: list[Fraction] = [value / time_ for value in best.x]
-    x = [Fraction(0)] * len(form.cost)
-    for place, source in zip(form.columns[data.flow].index.tolist(), lifted.ravel().tolist(), strict=True):
-        if place >= 0 and source >= 0:
-            x[place] = share[source]
-    x[int(form.columns["F"].index[0])] = 1 / time_
-
-    leaf = best.nodes[0]
-    assert isinstance(leaf, Leaf)
-    lengths = [-leaf.y.get(first + orbit, Fraction(0)) for orbit in orbits.arc_orbit.tolist()]
-    return ExactAnswer("optimal", 1 / time_, tuple(x), (_priced(data, form, lengths),)), {
-        "exact_columns": len(reduced.cost)
-    }
-
-
-def _by_commodity(
-    data: LinkFlow, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-) -> tuple[ExactAnswer, dict[str, Any]]:
-    """The optimum of the master LP, its flow divided among the commodities."""
-    from opticoll.formulations.alltoall.master import Master
-    from opticoll.formulations.flows.concurrent_flow import by_source
-    from opticoll.formulations.model import of_data
-    from opticoll.solvers.standard_form import compile_built
-
-    grouped = of_data(Master, by_source(data.flow.topology, data.flow.traffic))
-    whole = ExactForm.of(compile_built(grouped, grouped.matrix()))
-    answer, figures = answer_of(grouped, whole, solve)
-    if answer.x is None or answer.objective is None:
-        msg = f"exact: the master LP is {answer.status}; nothing is proven exactly"
-        raise NoSolution(msg)
-    place = {int(s): k for k, s in enumerate(grouped.sources)}
-    flows = whole.columns[grouped.flow].index.reshape(grouped.blocked.shape)
-    columns = form.columns[data.flow.flow].index.reshape(data.flow.blocked.shape)
-    amounts = [decimal(float(amount)) for amount in data.amount.tolist()]
-    x = [Fraction(0)] * len(form.cost)
-    x[int(form.columns["F"].index[0])] = answer.objective
-    for source in np.unique(data.flow.sources).tolist():
-        mine = np.flatnonzero(data.flow.sources == source).tolist()
-        flow = {a: answer.x[j] for a, j in enumerate(flows[:, place[source]].tolist()) if j >= 0 and answer.x[j] > 0}
-        wanted = {int(data.targets[k]): answer.objective * amounts[k] for k in mine}
-        parts = _divided(data.flow, source, flow, wanted)
-        for k in mine:
-            for a, value in parts[int(data.targets[k])].items():
-                x[int(columns[a, k])] = value
-    leaf = answer.nodes[0]
-    assert isinstance(leaf, Leaf)
-    prices = whole.rows["capacity"].index.tolist()
-    lengths = [-leaf.y.get(row, Fraction(0)) for row in prices]
-    figures = {"exact_columns": len(whole.cost)} | figures
-    return ExactAnswer("optimal", answer.objective, tuple(x), (_priced(data.flow, form, lengths),)), figures
-
-
-def _divided(
-    data: ConcurrentFlow, source: int, flow: dict[int, Fraction], wanted: dict[int, Fraction]
-) -> dict[int, dict[int, Fraction]]:
-    """The flow of a source by target and arc, split along successive shortest paths; surplus is dropped."""
-    head, tail = data.topology.head.tolist(), data.topology.tail.tolist()
-    out: list[list[int]] = [[] for _ in range(data.topology.n)]
-    for a in flow:
-        out[tail[a]].append(a)
-    parts: dict[int, dict[int, Fraction]] = {target: {} for target in wanted}
-    for target, total in wanted.items():
-        part, left = parts[target], total
-        while left > 0:
-            entered: dict[int, int] = {source: -1}
-            queue = deque([source])
-            while queue and target not in entered:
-                for a in out[queue.popleft()]:
-                    if flow[a] > 0 and head[a] not in entered:
-                        entered[head[a]] = a
-                        queue.append(head[a])
-            if target not in entered:
-                msg = f"exact: the flow from vertex {source} does not reach vertex {target}"
-                raise NoSolution(msg)
-            path, at = [], target
-            while at != source:
-                path.append(entered[at])
-                at = tail[entered[at]]
-            amount = min(left, *(flow[a] for a in path))
-            left -= amount
-            for a in path:
-                flow[a] -= amount
-                part[a] = part.get(a, Fraction(0)) + amount
-    return parts
-
-
-def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> Leaf:
-    """Leaf with arc lengths and shortest distances as multipliers, scaled so that the demand has price 1."""
-    reach = _distances(data, lengths)
-    scale = sum((demand * reach[k][u] for k in range(data.groups) for u, demand in _demands(data, k)), Fraction(0))
-    y: dict[int, Fraction] = {}
-    balance = form.rows["balance"].index.reshape(form.rows["balance"].shape)
-    for k in range(data.groups):
-        for u, row in enumerate(balance[:, k].tolist()):
-            if row >= 0 and reach[k][u]:
-                y[row] = reach[k][u] / scale
-    for a, row in enumerate(form.rows["capacity"].index.tolist()):
-        if lengths[a]:
-            y[row] = -lengths[a] / scale
-    return Leaf(y)
-
-
-def bounded_by(
-    formulation: Formulation, data: Any, form: ExactForm, duals: Mapping[str, NDArray[np.float64]]
-) -> ExactAnswer | None:
-    """The best bound on a linear program that multipliers near the given row duals prove; None if they prove none.
-
-    For a master LP or a link MCF only the arc lengths are used, with shortest distances as the other multipliers.
-    """
-    lengths = duals.get("capacity")
-    by_commodity = formulation.name == "alltoall.link-mcf" and not data.printed
-    if lengths is not None and (lengths != 0).any() and (by_commodity or formulation.name == "alltoall.master"):
-        flow = data.flow if by_commodity else data
-        leaf = _priced(flow, form, [Fraction(abs(float(length))) for length in np.ravel(lengths)])
-        tried: list[Mapping[int, Fraction]] = [leaf.y]
-    else:
-        vector = np.zeros(form.shape[0])
-        for name, block in form.rows.items():
-            if name in duals and np.size(duals[name]) == block.index.size:
-                mask = block.index.ravel() >= 0
-                vector[block.index.ravel()[mask]] = form.flip * np.ravel(duals[name])[mask]
-        tried = [*nearby(form, vector, rays=False)]
-    bounds = [(bound, -k) for k, y in enumerate(tried) if (bound := form.dual_bound(y)) is not None]
-    if not bounds:
-        return None
-    bound, place = max(bounds)
-    return ExactAnswer("bounded", nodes=(Leaf(tried[-place]),), bound=form.flip * bound)
-
-
-def _demands(data: ConcurrentFlow, k: int) -> list[tuple[int, Fraction]]:
-    return [(u, decimal(float(data.demand[u, k]))) for u in np.flatnonzero(data.demand[:, k]).tolist()]
-
-
-def _distances(data: ConcurrentFlow, lengths: list[Fraction]) -> list[list[Fraction]]:
-    """Exact shortest distances from every source to every vertex; 0 where there is no path."""
-    whole, below = common(lengths)
-    out: list[list[tuple[int, int]]] = [[] for _ in range(data.topology.n)]
-    ends = zip(data.topology.tail.tolist(), data.topology.head.tolist(), whole.tolist(), strict=True)
-    for tail, head, length in ends:
-        out[tail].append((head, length))
-    results = []
-    for source in data.sources.tolist():
-        best: dict[int, int] = {}
-        heap = [(0, source)]
-        while heap:
-            distance, u = heapq.heappop(heap)
-            if u in best:
-                continue
-            best[u] = distance
-            for v, length in out[u]:
-                if v not in best:
-                    heapq.heappush(heap, (distance + length, v))
-        results.append([Fraction(best.get(u, 0), below) for u in range(data.topology.n)])
-    return results

@@ -22,7 +22,7 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.solvers.adapters.highs import pass_form
-from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, products
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, crossed, products
 from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ _LOWER, _BASIC, _UPPER = 0, 1, 2
 _ZERO = Fraction(0)
 
 
-def solve_linear(
-    form: ExactForm, remaining: Callable[[], float | None] = lambda: None, *, start: Basis | None = None
-) -> ExactAnswer:
+def solve_linear(form: ExactForm, remaining: Callable[[], float | None] = lambda: None) -> ExactAnswer:
     """The exact optimum of a program's linear relaxation, or the proof that it has none.
 
     Parameters
@@ -61,8 +59,6 @@ def solve_linear(
         The program; its integrality is ignored.
     remaining
         Returns the seconds left, None without a limit; raises TimeoutError when no time is left.
-    start
-        A basis to start from.
 
     Raises
     ------
@@ -71,7 +67,14 @@ def solve_linear(
     TimeoutError
         When no time is left.
     """
-    return solve_from(form, remaining, start)[0]
+    if crossed(zip(form.col_lower, form.col_upper, strict=True)):
+        return ExactAnswer("infeasible", nodes=(Leaf({}),))
+    for plain in (False, True):
+        result = _refined(form, remaining, plain=plain)
+        if result is not None:
+            return result
+    msg = "exact: no basis was proven optimal in rational arithmetic; only the floating-point value is available"
+    raise NoSolution(msg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,30 +85,9 @@ class Basis:
     rows: I64
 
 
-def solve_from(
-    form: ExactForm, remaining: Callable[[], float | None], start: Basis | None = None
-) -> tuple[ExactAnswer, Basis | None]:
-    """As :func:`solve_linear`, with the optimal basis, if there is one."""
-    if any(
-        low is not None and high is not None and low > high
-        for low, high in zip(form.col_lower, form.col_upper, strict=True)
-    ):
-        return ExactAnswer("infeasible", nodes=(Leaf({}),)), None
-    for plain in (False, True):
-        result = _refined(form, remaining, None if plain else start, plain=plain)
-        if result is not None:
-            return result
-    msg = "exact: no basis was proven optimal in rational arithmetic; only the floating-point value is available"
-    raise NoSolution(msg)
-
-
-def _refined(
-    form: ExactForm, remaining: Callable[[], float | None], start: Basis | None, *, plain: bool
-) -> tuple[ExactAnswer, Basis | None] | None:
+def _refined(form: ExactForm, remaining: Callable[[], float | None], *, plain: bool) -> ExactAnswer | None:
     """Refine bases until one is optimal; None if one recurs. ``plain``: by primal simplex without scaling."""
     lp = _FloatingLp(form, remaining, plain=plain)
-    if start is not None:
-        lp.restart(start)
     primal_scale = dual_scale = 0
     seen: set[bytes] = set()
     settled = False
@@ -115,7 +97,7 @@ def _refined(
             settled = True
             result = _without_optimum(form, remaining)
             if isinstance(result, ExactAnswer):
-                return result, None
+                return result
             # There is an optimum: pose the problem around an exact solution of it and of its dual, so that HiGHS can
             # overlook neither.
             lp = _FloatingLp(form, remaining, presolve=False, plain=plain, wide=True)
@@ -136,7 +118,7 @@ def _refined(
         dual = _dual_violation(form, pair, z, activity)
         if primal == 0 and dual == 0:
             leaf = Leaf({i: value for i, value in enumerate(pair.y) if value})
-            return ExactAnswer("optimal", form.objective(pair.x), pair.x, (leaf,)), basis
+            return ExactAnswer("optimal", form.objective(pair.x), pair.x, (leaf,))
         mark = print_key + bytes(f"{primal_scale},{dual_scale}", "ascii")
         if mark in seen:
             break

@@ -24,7 +24,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.auto import fastest_form
 from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
-from opticoll.solvers.exact.integer import answer_of, bounded_by
+from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
+    from opticoll.instances.types import Json
     from opticoll.solvers.shared_files import Report
     from opticoll.solvers.task import Run
 
@@ -259,29 +260,18 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     share = LIMIT_S if limit is None else max(limit - used, 0.0)
     end = began + share
 
-    def solve(wanted: ExactForm) -> ExactAnswer:
+    def solve(wanted: ExactForm, start: NDArray[np.float64] | None) -> ExactAnswer:
         left = end - time.monotonic()
         if left <= 0:
             raise NoSolution(TIMED_OUT)
-        start = None if wanted is not form or run.values is None else _vector(form, run.values)
         return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
-    message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
-    try:
-        form = plan.stated or exact_problem(plan.formulation, needed=needed_arrays(run))
-        answer, figures = answer_of(plan.formulation, form, solve)
-        metrics |= figures
-        if (wrong := fault(form, answer)) is not None:
-            answer, message = None, f"exact: rejected by the check: {wrong}"
-    except NoSolution as error:
-        message = str(error)
-        if form is not None and not form.integer.any() and run.duals is not None:
-            answer = bounded_by(plan.formulation, plan.data, form, run.duals)
+    form, answer, figures, message = _answered(run, solve)
     if message and limit is not None:
         message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
     record = msgspec.structs.replace(
         run.record,
-        metrics=metrics,
+        metrics=dict(run.record.metrics or {}) | figures,
         message=f"{run.record.message or ''} {message}".strip(),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )
@@ -298,6 +288,33 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
             raise
         message = f"{record.message} exact: the checks of the formulation did not return within {least_s:g} s of work"
     return replace(run, record=msgspec.structs.replace(record, message=message.strip()))
+
+
+def _answered(
+    run: Run, solve: Callable[[ExactForm, NDArray[np.float64] | None], ExactAnswer]
+) -> tuple[ExactForm | None, ExactAnswer | None, dict[str, Json], str]:
+    """The program, its exact answer or a bound, figures of the solve, and the reason where no optimum is proven.
+
+    ``solve`` takes a program and a solution to start from.
+    """
+    plan = run.plan
+    assert plan is not None
+    form: ExactForm | None = None
+
+    def started(wanted: ExactForm) -> ExactAnswer:
+        return solve(wanted, None if wanted is not form or run.values is None else _vector(wanted, run.values))
+
+    try:
+        form = plan.stated or exact_problem(plan.formulation, needed=needed_arrays(run))
+        answer, figures = answer_of(plan.formulation, form, started)
+    except NoSolution as error:
+        bound = None
+        if form is not None and not form.integer.any() and run.duals is not None:
+            bound = bounded_by(plan.formulation, plan.data, form, run.duals)
+        return form, bound, {}, str(error)
+    if (wrong := fault(form, answer)) is not None:
+        return form, None, figures, f"exact: rejected by the check: {wrong}"
+    return form, answer, figures, ""
 
 
 def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
@@ -326,6 +343,53 @@ def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     )
 
 
+def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+    """The run of a program that has no solution or no finite optimum."""
+    record = run.record
+    infeasible = answer.status == "infeasible"
+    message = (record.message or "").replace(CLAIMED, "").replace(UNBOUNDED, "").strip()
+    message = message if infeasible else f"{message} {UNBOUNDED}"
+    if infeasible and record.verified:
+        message += " exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
+    return replace(
+        run,
+        values=None,
+        exact=(form, answer),
+        record=msgspec.structs.replace(
+            record,
+            termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED,
+            proof=Proof.NONE,
+            objective=None,
+            bound=None,
+            bound_source=None,
+            gap=None,
+            verified=False,
+            violations=None,
+            infeasible_by=FARKAS if infeasible else None,
+            message=message.strip(),
+        ),
+    )
+
+
+def _contradicted(run: Run, objective: float, stated: float, violations: dict[str, float]) -> str | None:
+    """What contradicts an exact optimum; None if nothing does. The last of several is told."""
+    assert run.plan is not None
+    model = run.plan.formulation
+    wrong = None
+    if (missed := verify.violated(violations)) is not None:
+        wrong = f"according to the checker {missed}"
+    elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
+        wrong = f"the formulation evaluates the solution to {stated!r}"
+    for bound in model.closed_forms():
+        if bound.exact and abs(bound.value - objective) > verify.FEASIBLE * abs(objective):
+            wrong = f"the closed form {bound.name} is {bound.value:.12g}"
+    for bound in run.bounds or ():
+        gap = verify.relative_gap(objective, bound.value, model.sense)
+        if gap is not None and gap < -verify.FEASIBLE:
+            wrong = f"the bound {bound.name} is {bound.value:.12g}"
+    return wrong
+
+
 def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run with the exact answer in place of its own value, bound and proof."""
     plan, record = run.plan, run.record
@@ -335,48 +399,13 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     if answer.status == "bounded":
         return _with_bound(run, form, answer)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
-        infeasible = answer.status == "infeasible"
-        message = message.replace(CLAIMED, "").replace(UNBOUNDED, "").strip()
-        message = message if infeasible else f"{message} {UNBOUNDED}"
-        if infeasible and record.verified:
-            message += " exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
-        return replace(
-            run,
-            values=None,
-            exact=(form, answer),
-            record=msgspec.structs.replace(
-                record,
-                termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED,
-                proof=Proof.NONE,
-                objective=None,
-                bound=None,
-                bound_source=None,
-                gap=None,
-                verified=False,
-                violations=None,
-                infeasible_by=FARKAS if infeasible else None,
-                message=message.strip(),
-            ),
-        )
+        return _without_optimum(run, form, answer)
     objective = float(answer.objective)
     vector = np.array([float(value) for value in answer.x])
     values = {name: block.gather(vector) for name, block in form.columns.items()}
     values = model.unfold(values)
     violations = verify.residuals(model, values)
-    stated = verify.objective(model, values)
-    closed = model.closed_forms()
-    wrong = None
-    if (missed := verify.violated(violations)) is not None:
-        wrong = f"according to the checker {missed}"
-    elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
-        wrong = f"the formulation evaluates the solution to {stated!r}"
-    for bound in closed:
-        if bound.exact and abs(bound.value - objective) > verify.FEASIBLE * abs(objective):
-            wrong = f"the closed form {bound.name} is {bound.value:.12g}"
-    for bound in run.bounds or ():
-        gap = verify.relative_gap(objective, bound.value, model.sense)
-        if gap is not None and gap < -verify.FEASIBLE:
-            wrong = f"the bound {bound.name} is {bound.value:.12g}"
+    wrong = _contradicted(run, objective, verify.objective(model, values), violations)
     if wrong is not None:
         message += f" exact: the optimum {answer.objective} is contradicted: {wrong}; nothing is proven exactly"
         return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from opticoll.solvers.methods.method import Method
-from opticoll.solvers.methods.registry import method_named, methods, methods_for, own_names, prepared
+from opticoll.solvers.methods.method import Beyond, Method
+from opticoll.solvers.methods.registry import (
+    method_named,
+    methods,
+    methods_for,
+    own_names,
+    prepared,
+    taking_over,
+)
 
-__all__ = ["Method", "method_named", "methods", "methods_for", "own_names", "prepared"]
+__all__ = ["Beyond", "Method", "method_named", "methods", "methods_for", "own_names", "prepared", "taking_over"]

@@ -205,7 +205,7 @@ METHOD = Method(
     name="certified-branching",
     title="Branch and bound with certified leaves",
     summary="branch and bound with every leaf closed by recomputed LP duals; HiGHS finds the incumbents",
-    applies=lambda formulation: formulation.problem == "MILP",
+    serves=lambda formulation: formulation.problem == "MILP",
     parameters=(Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),),
     run=run,
     builds=True,

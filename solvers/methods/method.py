@@ -5,6 +5,7 @@ A method is the ``METHOD`` of the file of this package that is named after it.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation, Parameter
-    from opticoll.instances.types import Json, Settings
+    from opticoll.instances.types import Json, Setting, Settings
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 
@@ -32,8 +33,13 @@ def _files() -> dict[str, Path]:
     return {path.stem.replace("_", "-"): path for path in Path(__file__).parent.rglob("*.py")}
 
 
+@cache
+def _source(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
 def _states_a_method(path: Path) -> bool:
-    return "\nMETHOD = " in path.read_text(encoding="utf-8")
+    return "\nMETHOD = " in _source(path)
 
 
 def module_of(name: str) -> str | None:
@@ -49,6 +55,15 @@ def module_of(name: str) -> str | None:
 def names() -> tuple[str, ...]:
     """Names of the package's methods, sorted. Nothing is imported."""
     return tuple(sorted(name for name, path in _files().items() if _states_a_method(path)))
+
+
+def names_that_take_over(formulation: str) -> list[str]:
+    """The package's methods whose files state a size beyond which they take over the formulation, sorted.
+
+    Nothing is imported.
+    """
+    stated = re.compile(rf'Beyond\(\s*"{re.escape(formulation)}"')
+    return [name for name in names() if stated.search(_source(_files()[name]))]
 
 
 @dataclass(frozen=True)
@@ -119,6 +134,51 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Beyond:
+    """The size of a formulation's stated model beyond which ``auto`` takes the method that states it instead.
+
+    Our sizes were measured with HiGHS 1.15 on 2 cores. Beside each stand the largest models that took at most about ten
+    CPU seconds, and the smallest ones beyond, of the whole run in a warm process; "not solved" is after 25 s.
+
+    Parameters
+    ----------
+    formulation
+        Name of the formulation, among those that the method serves.
+    variables, nonzeros
+        Size of the largest stated model that ``auto`` still solves; without ``nonzeros`` they do not matter.
+    where
+        Values of the formulation's parameters to which the size is restricted: those that make the model harder or
+        easier than with others.
+    proves
+        Whether the method also continues a run whose optimum our bounds do not prove when HiGHS ends; otherwise
+        ``certified-branching`` does.
+    most
+        Variables of the largest model whose data the method can hold in memory; None if the data are small.
+    suits
+        ``(problem, task, size) -> whether`` the method suits the problem; by default it always does. Of several methods
+        that suit, the one with the smallest size is taken.
+    """
+
+    formulation: str
+    variables: int
+    nonzeros: int | None = None
+    where: Mapping[str, Setting] = field(default_factory=dict)
+    proves: bool = True
+    most: int | None = None
+    suits: Callable[[Formulation, Task, Mapping[str, int]], bool] | None = None
+
+    def covers(self, size: Mapping[str, int] | None) -> bool:
+        """Whether the stated model is small enough to be solved; not if its size is unknown."""
+        if size is None or size["variables"] > self.variables:
+            return False
+        return self.nonzeros is None or size["nonzeros"] <= self.nonzeros
+
+    def holds(self, parameters: Settings) -> bool:
+        """Whether the statement is about the formulation with these parameters."""
+        return all(parameters.get(name) == value for name, value in self.where.items())
+
+
+@dataclass(frozen=True)
 class Method:
     """A named way to solve some formulations.
 
@@ -127,8 +187,12 @@ class Method:
 
     Parameters
     ----------
-    applies
-        Whether the method applies to a formulation.
+    serves
+        Names of the formulations to which the method applies, or a function ``formulation -> whether`` it does.
+    takes_over
+        Sizes beyond which ``auto`` takes the method instead of the stated model.
+    same_as
+        Formulation with the same optimum and a smaller matrix, from whose solution the method makes its own.
     refuse
         ``data -> reason``: why the method does not support these data of a formulation to which it applies, else None.
     parameters
@@ -142,7 +206,9 @@ class Method:
     name: str
     title: str
     summary: str
-    applies: Callable[[Formulation | type[Formulation]], bool]
+    serves: tuple[str, ...] | Callable[[Formulation | type[Formulation]], bool]
+    takes_over: tuple[Beyond, ...] = ()
+    same_as: str | None = None
     parameters: tuple[Parameter, ...] = ()
     reformulate: Callable[[StandardForm, Formulation], Reformulation] | None = None
     run: Callable[[Context], Answer] | None = None
@@ -151,9 +217,19 @@ class Method:
     refuse: Callable[[Any], str | None] | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.applies) or callable(self.run) + callable(self.reformulate) != 1:
-            msg = f"method {self.name!r}: applies, and one of run and reformulate, must be functions"
+        if callable(self.run) + callable(self.reformulate) != 1:
+            msg = f"method {self.name!r}: one of run and reformulate must be a function"
             raise BadInput(msg)
+        if not callable(self.serves) and not isinstance(self.serves, tuple):
+            msg = f"method {self.name!r}: serves must be a tuple of names of formulations, or a function of one"
+            raise BadInput(msg)
+        if not isinstance(self.takes_over, tuple) or not all(isinstance(one, Beyond) for one in self.takes_over):
+            msg = f"method {self.name!r}: takes_over must be a tuple of Beyond objects"
+            raise BadInput(msg)
+
+    def applies(self, formulation: Formulation | type[Formulation]) -> bool:
+        """Whether the method applies to a formulation."""
+        return self.serves(formulation) if callable(self.serves) else formulation.name in self.serves
 
     def refusal(self, data: Any) -> str | None:
         """Reason why the method does not support the data; None if it does."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from opticoll.instances import plugins
 from opticoll.solvers.adapters.registry import own_adapters
-from opticoll.solvers.methods.method import Method, module_of, names
+from opticoll.solvers.methods.method import Beyond, Method, module_of, names, names_that_take_over
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Formulation
     from opticoll.instances.types import Settings
-
-
-#: Parameter of a formulation that names the method for the formulation it takes its data from.
-METHOD_PARAMETERS = {"alltoall.virtual-channels": "routes"}
-#: Formulation with the same optimum and a smaller matrix.
-SMALLER_FORMULATIONS = {"alltoall.link-mcf": "alltoall.master"}
-#: Formulation of arbitrary programs, for which only a finite method gives sufficiently exact duals.
-ANY_PROGRAM = "matrix.program"
 
 
 @cache
@@ -61,6 +54,24 @@ def method_named(name: str) -> Method | None:
 def methods_for(formulation: Formulation | type[Formulation]) -> dict[str, Method]:
     """The methods that apply to a formulation, by name."""
     return {name: method for name, method in methods().items() if method.applies(formulation)}
+
+
+def taking_over(formulation: str, parameters: Settings) -> list[tuple[Method, Beyond]]:
+    """The methods that take over a formulation with these parameters beyond a size, smallest sizes first.
+
+    Of a method's sizes, one for these parameters precedes one for all. Only these methods are imported.
+    """
+    stated = []
+    for method in (*_ours_taking_over(formulation), *plugins.contributed("METHOD")):
+        known = [one for one in method.takes_over if one.formulation == formulation and one.holds(parameters)]
+        if known:
+            stated.append((method, max(known, key=lambda one: len(one.where))))
+    return sorted(stated, key=lambda pair: (pair[1].variables, pair[1].nonzeros or math.inf))
+
+
+@cache
+def _ours_taking_over(formulation: str) -> tuple[Method, ...]:
+    return tuple(_our_method(name) for name in names_that_take_over(formulation))
 
 
 def prepared(

@@ -398,7 +398,7 @@ from opticoll.solvers.task import Termination
 def run(context):
     t = context.data.topology
     return Answer(Termination.OPTIMAL, {"g": np.zeros((t.arcs, t.n)), "F": np.array(9.0)})
-METHOD = Method(name="lies", title="t", summary="s", applies=lambda f: f.name == "alltoall.master", run=run)
+METHOD = Method(name="lies", title="t", summary="s", serves=("alltoall.master",), run=run)
 """
 
 

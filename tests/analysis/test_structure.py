@@ -208,3 +208,63 @@ def test_an_old_import_path_fails_in_one_clear_line(layer):
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1
     assert re.search(rf"ImportError: .*import opticoll\.{layer}", last)
+
+
+#: Files of the solvers that may name formulations: each serves those that it names.
+SERVING = ("solvers/methods/", "solvers/exact/", "solvers/schedules/")
+#: What solvers need more memory for was measured by formulation.
+MEASURED = "solvers/memory.py"
+
+
+def strings(path: Path) -> list[str]:
+    """String constants of a file that are no docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+    ]
+
+
+def naming(names: set[str], texts: list[str]) -> set[str]:
+    """The formulations that strings name, alone or with settings behind; sentences with a name in them do not count."""
+    return {text.partition(" ")[0] for text in texts if re.fullmatch(r"[\w.-]+( [\w.-]+=\S*)*", text)} & names
+
+
+def test_a_formulation_is_named_in_its_own_file_and_in_files_above_that_serve_it():
+    from opticoll.formulations import formulations
+
+    known = set(formulations())
+    homes = {f"formulations/{name.replace('.', '/').replace('-', '_')}.py": name for name in known}
+    for path in modules().values():
+        place = path.relative_to(ROOT).as_posix()
+        named = naming(known, strings(path))
+        if place.startswith("formulations/"):
+            assert named <= {homes.get(place)}, place
+        elif place.startswith("instances/") or (
+            place.startswith("solvers/") and not place.startswith(SERVING) and place != MEASURED
+        ):
+            assert not named, place
+
+
+def test_names_are_found_in_strings():
+    known = {"alltoall.master"}
+    assert naming(known, ["alltoall.master"]) == naming(known, ["alltoall.master printed=true"]) == known
+    assert not naming(known, ["use alltoall.master", "alltoall.master-child", "alltoall.masters"])
+
+
+def test_the_registry_of_methods_names_none():
+    from opticoll.formulations import formulations
+
+    for place in ("solvers/methods/registry.py", "solvers/methods/method.py"):
+        assert not naming(set(formulations()), strings(ROOT / place))
+
+
+def test_no_layer_names_a_module_above_it_by_string():
+    for path in modules().values():
+        layer = path.relative_to(ROOT).parts[0]
+        above = "|".join(LAYERS[LAYERS.index(layer) + 1 :])
+        if above:
+            upward = [text for text in strings(path) if re.match(rf"opticoll\.({above})\b", text)]
+            assert not upward, path

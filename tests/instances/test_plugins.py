@@ -159,7 +159,7 @@ BAD = {
     ),
     "method name": (
         "from opticoll.solvers.methods.method import Method\n"
-        "METHOD = Method(name='highs', title='', summary='', applies=bool, run=len)",
+        "METHOD = Method(name='highs', title='', summary='', serves=(), run=len)",
         "'highs' is already used by opticoll",
     ),
     "formulation name": (MODEL.replace("own.model", "alltoall.master"), "already used by opticoll"),
@@ -217,8 +217,18 @@ BAD = {
     ),
     "method without a function": (
         "from opticoll.solvers.methods.method import Method\n"
-        "METHOD = Method(name='mine', title='', summary='', applies=bool)",
+        "METHOD = Method(name='mine', title='', summary='', serves=())",
         "one of run and reformulate",
+    ),
+    "method for a string": (
+        "from opticoll.solvers.methods.method import Method\n"
+        "METHOD = Method(name='mine', title='', summary='', serves='alltoall.master', run=len)",
+        "serves must be a tuple of names of formulations",
+    ),
+    "method beyond a number": (
+        "from opticoll.solvers.methods.method import Method\n"
+        "METHOD = Method(name='mine', title='', summary='', serves=(), takes_over=(1000,), run=len)",
+        "takes_over must be a tuple of Beyond",
     ),
     "automorphisms of some arguments": (
         FAMILY.format(name="cycle", step=1).replace('"own"', '"own", automorphisms=lambda n: []'),
@@ -543,9 +553,9 @@ def texts(context):
     return Answer("optimal")
 
 METHODS = [
-    Method(name="texts", title="", summary="", applies=lambda formulation: True, run=texts),
-    Method(name="my-method", title="", summary="", applies=lambda formulation: True, run=run),
-    Method(name="leaving", title="", summary="", applies=lambda formulation: True, run=leave),
+    Method(name="texts", title="", summary="", serves=lambda formulation: True, run=texts),
+    Method(name="my-method", title="", summary="", serves=lambda formulation: True, run=run),
+    Method(name="leaving", title="", summary="", serves=lambda formulation: True, run=leave),
 ]
 """
 

@@ -14,7 +14,8 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulation, formulations
 from opticoll.solvers import solve, verify
-from opticoll.solvers.auto import LARGEST, PROOF_S, fastest_form
+from opticoll.solvers.auto import PROOF_S, fastest_form
+from opticoll.solvers.methods import taking_over
 from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
@@ -54,14 +55,14 @@ def test_small_models_are_built_and_large_ones_are_not(name, small, large, setti
     certified = make_plan(Task(name, large, settings=settings, tol=1e-4))
     assert not certified.builds
     assert certified.choice is not None
-    assert certified.method in (LARGEST[name].beyond or "certified-pdhg", "orbit-lp", "master-child")
+    assert certified.method in {method.name for method, _ in taking_over(name, certified.parameters)}
     assert certified.choice.reason is not None
     assert certified.choice.reason.startswith(certified.method)
 
 
 def test_every_formulation_that_is_not_listed_is_always_solved_as_stated():
     for name, model in formulations().items():
-        assert name in LARGEST or model.problem == "LP" or model.paper == "matrix"
+        assert taking_over(name, {}) or model.problem == "LP" or model.paper == "matrix"
 
 
 EQUAL = [
@@ -185,7 +186,8 @@ def test_an_attempt_that_reaches_its_limit_is_continued(monkeypatch):
 def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
     name, settings = "sipml.placement", {"k": "3", "degree": "2"}
     spec = "op-graph:model=random,layers=5,parts=2,training=false,seed=2"
-    monkeypatch.setitem(LARGEST, name, replace(LARGEST[name], proof=None))
+    ((method, beyond),) = taking_over(name, {})
+    monkeypatch.setattr("opticoll.solvers.auto.taking_over", lambda *_: [(method, replace(beyond, proves=True))])
     monkeypatch.setattr("opticoll.solvers.auto.SMALL_VARIABLES", 0)
     heuristic = solve.solve(Task(name, spec, "degree-aware", settings=settings))
     run = solve.solve(Task(name, spec, settings=settings))

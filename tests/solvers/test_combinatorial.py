@@ -25,6 +25,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.solvers.exact import combinatorial, combinatorial_check, wiring_check
+from opticoll.solvers.exact.arguments.layers import cycle_of
 from opticoll.solvers.methods import prepared
 
 #: Small problems whose optimum is known, and the method that solves them.
@@ -184,11 +185,11 @@ def test_a_document_without_a_part_or_with_another_is_refused(documents):
 
 def test_formulations_and_parameters_without_one_are_refused(tmp_path, capfd):
     with pytest.raises(BadInput, match="has no combinatorial certificate; write its proof in VIPR"):
-        combinatorial.kind_of(formulation("alltoall.master"), None)
+        combinatorial.argument_of(formulation("alltoall.master"), None)
     model = formulation("lumorph.rounds")
     parameters = read_parameters(model.parameters, {"collective": "reduce"}, model.name)
     with pytest.raises(BadInput, match="with these parameters"):
-        combinatorial.kind_of(model, prepared(model, as_instance("lightpath:2x2"), parameters))
+        combinatorial.argument_of(model, prepared(model, as_instance("lightpath:2x2"), parameters))
     model = formulation("topoopt.topology")
     for instance, given in (
         ("servers:n=4,degree=2", {"objective": "bandwidth-tax"}),
@@ -197,7 +198,7 @@ def test_formulations_and_parameters_without_one_are_refused(tmp_path, capfd):
     ):
         parameters = read_parameters(model.parameters, given, model.name)
         with pytest.raises(BadInput, match="with these parameters"):
-            combinatorial.kind_of(model, prepared(model, as_instance(instance), parameters))
+            combinatorial.argument_of(model, prepared(model, as_instance(instance), parameters))
     assert not list(tmp_path.iterdir())
     assert main(["solve", "alltoall.master", "ring:3", "--certificate", str(tmp_path / "a.json")]) == 2
 
@@ -336,9 +337,9 @@ def test_an_argument_that_leaves_out_a_wiring_or_a_length_is_refused(documents):
 
 
 def test_a_cycle_is_found_if_there_is_one():
-    assert combinatorial._cycle(set()) == []
-    assert combinatorial._cycle({(0, 1), (1, 2), (0, 2), (3, 0)}) == []
-    cycle = combinatorial._cycle({(0, 1), (1, 2), (2, 3), (3, 1), (3, 4), (5, 1)})
+    assert cycle_of(set()) == []
+    assert cycle_of({(0, 1), (1, 2), (0, 2), (3, 0)}) == []
+    cycle = cycle_of({(0, 1), (1, 2), (2, 3), (3, 1), (3, 4), (5, 1)})
     assert sorted(cycle) == [1, 2, 3]
     assert all(pair in {(1, 2), (2, 3), (3, 1)} for pair in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
 

@@ -21,8 +21,7 @@ from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
 from opticoll.solvers import solve
-from opticoll.solvers.exact import integer as exact_integer
-from opticoll.solvers.exact import prove, vipr_check, vipr_file
+from opticoll.solvers.exact import lifted_flows, prove, vipr_check, vipr_file
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
@@ -305,14 +304,14 @@ def test_duals_in_floating_point_prove_a_bound(tmp_path):
         T = 1 / exact.objective
         rows = form.rows["capacity"]
         near = {"capacity": np.array([float(-exact.nodes[0].y.get(i, Q(0))) + 1e-7 for i in rows.index.tolist()])}
-        answer = exact_integer.bounded_by(model, data, form, near)
+        answer = lifted_flows.bounded_by(model, data, form, near)
         assert fault(form, answer) is None
         assert 1 / T < answer.bound < 1 / T + Q(1, 10**4)
         vipr_file.write(tmp_path / "a.vipr", form, answer)
         assert (verify(tmp_path / "a.vipr", form).low, verify(tmp_path / "a.vipr", form).high) == (None, answer.bound)
     model, data, form = problem("alltoall.path-mcf", "petersen")
     duals = {"capacity": np.full(30, 1 / 150), "demand": np.full(90, -1 / 90)}
-    answer = exact_integer.bounded_by(model, data, form, duals)
+    answer = lifted_flows.bounded_by(model, data, form, duals)
     assert answer is None or fault(form, answer) is None
 
 
@@ -334,7 +333,7 @@ def test_duals_in_floating_point_prove_a_bound(tmp_path):
 )
 def test_times_of_known_networks(spec, T):
     _, data, form = problem("alltoall.master", spec)
-    answer, _ = exact_integer.answer_of(data, form, solve_linear)
+    answer, _ = lifted_flows.answer_of(data, form, solve_linear)
     assert fault(form, answer) is None
     assert 1 / answer.objective == T
 
@@ -359,10 +358,10 @@ def test_concurrent_flows_agree_with_an_independent_simplex_over_paths(arcs):
 def test_the_lifted_optimum_of_the_orbits_is_that_of_the_whole_problem(monkeypatch):
     for spec in ("genkautz:n=12,d=3", "torus:3x4", "kautz:d=2,D=2"):
         _model, data, form = problem("alltoall.master", spec)
-        monkeypatch.setattr(exact_integer, "LIFTED_COLUMNS", 10**9)
-        whole, _ = exact_integer.answer_of(data, form, solve_linear)
-        monkeypatch.setattr(exact_integer, "LIFTED_COLUMNS", 0)
-        lifted, metrics = exact_integer.answer_of(data, form, solve_linear)
+        monkeypatch.setattr(lifted_flows, "LIFTED_COLUMNS", 10**9)
+        whole, _ = lifted_flows.answer_of(data, form, solve_linear)
+        monkeypatch.setattr(lifted_flows, "LIFTED_COLUMNS", 0)
+        lifted, metrics = lifted_flows.answer_of(data, form, solve_linear)
         assert 0 < metrics["exact_columns"] < len(form.cost)
         assert fault(form, lifted) is None
         assert lifted.objective == whole.objective
@@ -373,8 +372,8 @@ def test_the_flow_by_source_is_divided_among_the_commodities(spec, monkeypatch):
     arcs = [(0, 1, 0.5), (1, 2, 1), (2, 0, 0.3), (0, 2, 1), (2, 3, 1), (3, 1, 0.7)]
     _model, data, form = problem("alltoall.link-mcf", spec or oc.topology(arcs))
     whole = solve_linear(form)
-    monkeypatch.setattr(exact_integer, "LIFTED_COLUMNS", 0)
-    lifted, metrics = exact_integer.answer_of(data, form, solve_linear)
+    monkeypatch.setattr(lifted_flows, "LIFTED_COLUMNS", 0)
+    lifted, metrics = lifted_flows.answer_of(data, form, solve_linear)
     assert metrics["exact_columns"] < len(form.cost)
     assert fault(form, lifted) is None
     assert lifted.objective == whole.objective

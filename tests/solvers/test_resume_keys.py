@@ -116,7 +116,7 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 METHOD = Method(
-    name="mine", title="mine", summary="", applies=lambda model: model.name == "alltoall.master",
+    name="mine", title="mine", summary="", serves=("alltoall.master",),
     run=lambda context: Answer(Termination.ERROR),
 )
 """

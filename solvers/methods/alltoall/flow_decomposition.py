@@ -56,7 +56,7 @@ METHOD = Method(
     name="flow-decomposition",
     title="Master LP, then flow decomposition",
     summary="per-commodity flows or paths from the master's source flows, without child LPs",
-    applies=lambda formulation: formulation.name in {"alltoall.link-mcf", "alltoall.path-mcf"},
+    serves=("alltoall.link-mcf", "alltoall.path-mcf"),
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
     run=run_flow_decomposition,
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from opticoll.formulations.alltoall.virtual_channels import values_of as layer_values
 from opticoll.formulations.model import Parameter
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -193,7 +193,9 @@ METHOD = Method(
     name="layer-assignment",
     title="Layers by the heuristics of App. D.1",
     summary="breaking cycles, random assignment by usage, colouring of a growing conflict graph; seeded",
-    applies=lambda formulation: formulation.name == "alltoall.virtual-channels",
+    serves=("alltoall.virtual-channels",),
+    # torus:4x4, 4 layers, 1,880 variables in 3.7 s.
+    takes_over=(Beyond("alltoall.virtual-channels", 2_000, 8_000, proves=False),),
     parameters=(Parameter("heuristic", str, default="best", help="heuristic to use", choices=("best", *HEURISTICS)),),
     run=run,
 )

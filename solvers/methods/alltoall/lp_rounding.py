@@ -73,7 +73,7 @@ METHOD = Method(
     name="lp-rounding",
     title="Column generation, then randomised rounding",
     summary="one path per pair, drawn with probability equal to its share of the LP optimum; best of several; seeded",
-    applies=lambda formulation: formulation.name in SINGLE_PATH,
+    serves=SINGLE_PATH,
     parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
     run=run_lp_rounding,
     refuse=lambda data: single_only(data, "lp-rounding"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import child_flows, decomposed
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 
 if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
@@ -24,7 +24,18 @@ METHOD = Method(
     name="master-child",
     title="Master LP, then child LPs in parallel",
     summary="the paper's decomposition: source flows first, then one LP per source splits them by destination",
-    applies=lambda formulation: formulation.name == "alltoall.link-mcf",
+    serves=("alltoall.link-mcf",),
+    same_as="alltoall.master",
+    # Random regular graphs: n=28 84,673 variables in 6.4 s; n=34 152,593 in 11.9 s.
+    takes_over=(
+        Beyond(
+            "alltoall.link-mcf",
+            120_000,
+            400_000,
+            most=100_000_000,
+            suits=lambda _problem, task, _size: "printed" not in task.settings,
+        ),
+    ),
     parameters=(
         Parameter("master", str, default="auto", help="method for the master LP"),
         Parameter("solver", str, default="highs-simplex", help="LP solver for the children"),

@@ -86,7 +86,7 @@ METHOD = Method(
     name="mcf-extp",
     title="Link MCF, then widest paths (MCF-extP)",
     summary="weighted paths from the link MCF's flow, widest first; with --set paths=all",
-    applies=lambda formulation: formulation.name == "alltoall.path-mcf",
+    serves=("alltoall.path-mcf",),
     parameters=(Parameter("link", str, default="flow-decomposition", help="method that solves alltoall.link-mcf"),),
     run=run_mcf_extp,
 )

@@ -85,7 +85,7 @@ METHOD = Method(
     name="sssp",
     title="Load-aware shortest paths (METHOD)",
     summary="the paper's greedy heuristic: pairs in random order take a lightest path, whose arcs gain weight; seeded",
-    applies=lambda formulation: formulation.name in SINGLE_PATH,
+    serves=SINGLE_PATH,
     parameters=(Parameter("orders", int, default=1, help="random orders, by consecutive seeds; the best is kept"),),
     run=run_sssp,
     refuse=lambda data: single_only(data, "sssp over all paths") if data.rule.unrestricted else None,

@@ -126,10 +126,7 @@ METHOD = Method(
     name="tree-packing",
     title="Packed spanning trees",
     summary="trees from every root that attain the worst cut, in integers; switches only forward",
-    applies=lambda formulation: (
-        formulation.name
-        in {"alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"}
-    ),
+    serves=("alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"),
     parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit"),),
     run=run_tree_packing,
 )

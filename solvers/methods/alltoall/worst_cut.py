@@ -39,6 +39,6 @@ METHOD = Method(
     name="worst-cut",
     title="Worst cut by max-flow",
     summary="the all-gather optimum and a cut that proves it, by max-flows in integers; no LP",
-    applies=lambda formulation: formulation.name == "alltoall.all-gather",
+    serves=("alltoall.all-gather",),
     run=run_worst_cut,
 )

@@ -143,7 +143,7 @@ METHOD = Method(
     name="certified-pdlp",
     title="Off-the-shelf PDLP on the time form, repaired and certified",
     summary="baseline for certified-pdhg: a general first-order LP code, tightened until the gap is closed",
-    applies=takes,
+    serves=takes,
     parameters=(Parameter("solver", str, default="highs-pdlp", help="PDLP code", choices=SOLVERS),),
     run=run,
 )

@@ -566,7 +566,7 @@ METHOD = Method(
     name="column-generation",
     title="Column generation over paths",
     summary="paths priced by shortest path under the restricted master's duals; proves the optimum over all paths",
-    applies=lambda formulation: formulation.name in FORMULATIONS,
+    serves=FORMULATIONS,
     parameters=(
         Parameter("warmup", int, default=10, help="multiplicative-weight steps that give the first columns"),
         Parameter("rounds", int, default=200, help="largest number of rounds of master and pricing"),

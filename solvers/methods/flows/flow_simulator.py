@@ -309,7 +309,7 @@ class _Engine:
     """The arrays and the progress of a simulation."""
 
     def __init__(
-        self, graph: TaskGraph, flows: Flows, latency: float, resolution: float, precision: float, record: bool
+        self, graph: TaskGraph, flows: Flows, latency: float, resolution: float, precision: float, *, record: bool
     ) -> None:
         count, waits = graph.tasks, graph.waits
         sort = np.argsort(waits[:, 0], kind="stable")
@@ -438,7 +438,7 @@ def simulate_flows(
     record: bool = False,
 ) -> TaskSchedule:
     """Simulate a task graph whose flows are given, as in :func:`simulate`; ``precision``: see the module."""
-    engine = _Engine(graph, flows, latency, resolution, precision, record)
+    engine = _Engine(graph, flows, latency, resolution, precision, record=record)
     engine.run()
     return engine.schedule()
 
@@ -507,7 +507,6 @@ def simulate_circuits(
     ring_factor: float | None = None,
     resolution: float = 0.0,
     precision: float = 0.0,
-    record: bool = False,
 ) -> tuple[TaskSchedule, int]:
     """Simulate a task graph over circuits that may change at every interval; return schedule and number of changes.
 
@@ -517,7 +516,7 @@ def simulate_circuits(
         Tasks, and the network's rule with a finite interval.
     bandwidth
         Of an interface, or of a wavelength of a ring [bytes/s].
-    latency, ring_factor, resolution, record
+    latency, ring_factor, resolution
         As for :func:`simulate`.
     precision
         See the module.
@@ -535,7 +534,7 @@ def simulate_circuits(
     demand = pool_of(graph, circuits.degree, ring_factor).traffic
     network = _circuits_for(demand, circuits, bandwidth, latency)
     flows = flows_of(graph, network, ring_factor=ring_factor, hopwise=True)
-    engine = _Engine(graph, flows, latency, resolution, precision, record)
+    engine = _Engine(graph, flows, latency, resolution, precision, record=False)
     pairs, back = np.unique(np.stack([flows.source, flows.target], axis=1), axis=0, return_inverse=True)
     changes = 0
     for tick in range(1, MOST_CHANGES):

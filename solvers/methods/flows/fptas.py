@@ -260,7 +260,7 @@ METHOD = Method(
     name="fptas",
     title="Approximation scheme (Karakostas)",
     summary="shortest-path trees and exponential lengths by source, to a relative gap of epsilon",
-    applies=lambda formulation: formulation.name == "alltoall.master",
+    serves=("alltoall.master",),
     parameters=(Parameter("epsilon", float, default=0.1, help="relative gap at which it stops, in (0, 1)"),),
     run=run,
 )

@@ -9,17 +9,23 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.model import Parameter
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opticoll.formulations import Formulation
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.task import Task
 
 
 #: Up to this many columns simplex is as fast as interior point.
 SIMPLEX_COLUMNS = 6000
+#: The reduction is fastest up to this many flow variables, see notes/benchmarks-pdhg.md.
+MOST_VARIABLES = 30_000
 #: Most entries of the lifted flow (8 bytes each, in several copies).
 MOST_FLOWS = 500_000_000
 
@@ -140,11 +146,22 @@ def answer_of(context: Context, orbits: Orbits, reduced: ReducedSolution, name: 
     )
 
 
+def _few_orbits(problem: Formulation, _task: Task, size: Mapping[str, int]) -> bool:
+    """Whether the symmetries that family and numbering suggest leave few flow variables: arcs times orbits."""
+    from opticoll.formulations.flows.flow_orbits import source_orbits
+
+    left = source_orbits(problem.data) * int(problem.data.topology.arcs)
+    return left <= min(MOST_VARIABLES, size["variables"] // 2)
+
+
 METHOD = Method(
     name="orbit-lp",
     title="Exact LP on the orbits of verified automorphisms",
     summary="one source per orbit instead of all; vertex-transitive networks of thousands of ranks in seconds",
-    applies=lambda formulation: formulation.name == "alltoall.master",
+    serves=("alltoall.master",),
+    # Random regular graphs: n=135 72,901 variables in 8.3 s, n=100, d=8 80,001 in 6.0 s, n=110 48,401 in 5.7 s;
+    # n=156 97,345 in 13.1 s.
+    takes_over=(Beyond("alltoall.master", 75_000, 300_000, suits=_few_orbits),),
     parameters=(
         Parameter(
             "lp",

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
-    from opticoll.solvers.methods.flows.certified_pdhg import Start
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
+    from opticoll.solvers.methods.flows.start_file import Start
 
     Array = NDArray[np.floating]
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.solvers.methods.flows.certified_pdhg import StartFile, iterate, refuse
+from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMALLEST_TOL, iterate, refuse
 from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, answer_of, solve_reduced
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.flows.start_file import StartFile
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ METHOD = Method(
     name="screened-lp",
     title="PDHG lengths screen the arcs, interior point finishes",
     summary="certified gaps of 1e-7 and below at thousands of ranks, on orbits where symmetry is verified",
-    applies=lambda formulation: formulation.name == "alltoall.master",
+    serves=("alltoall.master",),
+    takes_over=(
+        Beyond("alltoall.master", BEYOND_VARIABLES, suits=lambda _problem, task, _size: task.tol < SMALLEST_TOL),
+    ),
     parameters=(
         Parameter(
             "threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs are kept"

@@ -138,7 +138,7 @@ METHOD = Method(
     name="time-form",
     title="Minimise the time T = 1/F (Charnes-Cooper)",
     summary="the concurrent-flow LP divided by F: no dense column, so interior point is faster and more accurate",
-    applies=lambda formulation: formulation.concurrent is not None and formulation.problem == "LP",
+    serves=lambda formulation: formulation.concurrent is not None and formulation.problem == "LP",
     parameters=(Parameter("solver", str, default="highs-ipx", help="LP solver for the reformulated matrix"),),
     reformulate=reformulate,
 )

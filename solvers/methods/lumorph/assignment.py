@@ -47,8 +47,12 @@ MOST_ENTRIES = 400_000_000
 STRIDE = 2_000_000
 
 
-def candidates(topology: Topology, sources: I64, targets: I64, trees: int = 2, seed: int = 0) -> RouteSet:
-    """Distinct candidates of every pair: the unbroken straight routes of a mesh, and ``trees`` lightly loaded ones.
+#: Lightly loaded candidates of a pair.
+TREES = 2
+
+
+def candidates(topology: Topology, sources: I64, targets: I64, *, seed: int = 0) -> RouteSet:
+    """Distinct candidates of every pair: the unbroken straight routes of a mesh, and :data:`TREES` lightly loaded ones.
 
     Lightly loaded routes come from shortest-path trees in which the length of an arc grows with the number of earlier
     routes on it. On an intact mesh there are only straight routes.
@@ -67,7 +71,7 @@ def candidates(topology: Topology, sources: I64, targets: I64, trees: int = 2, s
             parts.append((pairs[straight], offsets(np.diff(start)[straight]), arcs))  # arcs holds only theirs
     if not isinstance(topology, LightpathMesh) or not intact(topology):
         load = np.zeros(topology.arcs)
-        for number in range(max(trees, 1)):
+        for number in range(TREES):
             start, arcs = light_routes(topology, sources, targets, load, seed + number)
             if (np.diff(start) == 0).any():
                 k = int(np.argmax(np.diff(start) == 0))

@@ -9,7 +9,7 @@ from opticoll.formulations.lumorph.rounds import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
 from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, sub_schedule
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ METHOD = Method(
     name="combined-rounds",
     title="Phases, then the program of sums",
     summary="reduce-scatter and all-gather, then the program of combined sums with one round fewer",
-    applies=lambda formulation: formulation.name == SUMS,
+    serves=(SUMS,),
+    takes_over=(Beyond("lumorph.sum-rounds", 2_500, 20_000),),
     refuse=lambda data: program_only(data.phased),
     parameters=(PROGRAM_S,),
     run=_run_combined,

@@ -8,7 +8,7 @@ import numpy as np
 
 from opticoll.formulations.lumorph.co_scheduling import values_of
 from opticoll.solvers.methods.lumorph.collective_algorithms import independent_sets
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ METHOD = Method(
     name="independent-sets",
     title="Greedy maximal independent sets",
     summary="greedy maximal independent sets of the conflict graph, calls of fewest conflicts first (appendix C)",
-    applies=lambda formulation: formulation.name == "lumorph.co-scheduling",
+    serves=("lumorph.co-scheduling",),
+    # 32 GPUs, 128 random calls: 1,305 variables in 0.3 s.
+    takes_over=(Beyond("lumorph.co-scheduling", 1_400, 9_000, proves=False),),
     run=_run_sets,
 )

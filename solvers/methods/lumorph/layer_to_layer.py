@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from opticoll.formulations.lumorph.rounds import program_only
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import layer_to_layer
-from opticoll.solvers.methods.lumorph.round_algorithms import SHARED, answer, applies, free_wavelengths
+from opticoll.solvers.methods.lumorph.round_algorithms import SHARED, answer, free_wavelengths
 from opticoll.solvers.methods.method import Answer, Method
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ METHOD = Method(
     name="layer-to-layer",
     title="Greedy rounds of direct transfers",
     summary="every delivery directly from a holder, random senders per round (Algorithm 3, with its missing limit)",
-    applies=applies,
+    serves=("lumorph.rounds",),
     refuse=program_only,
     parameters=(_LIMIT, *SHARED),
     run=_run_layers,

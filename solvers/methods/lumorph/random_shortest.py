@@ -47,7 +47,7 @@ METHOD = Method(
     name="random-shortest",
     title="Random shortest paths",
     summary="one of the shortest paths of every circuit, uniformly at random; the paper's baseline",
-    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
+    serves=("lumorph.min-overlap",),
     parameters=(Parameter("draws", int, default=1, help="independent draws; the best is kept"),),
     run=run_random_shortest,
 )

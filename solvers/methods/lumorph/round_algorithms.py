@@ -21,7 +21,6 @@ from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
-    from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm
     from opticoll.solvers.methods.lumorph.patterns import Pattern
@@ -46,11 +45,6 @@ _STRICT = {
     "tree": "a tree is designed for large payloads: leaves send nothing, and depth adds rounds",
     "double-binary-tree": "trees are designed for large payloads: depth adds rounds",
 }
-
-
-def applies(formulation: Formulation | type[Formulation]) -> bool:
-    """Whether a formulation is ``lumorph.rounds``."""
-    return formulation.name == "lumorph.rounds"
 
 
 def answer(context: Context, name: str, pattern: Pattern, batches: int, message: str) -> Answer:
@@ -128,7 +122,7 @@ def as_method(algorithm: Algorithm) -> Method:
         name=algorithm.name,
         title=algorithm.title,
         summary=f"{algorithm.title}: the known pattern, routed and coloured step by step",
-        applies=applies,
+        serves=("lumorph.rounds",),
         refuse=program_only,
         parameters=(*own, *SHARED),
         run=run,

@@ -171,7 +171,7 @@ METHOD = Method(
     name="round-program",
     title="Algorithm 1's program with bounds and a constructed start",
     summary="the round ILP over candidate and constructed routes, started from a constructed schedule",
-    applies=lambda formulation: formulation.name == rounds.NAME,
+    serves=(rounds.NAME,),
     refuse=rounds.program_only,
     parameters=(
         Parameter("solver", str, default="highs", help="MIP solver of the program"),

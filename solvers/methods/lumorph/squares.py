@@ -108,7 +108,7 @@ METHOD = Method(
     name="squares",
     title="Divide and conquer with the program on 2x2 squares",
     summary="2x2 squares by the program, then exchanges of whole buffers between squares (section 3.2)",
-    applies=lambda formulation: formulation.name == SUMS,
+    serves=(SUMS,),
     refuse=_refuse_squares,
     parameters=(
         Parameter(

@@ -30,6 +30,6 @@ METHOD = Method(
     name="xy-routes",
     title="XY routes",
     summary="row first, then column; shortest paths where links are missing",
-    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
+    serves=("lumorph.min-overlap",),
     run=run_xy_routes,
 )

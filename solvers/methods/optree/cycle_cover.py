@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticoll.formulations.optree.one_stage import values_of
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ METHOD = Method(
     name="cycle-cover",
     title="Full circles of wavelengths",
     summary="one-stage all-to-all on optical lines and rings in closed form: the fewest wavelengths for every n",
-    applies=lambda formulation: formulation.name == "optree.one-stage",
+    serves=("optree.one-stage",),
+    # A ring of 10 nodes 2,353 variables in 0.7 s, a line of 10 2,275 in 0.8 s; a ring of 11 3,536 not solved.
+    takes_over=(Beyond("optree.one-stage", 2_500, 15_000),),
     run=run_cycle_cover,
 )

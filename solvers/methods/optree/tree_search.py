@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.optree.radix_trees import best_by_depth
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ METHOD = Method(
     name="tree-search",
     title="Dynamic programming over radices",
     summary="the best all-gather tree of every depth by dynamic programming over products of radices",
-    applies=lambda formulation: formulation.name == "optree.tree",
+    serves=("optree.tree",),
+    # n=1024 7,251 variables in 3.5 s, n=1000 7,053 in 3.6 s; n=2048 15,925 not solved.
+    takes_over=(Beyond("optree.tree", 8_000, 16_000),),
     run=run_tree_search,
 )

@@ -36,6 +36,6 @@ METHOD = Method(
     name="uniform-tree",
     title="m-ary tree of Theorem 2's depth",
     summary="the paper's closed form: depth by Theorem 2, one radix for all stages",
-    applies=lambda formulation: formulation.name == "optree.tree",
+    serves=("optree.tree",),
     run=run_uniform_tree,
 )

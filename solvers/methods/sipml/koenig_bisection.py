@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.sipml.ocs_circuits import matchings_of
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -96,6 +96,12 @@ METHOD = Method(
     name="koenig-bisection",
     title="Bisection and edge colouring",
     summary="optimal circuits over optical switches in polynomial time, with the binding server as certificate",
-    applies=lambda formulation: formulation.name == "sipml.ocs-circuits",
+    serves=("sipml.ocs-circuits",),
+    # n=32, D=32 993 variables in 0.5 s, n=16, D=32 241 in 0.9 s; n=64, D=64 4,033 in 1.2 s.
+    # model=switches: n=9, D=8 649 in 0.5 s, n=6, D=8 271 in 0.7 s; n=9, D=16 1,225 in 7.1 s.
+    takes_over=(
+        Beyond("sipml.ocs-circuits", 1_000, 10_000),
+        Beyond("sipml.ocs-circuits", 700, 2_500, where={"model": "switches"}),
+    ),
     run=run,
 )

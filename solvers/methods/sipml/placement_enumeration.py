@@ -159,7 +159,7 @@ METHOD = Method(
     name="placement-enumeration",
     title="Exhaustive placement",
     summary="the optimal placement of about a dozen sub-operations by exhaustive search",
-    applies=lambda formulation: formulation.name == "sipml.placement",
+    serves=("sipml.placement",),
     parameters=(Parameter("nodes", int, default=2_000_000, help="limit on nodes of the search"),),
     run=run_enumeration,
 )

@@ -136,6 +136,6 @@ METHOD = Method(
     name="ring-first-fit",
     title="First fit on the ring",
     summary="circuits on the ring by first fit, longest first, at bisected times; bounds by segments and cuts",
-    applies=lambda formulation: formulation.name == "sipml.ring-wavelengths",
+    serves=("sipml.ring-wavelengths",),
     run=run_ring_first_fit,
 )

@@ -172,7 +172,7 @@ METHOD = Method(
     name="alternating",
     title="Alternating optimization (section 4.1)",
     summary="MCMC over strategies for fixed circuits, TopologyFinder for a fixed strategy, in turn",
-    applies=lambda formulation: formulation.name == "topoopt.strategy",
+    serves=("topoopt.strategy",),
     parameters=(
         Parameter("rounds", int, default=10, help="limit on rounds of both planes, k in the paper"),
         Parameter("steps", int, default=2000, help="moves of the chain in one round"),

@@ -13,7 +13,7 @@ from opticoll.formulations.model import Parameter
 from opticoll.formulations.topoopt.circuit_design import default_rings, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.link_exchanges import annealed
 from opticoll.solvers.methods.topology.routed_search import routed_search
 from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
@@ -587,7 +587,9 @@ METHOD = Method(
     name="design-search",
     title="Exchanges and enumeration of circuits",
     summary="simulated annealing over circuits, then enumeration with bounds by hops, lengths and routing duals",
-    applies=lambda formulation: formulation.name == "topoopt.topology",
+    serves=("topoopt.topology",),
+    # n=5, D=2 161 variables in 2.0 s; n=6, D=2 271 in 8.6 s, n=7, D=2 421 not solved.
+    takes_over=(Beyond("topoopt.topology", 170, 1_000),),
     parameters=(
         Parameter(
             "descents",

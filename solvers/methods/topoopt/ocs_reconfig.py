@@ -102,7 +102,7 @@ METHOD = Method(
     name="ocs-reconfig",
     title="OCS-reconfig (Algorithm 5)",
     summary="repeatedly gives the highest demand a circuit and halves that demand; connected by exchanges",
-    applies=lambda formulation: formulation.name == "topoopt.topology",
+    serves=("topoopt.topology",),
     parameters=(
         Parameter("discount", float, default=0.5, help="factor on a demand after each of its circuits"),
         Parameter("split", int, default=1, help="number of shortest paths that forwarded traffic is split over"),

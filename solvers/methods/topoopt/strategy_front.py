@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.rounding import down
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ METHOD = Method(
     name="strategy-front",
     title="Front of time and memory",
     summary="all Pareto-optimal strategies in time and memory, by dynamic programming",
-    applies=lambda formulation: formulation.name == "topoopt.strategy",
+    serves=("topoopt.strategy",),
+    # n=128, VGG: 32 variables in 0.5 s.
+    takes_over=(Beyond("topoopt.strategy", 1_000, 2_000),),
     run=run_strategy_front,
 )

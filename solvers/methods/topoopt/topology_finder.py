@@ -317,7 +317,7 @@ METHOD = Method(
     name="topology-finder",
     title="TopologyFinder (Algorithm 1)",
     summary="TotientPerms rings for all-reduce, matchings for point-to-point traffic, coin change or shortest paths",
-    applies=lambda formulation: formulation.name == "topoopt.topology",
+    serves=("topoopt.topology",),
     parameters=(
         Parameter("primes", bool, default=False, help="prime ring steps (and +1) only"),
         Parameter("binary", bool, default=False, help="at most log2 n rings, with step ratio 2 if it would be less"),

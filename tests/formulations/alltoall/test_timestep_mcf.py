@@ -53,6 +53,33 @@ def test_pyomo_and_cvxpy_are_one_matrix(spec, aggregate):
     assert_one_matrix(*forms)
 
 
+def steps_between(topology, holds):
+    """Steps between vertices, by relaxing arcs until nothing changes; an arc out of a vertex of H begins a step."""
+    away = np.where(np.eye(topology.n, dtype=bool), 0.0, np.inf)
+    for _ in range(topology.n):
+        for u, v in zip(topology.tail, topology.head, strict=True):
+            away[:, v] = np.minimum(away[:, v], away[:, u] + holds[u])
+    return away
+
+
+@pytest.mark.parametrize("relays", ["pass", "step"])
+@pytest.mark.parametrize("aggregate", ["commodity", "source"])
+@pytest.mark.parametrize("spec", [*SPECS, "dgx1", "torus:3x3+fail=2,seed=1"])
+def test_flows_are_fixed_where_causality_excludes_them(spec, aggregate, relays):
+    data, _ = compiled(spec, aggregate=aggregate, relays=relays)
+    topology, groups, L = data.topology, data.groups, data.steps
+    away = steps_between(topology, data.holds)
+    assert data.holds[topology.terminals].all()
+    assert data.holds.sum() == (topology.n if relays == "step" else topology.ranks)
+    for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True)):
+        for k, s in enumerate(groups.sources):
+            targets = np.flatnonzero(groups.demand[:, k] > 0)
+            for t in range(1, L + 1):
+                arrives = away[s, u] + data.holds[u] <= t and away[v, targets].min() <= L - t
+                back = v == s or (aggregate == "commodity" and u in targets)
+                assert data.upper[a, k, t - 1] == (groups.demand[:, k].sum() if arrives and not back else 0)
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_never_below_the_fluid_time_and_falling_to_it(spec):
     fluid, diameter = fluid_time(spec), int(parse(spec).diameter)

@@ -18,7 +18,7 @@ from opticoll.formulations.topoopt.circuit_design import residuals as design_res
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job
-from opticoll.solvers.auto import LARGEST
+from opticoll.solvers.methods import taking_over
 from opticoll.solvers.methods.topoopt.alternating import (
     alternate,
     chain,
@@ -288,4 +288,4 @@ def test_bad_input_is_refused_in_one_line(spec, given, message):
 
 
 def test_it_is_registered_with_its_exact_method():
-    assert LARGEST["topoopt.strategy"].beyond == "strategy-front"
+    assert [method.name for method, _ in taking_over("topoopt.strategy", {})] == ["strategy-front"]

@@ -23,9 +23,10 @@ from opticoll.formulations.flows.flow_orbits import find
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.methods.flows import certified_pdhg
-from opticoll.solvers.methods.flows.certified_pdhg import read_start, refuse
+from opticoll.solvers.methods.flows.certified_pdhg import refuse
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
+from opticoll.solvers.methods.flows.start_file import read_start
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution import solution_document

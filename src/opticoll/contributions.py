@@ -1,0 +1,45 @@
+"""What a plug-in may contribute, and where the layers define it.
+
+The package itself stands above its four layers, so it may name them all; a layer names none above it. The modules are
+imported only when a plug-in contributes such an object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Kind of object that a plug-in may contribute.
+
+    Its class, a function that returns the names that opticoll itself uses, and the attributes that a subclass must set.
+    """
+
+    type: str
+    taken: str
+    attributes: tuple[str, ...] = ()
+    #: Whether the plug-in gives a subclass of the class, not an object of it.
+    subclass: bool = False
+
+
+#: Contributions by the name of the module attribute; its plural is a list of them.
+KINDS = {
+    "FORMULATION": Kind(
+        "opticoll.formulations.model:Formulation",
+        "opticoll.formulations.registry:own_names",
+        ("name",),
+        subclass=True,
+    ),
+    "ADAPTER": Kind(
+        "opticoll.solvers.adapters.interface:Adapter",
+        "opticoll.solvers.methods.registry:own_names",
+        ("name", "title", "package", "distribution", "algorithm", "capabilities"),
+    ),
+    "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods.registry:own_names"),
+    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger.ledger:own_names"),
+}
+#: Methods and solvers share one name space, ``--method``.
+SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}
+#: Bounds on formulations, ``{formulation: function or list of functions}``, and the function that checks them.
+BOUNDS, CHECK_BOUNDS = "BOUNDS", "opticoll.formulations.registry:check_bounds"
