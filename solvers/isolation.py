@@ -16,21 +16,14 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log, worker
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
-from opticoll.solvers.shared_files import (
-    read_arrays,
-    read_json,
-    read_progress,
-    scratch_folder,
-    write_arrays,
-    write_json,
-)
+from opticoll.solvers.shared_files import removed_afterwards
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
 from opticoll.solvers.worker import importable_places, note_nested_peak, own_memory_mb, start_job
@@ -41,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.solvers.adapters.interface import ProgressCallback
-    from opticoll.solvers.shared_files import Report
+    from opticoll.solvers.messages import Report
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Task
     from opticoll.solvers.worker import Job
@@ -116,27 +109,26 @@ def call_isolated(
     """
     if stop is not None and stop.is_set():
         return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
-    named = dict(arrays or {})
-    with scratch_folder(sum(array.nbytes for array in named.values())) as folder:
+    with removed_afterwards() as scratch:
         described = {
             "target": target,
             "arguments": dict(arguments),
-            "places": write_arrays(folder, named, "argument"),
             "path": importable_places(),
             "plugins": plugins.shipped(),
             "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * _GIB),
+            "log": solver_log.shown(),
+            "scratch": str(scratch),
         }
-        write_json(folder / "job.json", described)
-        watch = _Watch(folder, wall_limit_s, memory_limit_gib, on_progress, stop)
-        job = start_job(folder, modules, threads)
+        job = start_job(described, arrays or {}, modules, threads)
+        watch = _Watch(job, wall_limit_s, memory_limit_gib, on_progress, stop)
         try:
-            ending, message = watch.run(job)
+            ending, message = watch.run()
+            answer = _collect(job, watch, ending, message)
         finally:
+            watch.log.copy()
             job.end()
-            watch.log.close()
-        answer = _collect(folder, job, watch, ending, message)
-        note_nested_peak(answer.peak_memory_mb)
-        return answer
+    note_nested_peak(answer.peak_memory_mb)
+    return answer
 
 
 class LimitReached(BaseException):
@@ -274,42 +266,42 @@ class Budget:
 
 
 class _Watch:
-    """Waits for a worker, relays its progress and enforces the limits from outside."""
+    """Waits for a job, relays its progress and enforces the limits from outside."""
 
     def __init__(
         self,
-        folder: Path,
+        job: Job,
         wall_limit_s: float | None,
         memory_limit_gib: float | None,
         on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None,
         stop: threading.Event | None,
     ) -> None:
-        self.folder = folder
+        self.job = job
         self.wall_limit_s = wall_limit_s
         self.memory_limit_mb = None if memory_limit_gib is None else memory_limit_gib * _GIB / 1e6
         self.on_progress = on_progress
         self.stop = stop
         self.start = time.perf_counter()
         self.peak_mb = 0.0
-        self.log = solver_log.Tail(folder / "log")
-        self._serial = 0
+        self.log = solver_log.Tail(job.log)
+        self._relayed = 0
 
     @property
     def wall_s(self) -> float:
         return time.perf_counter() - self.start
 
-    def run(self, job: Job) -> tuple[Termination | None, str]:
+    def run(self) -> tuple[Termination | None, str]:
         """Wait for the job; return why it must be killed, or (None, "") when it has ended by itself."""
         # Without a limit the first poll can wait: a worker that ends before it reports its own peak.
         next_memory = 0.0 if self.memory_limit_mb else 4 * _POLL_S
         while True:
-            ended = job.wait(_POLL_S)
+            ended = self.job.wait(_POLL_S)
             self._relay()
             if ended:
                 return None, ""
             if self.wall_s >= next_memory:
                 next_memory = self.wall_s + (_POLL_S if self.memory_limit_mb else 4 * _POLL_S)
-                used = job.memory_mb()
+                used = self.job.memory_mb()
                 self.peak_mb = max(self.peak_mb, used)
                 if self.memory_limit_mb is not None and used > self.memory_limit_mb:
                     return Termination.MEMORY_LIMIT, (
@@ -323,35 +315,29 @@ class _Watch:
 
     def _relay(self) -> None:
         self.log.copy()
-        if self.on_progress is None:
-            return
-        state = read_progress(self.folder, self._serial, mapped=True)
-        if state is not None:
-            self._serial, values, arrays = state
-            self.on_progress(values, arrays)
+        if self.on_progress is not None and self._relayed < self.job.reports:
+            self._relayed = self.job.reports
+            self.on_progress(dict(self.job.values), dict(self.job.arrays))
 
 
-def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, message: str) -> WorkerAnswer:
-    """Read the answer in the folder, or raise the worker's typed error."""
-    wall_s, peak = watch.wall_s, watch.peak_mb
-    answer = read_json(folder / "answer.json") or {}
-    peak = max(peak, answer.get("peak_memory_mb") or 0.0)
+def _collect(job: Job, watch: _Watch, ending: Termination | None, message: str) -> WorkerAnswer:
+    """The job's answer, or the worker's typed error."""
+    wall_s = watch.wall_s
+    answer, results = job.answer or ({}, {})
+    peak = max(watch.peak_mb, answer.get("peak_memory_mb") or 0.0) or None
     if "error" in answer:
         raise _typed(answer["error"])
     if "values" in answer:
         plugins.note_late(answer["late"])
-        result = read_arrays(folder, answer["places"])
-        return WorkerAnswer(None, answer["values"], result, wall_s=wall_s, peak_memory_mb=peak or None)
+        return WorkerAnswer(None, answer["values"], results, wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
-        ending, message = _diagnose(folder, job.returncode or 0, answer, limited=watch.memory_limit_mb is not None)
-    state = read_progress(folder)
-    values, arrays = state[1:] if state else ({}, {})
-    return WorkerAnswer(ending, values, arrays, message, wall_s, peak or None)
+        ending, message = _diagnose(job, answer, limited=watch.memory_limit_mb is not None)
+    return WorkerAnswer(ending, job.values, job.arrays, message, wall_s, peak)
 
 
-def _diagnose(folder: Path, code: int, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
+def _diagnose(job: Job, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
     """Determine why a worker ended without an answer."""
-    log = _tail(folder / "log")
+    log, code = _tail(job.log), job.returncode or 0
     if "failure" in answer:
         return Termination.ERROR, answer["failure"]
     if "memory" in answer or (limited and any(word in log for word in _OUT_OF_MEMORY)):
@@ -365,11 +351,9 @@ def _diagnose(folder: Path, code: int, answer: dict[str, Any], *, limited: bool)
     return Termination.CRASHED, f"the worker ended with status {code} without an answer{_quoted(log)}"
 
 
-def _tail(path: Path, size: int = 2000) -> str:
-    try:
-        return path.read_bytes()[-size:].decode("utf-8", errors="replace").strip()
-    except OSError:
-        return ""
+def _tail(log: IO[bytes], size: int = 2000) -> str:
+    start = max(os.fstat(log.fileno()).st_size - size, 0)
+    return os.pread(log.fileno(), size, start).decode("utf-8", errors="replace").strip()
 
 
 def _quoted(log: str) -> str:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.instances.types import Setting, Settings
     from opticoll.solvers.exact.exact_form import ExactForm
-    from opticoll.solvers.shared_files import Report
+    from opticoll.solvers.messages import Report
     from opticoll.solvers.task import Run
 
     Arrays = dict[str, NDArray[Any]]

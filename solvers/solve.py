@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.instances.types import Settings
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
-    from opticoll.solvers.shared_files import Report
+    from opticoll.solvers.messages import Report
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Progress
 

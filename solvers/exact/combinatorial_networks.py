@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Topology
     from opticoll.instances.types import Json
     from opticoll.solvers.exact.exact_form import ExactAnswer
-    from opticoll.solvers.isolation import Report
+    from opticoll.solvers.messages import Report
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
 

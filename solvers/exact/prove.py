@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.solvers.shared_files import Report
+    from opticoll.solvers.messages import Report
     from opticoll.solvers.task import Run
 
 #: Programs with more nonzeros are not solved exactly.
