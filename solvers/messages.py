@@ -29,7 +29,7 @@ _ALIGNED = 16
 _CHUNK = 2**20
 
 
-def send(end: socket.socket, values: Mapping[str, Any], arrays: Arrays) -> None:
+def send(end: socket.socket, values: Mapping[str, object], arrays: Arrays) -> None:
     """Send a message; waits until the receiver has taken all but what the system buffers.
 
     Raises
@@ -40,7 +40,7 @@ def send(end: socket.socket, values: Mapping[str, Any], arrays: Arrays) -> None:
         If the receiver is gone.
     """
     described: list[tuple[str, int, str, tuple[int, ...]]] = []
-    contents: list[NDArray[np.uint8] | bytes] = []
+    contents: list[memoryview | bytes] = []
     size = 0
     for name, array in arrays.items():
         whole = np.asarray(array, order="C")
@@ -49,7 +49,7 @@ def send(end: socket.socket, values: Mapping[str, Any], arrays: Arrays) -> None:
             raise TypeError(msg)
         described.append((name, size, whole.dtype.str, whole.shape))
         padding = -whole.nbytes % _ALIGNED
-        contents += [whole.reshape(-1).view(np.uint8), bytes(padding)]
+        contents += [whole.reshape(-1).view(np.uint8).data, bytes(padding)]
         size += whole.nbytes + padding
     header = json.dumps({"values": dict(values), "arrays": described}, default=_plain).encode()
     header += b" " * (-len(header) % _ALIGNED)
@@ -132,11 +132,16 @@ class Report:
     May be called from any thread of the solver.
     """
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, inbox: Inbox) -> None:
         self._end = end
+        self._inbox = inbox
         self._lock = threading.Lock()
 
     def __call__(self, values: Mapping[str, Any], arrays: Arrays | None = None) -> None:
         """Send ``values`` and ``arrays``."""
         with self._lock:
             send(self._end, {"report": dict(values)}, arrays or {})
+
+    def next_message(self) -> Message:
+        """Wait for another message of the parent."""
+        return self._inbox.wait()

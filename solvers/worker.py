@@ -20,7 +20,6 @@ import time
 import traceback
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -86,9 +85,9 @@ def descendants(root: int) -> list[int]:
     If the system lists the children of a process, only those are examined: a search through all processes takes ten
     times as long, and this function is called continually.
     """
-    import psutil
-
     if not _LISTED.exists():
+        import psutil
+
         return [child.pid for child in psutil.Process(root).children(recursive=True)]
     result, todo = [], [root]
     while todo:
@@ -100,85 +99,68 @@ def descendants(root: int) -> list[int]:
     return result
 
 
-@dataclass(eq=False)
 class Worker:
     """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
     ``serves`` identifies the calls it can take: the modules that it has imported, the threads of its pools, the process
-    that started it, its working directory and its environment. ``endings`` is the pipe that names the end of every
-    process that does a job, ``log`` the file that takes what they print.
+    that started it, its working directory and its environment. Of the job that it has taken last, ``values`` and
+    ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it has ended, and
+    ``log`` is the file with what it has printed.
     """
 
-    process: subprocess.Popen[bytes]
-    serves: tuple[object, ...]
-    connection: socket.socket
-    endings: IO[bytes]
-    log: IO[bytes]
+    returncode: int | None
 
-    def __post_init__(self) -> None:
-        self.inbox = Inbox(self.connection)
-        self.unread_endings = 0  # of jobs whose answer was taken before
-        self.ending = b""  # a part of one
-        opened = (self.connection, self.endings, self.log)
-        self.end = weakref.finalize(self, _end_worker, self.process, opened, os.getpid())
+    def __init__(self, serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> None:
+        self.serves = serves
+        self._connection, theirs = socket.socketpair()
+        self._endings, ended = os.pipe()
+        self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
+        ends = (theirs.fileno(), ended, self.log.fileno())
+        self.process = subprocess.Popen(  # our own interpreter, no shell
+            [*interpreter("opticoll.solvers.worker:main"), str(os.getpid()), *map(str, ends), *modules],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=ends,
+            env=isolated_environment(threads),
+            start_new_session=True,
+        )
+        theirs.close()
+        os.close(ended)
+        self._inbox = Inbox(self._connection)
+        self._ending = b""  # a part of one
+        self._unread_endings = 0  # of jobs whose answer was taken before
+        self.end = weakref.finalize(
+            self, _end_worker, self.process, self._connection, self._endings, self.log, os.getpid()
+        )
 
-    def take(self, job: Mapping[str, Any], arrays: Arrays) -> Job | None:
-        """Send a job to the worker; return None if the worker has died."""
+    def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
+        """Send a job to the worker; return False if the worker has died."""
+        self.returncode, self.reports = None, 0
+        self.answer: Message | None = None
+        self.values: dict[str, Any] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self._inbox.clear()
         if self.process.poll() is None:
             with suppress(OSError):
                 self.log.seek(0)
                 self.log.truncate()
-                send(self.connection, job, arrays)
-                return Job(self)
+                self.send(job, arrays)
+                return True
         self.end()
-        return None
+        return False
 
-
-class Job:
-    """Handle on a job that a worker carries out, to wait for it, measure it or kill it.
-
-    ``values`` and ``arrays`` are the reports so far; ``answer`` is None until the job is done.
-    """
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self.returncode: int | None = None
-        self.reports = 0
-        self.values: dict[str, Any] = {}
-        self.arrays: dict[str, NDArray[Any]] = {}
-        self.answer: Message | None = None
-
-    @property
-    def log(self) -> IO[bytes]:
-        """The file that takes what the job prints."""
-        return self._worker.log
+    def send(self, values: Mapping[str, object], arrays: Arrays) -> None:
+        """Send a message to the process that does, or will do, the job."""
+        send(self._connection, values, arrays)
 
     def wait(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for a report or the end of the job; return whether it has ended."""
-        worker = self._worker
-        ends = (worker.connection.fileno(), worker.endings.fileno())
+        ends = (self._connection.fileno(), self._endings)
         ready, _, _ = select.select(ends, [], [], timeout)
-        if ends[1] in ready:
+        if self._endings in ready:
             self._read_endings()
-        self._read_messages()
-        return self.returncode is not None
-
-    def _read_endings(self) -> None:
-        worker = self._worker
-        chunk = os.read(worker.endings.fileno(), 64)
-        if not chunk:  # the worker itself has died, or takes only one job
-            self.returncode = worker.process.wait()
-        *lines, worker.ending = (worker.ending + chunk).split(b"\n")
-        for line in lines:
-            if not line.startswith(_BEGUN):
-                continue  # a process that was killed while it waited for a job
-            if worker.unread_endings:
-                worker.unread_endings -= 1
-            else:
-                self.returncode = int(line.removeprefix(_BEGUN))
-
-    def _read_messages(self) -> None:
-        for values, arrays in self._worker.inbox.arrived():
+        for values, arrays in self._inbox.arrived():
             if "report" in values:
                 self.reports += 1
                 self.values.update(values["report"])
@@ -187,7 +169,21 @@ class Job:
             self.answer = values, arrays
             if values["alone"] and self.returncode is None:  # do not wait until the system has ended the process
                 self.returncode = 0
-                self._worker.unread_endings += 1
+                self._unread_endings += 1
+        return self.returncode is not None
+
+    def _read_endings(self) -> None:
+        chunk = os.read(self._endings, 64)
+        if not chunk:  # the worker itself has died, or takes only one job
+            self.returncode = self.process.wait()
+        *lines, self._ending = (self._ending + chunk).split(b"\n")
+        for line in lines:
+            if not line.startswith(_BEGUN):
+                continue  # a process that was killed while it waited for a job
+            if self._unread_endings:
+                self._unread_endings -= 1
+            else:
+                self.returncode = int(line.removeprefix(_BEGUN))
 
     def memory_mb(self) -> float:
         """Resident memory of the job's processes [MB]."""
@@ -195,20 +191,22 @@ class Job:
 
         total = 0
         with suppress(psutil.Error):
-            root = self._worker.process.pid
+            root = self.process.pid
             for pid in descendants(root) if FORKS else [root, *descendants(root)]:
                 with suppress(psutil.Error):
                     total += psutil.Process(pid).memory_info().rss
         return total / 1e6
 
-    def end(self) -> None:
+    def kill(self) -> None:
+        """Kill the worker, also from another thread than the one that waits; that one sees the job end."""
+        kill_tree(self.process)
+
+    def release(self) -> None:
         """Kill the job if it is still running; a worker that can take another job becomes idle."""
-        worker = self._worker
-        if self.returncode is None or worker.process.poll() is not None or not FORKS:
-            worker.end()
+        if self.returncode is None or self.process.poll() is not None or not FORKS:
+            self.end()
         else:
-            worker.inbox.clear()
-            _keep(worker)
+            _keep(self)
 
 
 class _IdleWorkers(threading.local):
@@ -233,30 +231,7 @@ def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
     """
     serves = _served(modules, threads)
     if serves not in idle_workers.waiting:
-        _keep(_start(serves, threads))
-
-
-def _start(serves: tuple[object, ...], threads: int | None) -> Worker:
-    modules: Any = serves[0]
-    ours, theirs = socket.socketpair()
-    endings, ended = os.pipe()
-    log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
-    process = subprocess.Popen(  # our own interpreter, no shell
-        [
-            *interpreter("opticoll.solvers.worker:main"),
-            *map(str, (os.getpid(), theirs.fileno(), ended, log.fileno())),
-            *modules,
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=(theirs.fileno(), ended, log.fileno()),
-        env=isolated_environment(threads),
-        start_new_session=True,
-    )
-    theirs.close()
-    os.close(ended)
-    return Worker(process, serves, ours, os.fdopen(endings, "rb", buffering=0), log)
+        _keep(Worker(serves, modules, threads))
 
 
 def _keep(worker: Worker) -> None:
@@ -272,22 +247,45 @@ def end_waiting() -> None:
         idle_workers.waiting.popitem()[1].end()
 
 
-def start_job(job: Mapping[str, Any], arrays: Arrays, modules: tuple[str, ...], threads: int | None) -> Job:
+def worker_job(
+    target: str,
+    arguments: Mapping[str, object],
+    scratch: Path | None = None,
+    memory_limit_gib: float | None = None,
+) -> dict[str, object]:
+    """Describe a call of ``module:function`` for :func:`start_job`.
+
+    ``scratch`` is the place for the job's own folders, ``memory_limit_gib`` the limit on its memory [GiB].
+    """
+    return {
+        "target": target,
+        "arguments": dict(arguments),
+        "path": importable_places(),
+        "plugins": plugins.shipped(),
+        "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
+        "log": solver_log.shown(),
+        "scratch": None if scratch is None else str(scratch),
+    }
+
+
+def start_job(job: Mapping[str, object], arrays: Arrays, modules: tuple[str, ...], threads: int | None) -> Worker:
     """Give a job to a worker with these modules, an idle one or a new one."""
     serves = _served(modules, threads)
-    waiting = idle_workers.waiting.pop(serves, None)
-    taken = None if waiting is None else waiting.take(job, arrays)
-    while taken is None:
-        taken = _start(serves, threads).take(job, arrays)
-    return taken
+    worker = idle_workers.waiting.pop(serves, None)
+    while worker is None or not worker.take(job, arrays):
+        worker = Worker(serves, modules, threads)
+    return worker
 
 
-def _end_worker(process: subprocess.Popen[bytes], opened: tuple[socket.socket | IO[bytes], ...], parent: int) -> None:
+def _end_worker(
+    process: subprocess.Popen[bytes], connection: socket.socket, endings: int, log: IO[bytes], parent: int
+) -> None:
     if parent != os.getpid():
         return
     kill_tree(process)
-    for end in opened:
-        end.close()
+    connection.close()
+    os.close(endings)
+    log.close()
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
@@ -384,10 +382,11 @@ def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False) -
     os.dup2(log, 2)
     extend_path(job["path"])
     limit_data(job["data_limit_bytes"])
-    os.environ[SCRATCH] = job["scratch"]
+    if job["scratch"]:
+        os.environ[SCRATCH] = job["scratch"]
     if job["log"]:
         solver_log.show_in_worker()
-    answer, results = _answer(job, arrays, Report(end))
+    answer, results = _answer(job, arrays, Report(end, inbox))
     answer["peak_memory_mb"] = tree_peak_mb()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -531,57 +530,3 @@ def _memory_mb(field: str) -> float | None:
     except OSError:
         pass
     return None
-
-
-def idle(thread: int) -> bool:
-    """Whether a thread, by its native id, and the processes that it started wait for neither a processor nor a disk.
-
-    False where the system does not report it.
-    """
-    try:
-        state = Path(f"/proc/{thread}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-        started = Path(f"/proc/{thread}/task/{thread}/children").read_text(encoding="utf-8").split()
-    except (OSError, IndexError):
-        return False
-    return state not in {"R", "D"} and all(idle(int(child)) for child in started)
-
-
-def wakeable() -> bool:
-    """Let :func:`raise_in` wake this thread; False where that is impossible.
-
-    Signal handlers run in the main thread only. That of SIGURG is left to a program that sets its own; ours stays,
-    since it does nothing, like the default.
-    """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
-        return False
-    if signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN):
-        signal.signal(signal.SIGURG, _woken)
-    return signal.getsignal(signal.SIGURG) is _woken
-
-
-def _woken(number: int, frame: object) -> None:
-    """Do nothing: a pending exception is raised when this begins, and ends the system call that was interrupted."""
-
-
-def raise_in(thread: int, error: type[BaseException], *, wake: bool = False) -> None:
-    """Raise an error in another thread before its next step.
-
-    ``wake`` interrupts a sleep or a blocking system call; only if :func:`wakeable` returned True in that thread.
-    """
-    import ctypes
-
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
-    if wake:
-        signal.pthread_kill(thread, signal.SIGURG)
-
-
-def clear_raised(error: type[BaseException]) -> None:
-    """Clear an error that :func:`raise_in` may have left pending in this thread.
-
-    It is raised once more and caught. Withdrawing it (``PyThreadState_SetAsyncExc(thread, NULL)``) would leave CPython
-    3.11 waiting for it in every function, for ever if a debugger or a profiler traces them.
-    """
-    with suppress(error):
-        raise_in(threading.get_ident(), error)
-        while True:  # raised at the next step
-            pass

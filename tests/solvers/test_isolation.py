@@ -426,7 +426,7 @@ def test_a_message_whose_sender_dies_leaves_those_before_it(ends: tuple[socket.s
 
 def test_reports_arrive_in_order_whatever_their_size(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
-    report, inbox, received = Report(theirs), Inbox(ours), list[tuple[int, int]]()
+    report, inbox, received = Report(theirs, Inbox(theirs)), Inbox(ours), list[tuple[int, int]]()
     sizes = [0, 3, 1_000_000, 1]
     sender = threading.Thread(target=lambda: [report({"k": k}, {"x": np.zeros(n)}) for k, n in enumerate(sizes)])
     sender.start()
@@ -624,7 +624,7 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
 _PROFILED = """
 import sys, time
 import opticoll as oc
-from opticoll.solvers.isolation import LimitReached, OwnLimits
+from opticoll.solvers.own_limits import LimitReached, OwnLimits
 
 try:
     with OwnLimits(time.monotonic() + 0.05, None, None):
