@@ -13,9 +13,10 @@ import os
 import queue
 import socket
 import threading
+from abc import ABC, abstractmethod
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,39 +47,26 @@ class ClusterLost(OpticollError):
     exit_status = 3
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """Runs independent jobs; a context manager that leaves no process behind, even after Ctrl-C.
 
-    ``jobs`` is the number it runs at a time; ``shares_files`` whether jobs can read the user's files.
+    ``shares_files`` is whether jobs can read the user's files.
     """
 
-    shares_files: bool
+    shares_files = True
 
     @property
     def jobs(self) -> int:
         """Number of jobs that run at a time."""
+        return 1
 
+    @abstractmethod
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
     ) -> Iterator[tuple[int, Any | Exception]]:
         """Yield ``(index, result or exception)`` as jobs finish."""
 
-    def close(self) -> None:
-        """End all processes, running jobs included."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class ClosesOnExit:
-    """Context management by :meth:`close`."""
-
-    shares_files = True
-
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - there may be nothing to end
         """End all processes, running jobs included."""
 
     def __enter__(self) -> Self:
@@ -90,10 +78,8 @@ class ClosesOnExit:
         self.close()
 
 
-class InProcess(ClosesOnExit):
+class InProcess(Executor):
     """Runs jobs one by one, in this process and in order."""
-
-    jobs = 1
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -103,7 +89,7 @@ class InProcess(ClosesOnExit):
             yield index, _attempt(function, item)
 
 
-class LocalProcesses(ClosesOnExit):
+class LocalProcesses(Executor):
     """A pool of worker processes on this machine, each started once and fed one job at a time.
 
     Not ``concurrent.futures``: there one dead process breaks the pool and every job in it, and starting needs a
@@ -111,12 +97,17 @@ class LocalProcesses(ClosesOnExit):
     """
 
     def __init__(self, jobs: int | None = None) -> None:
-        self.jobs = os.cpu_count() or 1 if jobs is None else jobs
-        if self.jobs < 1:
+        self._jobs = os.cpu_count() or 1 if jobs is None else jobs
+        if self._jobs < 1:
             msg = f"jobs = {jobs} is impossible: it must be at least 1"
             raise BadOption(msg)
         self._lock = threading.Lock()
         self._running: set[Worker] = set()
+
+    @property
+    def jobs(self) -> int:
+        """Number of processes."""
+        return self._jobs
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -273,7 +264,7 @@ CONNECT_S, ANSWER_S = 3.0, 10.0
 WINDOW = 256
 
 
-class DaskCluster(ClosesOnExit):
+class DaskCluster(Executor):
     """An executor whose processes are the workers of a Dask cluster.
 
     Parameters

@@ -106,88 +106,82 @@ def call_isolated(
         return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
     with removed_afterwards() as scratch:
         described = worker_job(target, arguments, scratch, memory_limit_gib)
-        begun = time.perf_counter()
+        limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
         job = start_job(described, arrays or {}, modules, threads)
-        watch = _Watch(job, begun, wall_limit_s, memory_limit_gib, on_progress, stop)
         try:
-            ending, message = watch.run()
-            answer = _collect(job, watch, ending, message)
+            ending, message = _watch(job, limits, on_progress)
+            answer = _collect(job, limits, ending, message)
         finally:
-            watch.log.copy()
             job.release()
     note_nested_peak(answer.peak_memory_mb)
     return answer
 
 
-class _Watch:
-    """Waits for a job, relays its progress and enforces the limits from outside."""
+@dataclass
+class _Limits:
+    """The limits of a job, enforced from outside, and the largest memory that was seen [MB]."""
 
-    def __init__(
-        self,
-        job: Worker,
-        begun: float,
-        wall_limit_s: float | None,
-        memory_limit_gib: float | None,
-        on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None,
-        stop: threading.Event | None,
-    ) -> None:
-        self.job = job
-        self.wall_limit_s = wall_limit_s
-        self.memory_limit_mb = None if memory_limit_gib is None else memory_limit_gib * _GIB / 1e6
-        self.on_progress = on_progress
-        self.stop = stop
-        self.start = begun
-        self.peak_mb = 0.0
-        self.log = solver_log.Tail(job.log)
-        self._relayed, self._next_relay = 0, 0.0
+    begun: float
+    wall_limit_s: float | None
+    memory_limit_gib: float | None
+    stop: threading.Event | None
+    peak_mb: float = 0.0
 
     @property
     def wall_s(self) -> float:
-        return time.perf_counter() - self.start
+        return time.perf_counter() - self.begun
 
-    def run(self) -> tuple[Termination | None, str]:
-        """Wait for the job; return why it must be killed, or (None, "") when it has ended by itself."""
-        # Without a limit the first poll can wait: a worker that ends before it reports its own peak.
-        next_memory = 0.0 if self.memory_limit_mb else 4 * _POLL_S
-        while True:
-            ended = self.job.wait(_POLL_S)
-            self._relay(ended=ended)
-            if ended:
-                return None, ""
-            if self.wall_s >= next_memory:
-                next_memory = self.wall_s + (_POLL_S if self.memory_limit_mb else 4 * _POLL_S)
-                used = self.job.memory_mb()
-                self.peak_mb = max(self.peak_mb, used)
-                if self.memory_limit_mb is not None and used > self.memory_limit_mb:
-                    return Termination.MEMORY_LIMIT, (
-                        f"killed at {used:.0f} MB of memory, above its limit of {self.memory_limit_mb:.0f} MB; "
-                        "raise the memory limit or use a smaller instance"
-                    )
-            if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
-                return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
-            if self.stop is not None and self.stop.is_set():
-                return Termination.INTERRUPTED, f"stopped by its caller after {self.wall_s:.1f} s"
-
-    def _relay(self, *, ended: bool) -> None:
-        self.log.copy()
-        new = self.job.reports > self._relayed and (ended or self.wall_s >= self._next_relay)
-        if self.on_progress is not None and new:
-            self._relayed, self._next_relay = self.job.reports, self.wall_s + _POLL_S
-            self.on_progress(dict(self.job.values), dict(self.job.arrays))
+    def reached(self, memory_mb: float | None) -> tuple[Termination, str] | None:
+        """The reason to kill the job, if there is one; ``memory_mb`` is None where it has not been measured."""
+        self.peak_mb = max(self.peak_mb, memory_mb or 0.0)
+        limit_mb = (self.memory_limit_gib or 0.0) * _GIB / 1e6
+        if self.memory_limit_gib is not None and memory_mb is not None and memory_mb > limit_mb:
+            message = f"killed at {memory_mb:.0f} MB of memory, above its limit of {limit_mb:.0f} MB"
+            return Termination.MEMORY_LIMIT, f"{message}; raise the memory limit or use a smaller instance"
+        if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
+            return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
+        if self.stop is not None and self.stop.is_set():
+            return Termination.INTERRUPTED, f"stopped by its caller after {self.wall_s:.1f} s"
+        return None
 
 
-def _collect(job: Worker, watch: _Watch, ending: Termination | None, message: str) -> WorkerAnswer:
+def _watch(
+    job: Worker, limits: _Limits, on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None
+) -> tuple[Termination | None, str]:
+    """Wait for a job and relay its progress; return why it must be killed, or (None, "") if it has ended by itself."""
+    log, relayed, next_relay_s = solver_log.Tail(job.log), 0, 0.0
+    # Without a limit the first measurement can wait: a worker that ends before it reports its own peak.
+    every_s = 4 * _POLL_S if limits.memory_limit_gib is None else _POLL_S
+    next_memory_s = every_s if limits.memory_limit_gib is None else 0.0
+    while True:
+        ended = job.wait(_POLL_S)
+        log.copy()
+        if on_progress is not None and job.reports > relayed and (ended or limits.wall_s >= next_relay_s):
+            relayed, next_relay_s = job.reports, limits.wall_s + _POLL_S
+            on_progress(dict(job.values), dict(job.arrays))
+        if ended:
+            return None, ""
+        memory_mb = None
+        if limits.wall_s >= next_memory_s:
+            memory_mb, next_memory_s = job.memory_mb(), limits.wall_s + every_s
+        reason = limits.reached(memory_mb)
+        if reason is not None:
+            return reason
+
+
+def _collect(job: Worker, limits: _Limits, ending: Termination | None, message: str) -> WorkerAnswer:
     """The job's answer, or the worker's typed error."""
-    wall_s = watch.wall_s
-    answer, results = job.answer or ({}, {})
-    peak = max(watch.peak_mb, answer.get("peak_memory_mb") or 0.0) or None
-    if "error" in answer:
-        raise _typed(answer["error"])
-    if "values" in answer:
-        plugins.note_late(answer["late"])
-        return WorkerAnswer(None, answer["values"], results, wall_s=wall_s, peak_memory_mb=peak)
+    wall_s = limits.wall_s
+    values: dict[str, Any]
+    values, results = job.answer or ({}, {})
+    peak = max(limits.peak_mb, values.get("peak_memory_mb") or 0.0) or None
+    if "error" in values:
+        raise _typed(values["error"])
+    if "values" in values:
+        plugins.note_late(values["late"])
+        return WorkerAnswer(None, values["values"], results, wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
-        ending, message = _diagnose(job, answer, limited=watch.memory_limit_mb is not None)
+        ending, message = _diagnose(job, values, limited=limits.memory_limit_gib is not None)
     return WorkerAnswer(ending, job.values, job.arrays, message, wall_s, peak)
 
 
