@@ -202,8 +202,11 @@ class Worker:
         kill_tree(self.process)
 
     def release(self) -> None:
-        """Kill the job if it is still running; a worker that can take another job becomes idle."""
-        if self.returncode is None or self.process.poll() is not None or not FORKS:
+        """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
+
+        After a crash the next process could read the rest of a job that was not read whole.
+        """
+        if self.returncode is None or self.answer is None or self.process.poll() is not None or not FORKS:
             self.end()
         else:
             _keep(self)
