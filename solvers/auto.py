@@ -23,8 +23,8 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.registry import bounds_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
-from opticoll.solvers.isolation import BOUNDS_S, LimitReached, OwnLimits
 from opticoll.solvers.methods.registry import method_named, taking_over
+from opticoll.solvers.own_limits import BOUNDS_S, LimitReached, OwnLimits
 from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination
 
 if TYPE_CHECKING:

@@ -12,22 +12,25 @@ import logging
 import os
 import queue
 import socket
-import subprocess
-import sys
 import threading
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
-from opticoll.solvers.worker import importable_places, interpreter, isolated_environment, kill_tree
+from opticoll.solvers.worker import start_job, worker_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from multiprocessing.connection import Connection
     from types import TracebackType
     from typing import Self
+
+    from opticoll.solvers.messages import Report
+    from opticoll.solvers.worker import Worker
 
 _log = logging.getLogger("opticoll")
 
@@ -44,39 +47,26 @@ class ClusterLost(OpticollError):
     exit_status = 3
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """Runs independent jobs; a context manager that leaves no process behind, even after Ctrl-C.
 
-    ``jobs`` is the number it runs at a time; ``shares_files`` whether jobs can read the user's files.
+    ``shares_files`` is whether jobs can read the user's files.
     """
 
-    shares_files: bool
+    shares_files = True
 
     @property
     def jobs(self) -> int:
         """Number of jobs that run at a time."""
+        return 1
 
+    @abstractmethod
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
     ) -> Iterator[tuple[int, Any | Exception]]:
         """Yield ``(index, result or exception)`` as jobs finish."""
 
-    def close(self) -> None:
-        """End all processes, running jobs included."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class ClosesOnExit:
-    """Context management by :meth:`close`."""
-
-    shares_files = True
-
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - there may be nothing to end
         """End all processes, running jobs included."""
 
     def __enter__(self) -> Self:
@@ -88,10 +78,8 @@ class ClosesOnExit:
         self.close()
 
 
-class InProcess(ClosesOnExit):
+class InProcess(Executor):
     """Runs jobs one by one, in this process and in order."""
-
-    jobs = 1
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -101,20 +89,25 @@ class InProcess(ClosesOnExit):
             yield index, _attempt(function, item)
 
 
-class LocalProcesses(ClosesOnExit):
-    """A pool of processes on this machine, each started once and fed one job at a time.
+class LocalProcesses(Executor):
+    """A pool of worker processes on this machine, each started once and fed one job at a time.
 
     Not ``concurrent.futures``: there one dead process breaks the pool and every job in it, and starting needs a
     main module that can be imported again. Here a dead process costs its own job and is replaced.
     """
 
     def __init__(self, jobs: int | None = None) -> None:
-        self.jobs = os.cpu_count() or 1 if jobs is None else jobs
-        if self.jobs < 1:
+        self._jobs = os.cpu_count() or 1 if jobs is None else jobs
+        if self._jobs < 1:
             msg = f"jobs = {jobs} is impossible: it must be at least 1"
             raise BadOption(msg)
         self._lock = threading.Lock()
-        self._running: set[_Process] = set()
+        self._running: set[Worker] = set()
+
+    @property
+    def jobs(self) -> int:
+        """Number of processes."""
+        return self._jobs
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -145,48 +138,79 @@ class LocalProcesses(ClosesOnExit):
         finally:
             stop.set()
             if any(thread.is_alive() for thread in threads):  # closed early: results of running jobs are not needed
-                self._kill_running()
+                self.close()
             for thread in threads:
                 thread.join()
 
     def _feed(self, todo: Any, results: Any, stop: threading.Event) -> None:
         """Send one process its jobs; the same thread starts it, because it ends with the thread that started it."""
-        process: _Process | None = None
-        while not stop.is_set():
-            try:
-                index, job = todo.get_nowait()
-            except queue.Empty:
-                break
-            try:
-                if process is None:
-                    process = _Process()
-                    with self._lock:
-                        self._running.add(process)
-                result = process.ask(_packed(*job))
-            except Exception as error:  # noqa: BLE001 - reported in place of the result
-                if process is not None and not isinstance(error, _Unsendable):
-                    self._drop(process)
-                    process = None
-                result = error
-            results.put((index, result))
-        if process is not None:
-            self._drop(process)
+        with ExitStack() as process:
+            serving: Worker | None = None
+            while not stop.is_set():
+                try:
+                    index, job = todo.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    packed = _packed(*job)
+                    if serving is None:
+                        serving = process.enter_context(self._process())
+                    result = _ask(serving, packed)
+                except Exception as error:  # noqa: BLE001 - reported in place of the result
+                    result = error
+                if isinstance(result, JobCrashed):
+                    process.close()
+                    serving = None
+                results.put((index, result))
 
-    def _drop(self, process: _Process) -> None:
+    @contextmanager
+    def _process(self) -> Iterator[Worker]:
+        """A worker that serves as a process of the pool."""
+        described = worker_job("opticoll.solvers.executor:serve_in_worker", {})
+        serving = start_job(described, {}, ("opticoll.solvers.executor",), None)
         with self._lock:
-            self._running.discard(process)
-        process.kill()
-        process.disconnect()
-
-    def _kill_running(self) -> None:
-        with self._lock:
-            running = list(self._running)
-        for process in running:
-            process.kill()
+            self._running.add(serving)
+        try:
+            yield serving
+        finally:
+            with self._lock:
+                self._running.discard(serving)
+            serving.end()
 
     def close(self) -> None:
         """End all processes, running jobs included."""
-        self._kill_running()
+        with self._lock:
+            running = list(self._running)
+        for serving in running:
+            serving.kill()
+
+
+def _ask(serving: Worker, packed: bytes) -> Any | Exception:
+    """Send a process a job and wait for its result; raises JobCrashed if the process dies."""
+    import pickle
+
+    seen = serving.reports
+    with suppress(OSError):
+        serving.send({}, {"job": np.frombuffer(packed, dtype=np.uint8)})
+    while serving.reports == seen:
+        if serving.wait(60.0) and serving.reports == seen:
+            msg = f"a job's process died (status {serving.returncode}); the other jobs continue"
+            raise JobCrashed(msg)
+    return pickle.loads(serving.arrays["result"].tobytes())  # noqa: S301 - from our own process
+
+
+def serve_in_worker(arguments: Any, arrays: Any, report: Report) -> Any:
+    """Run jobs of :class:`LocalProcesses` until this process is killed; each is answered by a report."""
+    import pickle
+
+    while True:
+        _, sent = report.next_message()
+        result = _attempt(run_packed, sent["job"].tobytes())
+        try:
+            packed = pickle.dumps(result)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            packed = pickle.dumps(OpticollError(f"the result of a job cannot be sent back: {error}"))
+        report({}, {"result": np.frombuffer(packed, dtype=np.uint8)})
 
 
 class _Unsendable(Exception):
@@ -225,68 +249,6 @@ def run_packed(job: bytes) -> Any:
     return pickle.loads(function)(pickle.loads(item))  # noqa: S301
 
 
-class _Process:
-    """One worker and the pipe to it."""
-
-    def __init__(self) -> None:
-        from multiprocessing import Pipe
-
-        ours, theirs = Pipe()
-        path = os.pathsep.join(importable_places())
-        with theirs:
-            self._process = subprocess.Popen(
-                [*interpreter("opticoll.solvers.executor:serve"), str(theirs.fileno()), str(os.getpid()), path],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env=isolated_environment(),
-                start_new_session=True,
-            )
-        self._pipe: Connection[Any, Any] = ours
-
-    def ask(self, job: bytes) -> Any | Exception:
-        """Send a job and wait for its result; raises JobCrashed if the process dies."""
-        try:
-            self._pipe.send_bytes(job)
-            return self._pipe.recv()
-        except (EOFError, OSError):
-            self._process.wait()
-            msg = f"a job's process died (status {self._process.returncode}); the other jobs continue"
-            raise JobCrashed(msg) from None
-
-    def kill(self) -> None:
-        """End the process and its children."""
-        kill_tree(self._process)
-
-    def disconnect(self) -> None:
-        """Close the pipe; only by the thread that reads it."""
-        with suppress(OSError):
-            self._pipe.close()
-
-
-def serve() -> None:
-    """Run jobs in a worker of :class:`LocalProcesses` until the pipe closes."""
-    import pickle
-    from multiprocessing.connection import Connection
-
-    from opticoll.solvers.worker import extend_path, tie_to_parent
-
-    handle, parent, path = sys.argv[1:]
-    tie_to_parent(int(parent))
-    extend_path(path.split(os.pathsep))
-    pipe: Connection[Any, Any] = Connection(int(handle))
-    while True:
-        try:
-            job = pipe.recv_bytes()
-        except EOFError:
-            return
-        result = _attempt(run_packed, job)
-        try:
-            pipe.send(result)
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            pipe.send(OpticollError(f"the result of a job cannot be sent back: {error}"))
-
-
 def _attempt(function: Callable[[Any], Any], item: Any) -> Any | Exception:
     try:
         return function(item)
@@ -302,7 +264,7 @@ CONNECT_S, ANSWER_S = 3.0, 10.0
 WINDOW = 256
 
 
-class DaskCluster(ClosesOnExit):
+class DaskCluster(Executor):
     """An executor whose processes are the workers of a Dask cluster.
 
     Parameters

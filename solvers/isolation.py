@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -16,24 +15,17 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
-from opticoll.solvers import solver_log, worker
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
-from opticoll.solvers.shared_files import (
-    read_arrays,
-    read_json,
-    read_progress,
-    scratch_folder,
-    write_arrays,
-    write_json,
-)
+from opticoll.solvers.shared_files import removed_afterwards
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
-from opticoll.solvers.worker import importable_places, note_nested_peak, own_memory_mb, start_job
+from opticoll.solvers.worker import note_nested_peak, start_job, worker_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,16 +33,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.solvers.adapters.interface import ProgressCallback
-    from opticoll.solvers.shared_files import Report
+    from opticoll.solvers.messages import Report
     from opticoll.solvers.standard_form import StandardForm
-    from opticoll.solvers.task import Task
-    from opticoll.solvers.worker import Job
+    from opticoll.solvers.worker import Worker
 
-#: Seconds between two polls of a worker, and between two attempts to interrupt a thread.
-_POLL_S, _AGAIN_S = 0.05, 1.0
-#: Seconds granted in any case to reading and preparing an instance, not counted while our modules are loaded (at most),
-#: granted to analytic bounds after the limit, and to each function that checks or describes a solution (at least).
-READING_S, LOADING_S, BOUNDS_S, CHECK_S = 4.0, 2.0, 5.0, 20.0
+#: Seconds between two polls of a worker.
+_POLL_S = 0.05
 _GIB = 2**30
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
 
@@ -97,7 +85,7 @@ def call_isolated(
         ``"module:function"``; called as ``function(arguments, arrays, report)`` it returns
         ``(values, arrays)``. ``report(values, arrays)`` saves an intermediate state that survives a kill.
     arguments, arrays
-        JSON-able arguments; named arrays, which the worker gets mapped and read-only.
+        JSON-able arguments; named arrays, which the worker gets read-only.
     wall_limit_s, memory_limit_gib
         Wall-clock limit [s] and limit on the resident memory of the worker's whole process tree [GiB].
     threads
@@ -116,242 +104,90 @@ def call_isolated(
     """
     if stop is not None and stop.is_set():
         return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
-    named = dict(arrays or {})
-    with scratch_folder(sum(array.nbytes for array in named.values())) as folder:
-        described = {
-            "target": target,
-            "arguments": dict(arguments),
-            "places": write_arrays(folder, named, "argument"),
-            "path": importable_places(),
-            "plugins": plugins.shipped(),
-            "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * _GIB),
-        }
-        write_json(folder / "job.json", described)
-        watch = _Watch(folder, wall_limit_s, memory_limit_gib, on_progress, stop)
-        job = start_job(folder, modules, threads)
+    with removed_afterwards() as scratch:
+        described = worker_job(target, arguments, scratch, memory_limit_gib)
+        limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
+        job = start_job(described, arrays or {}, modules, threads)
         try:
-            ending, message = watch.run(job)
+            ending, message = _watch(job, limits, on_progress)
+            answer = _collect(job, limits, ending, message)
         finally:
-            job.end()
-            watch.log.close()
-        answer = _collect(folder, job, watch, ending, message)
-        note_nested_peak(answer.peak_memory_mb)
-        return answer
+            job.release()
+    note_nested_peak(answer.peak_memory_mb)
+    return answer
 
 
-class LimitReached(BaseException):
-    """Raised in this process by :class:`OwnLimits`; no handler of errors may swallow it."""
+@dataclass
+class _Limits:
+    """The limits of a job, enforced from outside, and the largest memory that was seen [MB]."""
 
-
-class OwnLimits:
-    """Limits on the work of this thread: a deadline, the memory of this process, and a stop event.
-
-    Within the block, :class:`LimitReached` is raised between two steps of the interpreter; ``ending`` and ``message``
-    then give the reason. In the main thread, a sleep or a blocking system call ends too. A call of compiled code is not
-    interrupted, and neither is a sleep in another thread.
-
-    Parameters
-    ----------
-    deadline
-        On the clock of ``time.monotonic``, or None.
-    memory_limit_mb
-        Largest resident memory of this process [MB], or None.
-    stop
-        Ends the block when set.
-    least_s
-        Processor time [s] that the block has in any case, and at most ten times that after the deadline. Time in which
-        it sleeps counts too, but not waiting for a busy processor or disk, where Linux tells these apart.
-    """
-
-    ending: Termination | None = None
-    message = ""
-
-    def __init__(
-        self, deadline: float | None, memory_limit_mb: float | None, stop: threading.Event | None, least_s: float = 0.0
-    ) -> None:
-        self._limits = (deadline, memory_limit_mb, stop)
-        self._least_s, self._begun_s = least_s, time.process_time()
-        self._lock = threading.Lock()
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        if self._limits != (None, None, None):
-            caller = (threading.get_ident(), threading.get_native_id(), worker.wakeable())
-            self._thread = threading.Thread(target=self._watch, args=caller, daemon=True)
-            self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._thread is not None:
-            while not self._done.is_set():
-                with suppress(LimitReached), self._lock:  # raised here instead of in the block
-                    self._done.set()
-            if self.ending is not None:
-                worker.clear_raised(LimitReached)
-
-    def _watch(self, thread: int, native: int, wake: bool) -> None:
-        deadline, most_mb, stop = self._limits
-        slept, then, worked = 0.0, time.monotonic(), self._begun_s
-        while not self._done.wait(_POLL_S):
-            used = 0.0 if most_mb is None else own_memory_mb()
-            (before, then), (earlier, worked) = (then, time.monotonic()), (worked, time.process_time())
-            if self._least_s and worked - earlier < 0.1 * (then - before) and worker.idle(native):
-                slept += then - before
-            late = 0.0 if deadline is None else then - deadline
-            minimum_over = worked - self._begun_s + slept >= self._least_s or late > 10 * self._least_s
-            if late > 0 and minimum_over:
-                self.ending, self.message = Termination.TIME_LIMIT, "the time limit was reached"
-            elif most_mb is not None and used > most_mb:
-                more = f"more than the {most_mb:.0f} MB of the memory limit"
-                self.ending, self.message = Termination.MEMORY_LIMIT, f"this process alone uses {used:.0f} MB, {more}"
-            elif stop is not None and stop.is_set():
-                self.ending, self.message = Termination.INTERRUPTED, "stopped by its caller"
-            if self.ending is not None:
-                _report_unraisable_but_limits()
-                while True:
-                    with self._lock:
-                        if not self._done.is_set():
-                            worker.raise_in(thread, LimitReached, wake=wake)
-                    # Raise again: Python ignores the exception in destructors and in callbacks of weak references.
-                    if self._done.wait(_AGAIN_S):
-                        return
-
-
-def _report_unraisable_but_limits() -> None:
-    """Let ``sys.unraisablehook`` report every exception that Python ignores except :class:`LimitReached`."""
-    usual = sys.unraisablehook
-    if getattr(usual, "but_limits", False):
-        return
-
-    def report(ignored: sys.UnraisableHookArgs) -> None:
-        if ignored.exc_type is not LimitReached:
-            usual(ignored)
-
-    report.but_limits = True  # type: ignore[attr-defined]
-    sys.unraisablehook = report
-
-
-#: Largest share of the time limit for the floating-point solve before an exact step, which gets the rest.
-USUAL_PART = 0.5
-
-
-class Budget:
-    """Time and memory of a solve, from its start; before an exact step, only a part of the time limit."""
-
-    def __init__(self, task: Task, stop: threading.Event | None) -> None:
-        self.task, self.stop = task, stop
-        self.overdue = False  # whether a function that checks or describes a solution did not return
-        self.started = time.monotonic()
-        self.base_mb = 0.0 if task.memory_limit_gib is None else own_memory_mb()
-        part = USUAL_PART if task.exact else 1.0
-        self.deadline = None if task.time_limit_s is None else self.started + part * task.time_limit_s
-
-    def own_limits(self, deadline: float | None, *, least_s: float = 0.0, interruptible: bool = True) -> OwnLimits:
-        """Limits on this process's own work until a deadline."""
-        most = self.task.memory_limit_gib
-        most_mb = None if most is None else self.base_mb + most * 2**30 / 1e6
-        return OwnLimits(deadline, most_mb, self.stop if interruptible else None, least_s)
-
-    def memory_left_gib(self) -> float | None:
-        """The part of the memory limit that is left for a worker."""
-        most = self.task.memory_limit_gib
-        return None if most is None else max(most - max(own_memory_mb() - self.base_mb, 0.0) * 1e6 / 2**30, 0.001)
-
-    def reading(self) -> OwnLimits:
-        """The limits of reading and preparing an instance, with a minimum of processor time."""
-        return self.own_limits(self.deadline, least_s=READING_S)
-
-    def checking(self) -> tuple[OwnLimits, float]:
-        """The limits of a function that checks or describes a solution: none without a time limit; its minimum [s]."""
-        least_s = max(CHECK_S, self.task.time_limit_s or 0.0)
-        return OwnLimits(self.deadline, None, None, least_s), least_s
-
-    def start_solving(self) -> None:
-        """Postpone the deadline by the time that loading our own modules may have taken."""
-        if self.deadline is not None:
-            self.deadline += min(time.monotonic() - self.started, LOADING_S)
-
-
-class _Watch:
-    """Waits for a worker, relays its progress and enforces the limits from outside."""
-
-    def __init__(
-        self,
-        folder: Path,
-        wall_limit_s: float | None,
-        memory_limit_gib: float | None,
-        on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None,
-        stop: threading.Event | None,
-    ) -> None:
-        self.folder = folder
-        self.wall_limit_s = wall_limit_s
-        self.memory_limit_mb = None if memory_limit_gib is None else memory_limit_gib * _GIB / 1e6
-        self.on_progress = on_progress
-        self.stop = stop
-        self.start = time.perf_counter()
-        self.peak_mb = 0.0
-        self.log = solver_log.Tail(folder / "log")
-        self._serial = 0
+    begun: float
+    wall_limit_s: float | None
+    memory_limit_gib: float | None
+    stop: threading.Event | None
+    peak_mb: float = 0.0
 
     @property
     def wall_s(self) -> float:
-        return time.perf_counter() - self.start
+        return time.perf_counter() - self.begun
 
-    def run(self, job: Job) -> tuple[Termination | None, str]:
-        """Wait for the job; return why it must be killed, or (None, "") when it has ended by itself."""
-        # Without a limit the first poll can wait: a worker that ends before it reports its own peak.
-        next_memory = 0.0 if self.memory_limit_mb else 4 * _POLL_S
-        while True:
-            ended = job.wait(_POLL_S)
-            self._relay()
-            if ended:
-                return None, ""
-            if self.wall_s >= next_memory:
-                next_memory = self.wall_s + (_POLL_S if self.memory_limit_mb else 4 * _POLL_S)
-                used = job.memory_mb()
-                self.peak_mb = max(self.peak_mb, used)
-                if self.memory_limit_mb is not None and used > self.memory_limit_mb:
-                    return Termination.MEMORY_LIMIT, (
-                        f"killed at {used:.0f} MB of memory, above its limit of {self.memory_limit_mb:.0f} MB; "
-                        "raise the memory limit or use a smaller instance"
-                    )
-            if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
-                return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
-            if self.stop is not None and self.stop.is_set():
-                return Termination.INTERRUPTED, f"stopped by its caller after {self.wall_s:.1f} s"
-
-    def _relay(self) -> None:
-        self.log.copy()
-        if self.on_progress is None:
-            return
-        state = read_progress(self.folder, self._serial, mapped=True)
-        if state is not None:
-            self._serial, values, arrays = state
-            self.on_progress(values, arrays)
+    def reached(self, memory_mb: float | None) -> tuple[Termination, str] | None:
+        """The reason to kill the job, if there is one; ``memory_mb`` is None where it has not been measured."""
+        self.peak_mb = max(self.peak_mb, memory_mb or 0.0)
+        limit_mb = (self.memory_limit_gib or 0.0) * _GIB / 1e6
+        if self.memory_limit_gib is not None and memory_mb is not None and memory_mb > limit_mb:
+            message = f"killed at {memory_mb:.0f} MB of memory, above its limit of {limit_mb:.0f} MB"
+            return Termination.MEMORY_LIMIT, f"{message}; raise the memory limit or use a smaller instance"
+        if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
+            return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
+        if self.stop is not None and self.stop.is_set():
+            return Termination.INTERRUPTED, f"stopped by its caller after {self.wall_s:.1f} s"
+        return None
 
 
-def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, message: str) -> WorkerAnswer:
-    """Read the answer in the folder, or raise the worker's typed error."""
-    wall_s, peak = watch.wall_s, watch.peak_mb
-    answer = read_json(folder / "answer.json") or {}
-    peak = max(peak, answer.get("peak_memory_mb") or 0.0)
-    if "error" in answer:
-        raise _typed(answer["error"])
-    if "values" in answer:
-        plugins.note_late(answer["late"])
-        result = read_arrays(folder, answer["places"])
-        return WorkerAnswer(None, answer["values"], result, wall_s=wall_s, peak_memory_mb=peak or None)
+def _watch(
+    job: Worker, limits: _Limits, on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None
+) -> tuple[Termination | None, str]:
+    """Wait for a job and relay its progress; return why it must be killed, or (None, "") if it has ended by itself."""
+    log, relayed, next_relay_s = solver_log.Tail(job.log), 0, 0.0
+    # Without a limit the first measurement can wait: a worker that ends before it reports its own peak.
+    every_s = 4 * _POLL_S if limits.memory_limit_gib is None else _POLL_S
+    next_memory_s = every_s if limits.memory_limit_gib is None else 0.0
+    while True:
+        ended = job.wait(_POLL_S)
+        log.copy()
+        if on_progress is not None and job.reports > relayed and (ended or limits.wall_s >= next_relay_s):
+            relayed, next_relay_s = job.reports, limits.wall_s + _POLL_S
+            on_progress(dict(job.values), dict(job.arrays))
+        if ended:
+            return None, ""
+        memory_mb = None
+        if limits.wall_s >= next_memory_s:
+            memory_mb, next_memory_s = job.memory_mb(), limits.wall_s + every_s
+        reason = limits.reached(memory_mb)
+        if reason is not None:
+            return reason
+
+
+def _collect(job: Worker, limits: _Limits, ending: Termination | None, message: str) -> WorkerAnswer:
+    """The job's answer, or the worker's typed error."""
+    wall_s = limits.wall_s
+    values: dict[str, Any]
+    values, results = job.answer or ({}, {})
+    peak = max(limits.peak_mb, values.get("peak_memory_mb") or 0.0) or None
+    if "error" in values:
+        raise _typed(values["error"])
+    if "values" in values:
+        plugins.note_late(values["late"])
+        return WorkerAnswer(None, values["values"], results, wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
-        ending, message = _diagnose(folder, job.returncode or 0, answer, limited=watch.memory_limit_mb is not None)
-    state = read_progress(folder)
-    values, arrays = state[1:] if state else ({}, {})
-    return WorkerAnswer(ending, values, arrays, message, wall_s, peak or None)
+        ending, message = _diagnose(job, values, limited=limits.memory_limit_gib is not None)
+    return WorkerAnswer(ending, job.values, job.arrays, message, wall_s, peak)
 
 
-def _diagnose(folder: Path, code: int, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
+def _diagnose(job: Worker, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
     """Determine why a worker ended without an answer."""
-    log = _tail(folder / "log")
+    log, code = _tail(job.log), job.returncode or 0
     if "failure" in answer:
         return Termination.ERROR, answer["failure"]
     if "memory" in answer or (limited and any(word in log for word in _OUT_OF_MEMORY)):
@@ -365,11 +201,9 @@ def _diagnose(folder: Path, code: int, answer: dict[str, Any], *, limited: bool)
     return Termination.CRASHED, f"the worker ended with status {code} without an answer{_quoted(log)}"
 
 
-def _tail(path: Path, size: int = 2000) -> str:
-    try:
-        return path.read_bytes()[-size:].decode("utf-8", errors="replace").strip()
-    except OSError:
-        return ""
+def _tail(log: IO[bytes], size: int = 2000) -> str:
+    start = max(os.fstat(log.fileno()).st_size - size, 0)
+    return os.pread(log.fileno(), size, start).decode("utf-8", errors="replace").strip()
 
 
 def _quoted(log: str) -> str:

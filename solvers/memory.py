@@ -1,9 +1,9 @@
 """Lower estimates of the memory that a solve needs, and the refusal of solves that cannot fit.
 
-Sizes are counted in *entries* of the matrix: variables, constraints and nonzeros together. The bytes per entry are the
-smallest values measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build
-memory-solve``, figures in ``notes/memory.md``). A solve that is refused would not have fit. One that is accepted
-may still run out of memory; the worker is then stopped by its limit.
+Sizes are counted in *entries* of the matrix: variables, constraints and nonzeros together. The bytes per entry are
+below the smallest values measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build
+memory-solve``, figures in ``notes/memory.md``); those of a solver or a method stand in its own file. A solve that is
+refused would not have fit. One that is accepted may still run out of memory; the worker is then stopped by its limit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
+from opticoll.solvers.adapters import Adapter, adapters
 from opticoll.solvers.methods import method_named, methods_for
 
 if TYPE_CHECKING:
@@ -30,44 +31,10 @@ GIB = 2**30
 BUILD = {"matrix": 45.0, "cvxpy": 90.0, "pyomo": 160.0}
 #: Size of the compiled form, which the caller keeps while it is solved [bytes per entry].
 KEPT = 20.0
-#: Peak of a solver's process [bytes per entry]; a solver that is not listed holds at least a copy of the matrix.
-SOLVE = {
-    "highs": 130.0,
-    "highs-simplex": 150.0,
-    "highs-ipx": 130.0,
-    "highs-pdlp": 140.0,
-    "glop": 190.0,
-    "clarabel": 215.0,
-    "pdlp": 80.0,
-    "scip": 1000.0,
-    "cp-sat": 200.0,
-}
-#: The same for formulations on which a solver needs more memory than on others.
-SOLVE_ON = {
-    "alltoall.link-mcf": {
-        "highs": 205.0,
-        "highs-simplex": 205.0,
-        "highs-ipx": 205.0,
-        "highs-pdlp": 205.0,
-        "glop": 260.0,
-        "pdlp": 85.0,
-        "scip": 1700.0,
-    },
-}
-COPY = 20.0
 #: Up to this need [bytes], the available memory is not determined, which would take milliseconds.
 NEGLIGIBLE = 4 * 2**20
 #: Per-commodity flows are dense arrays of at most this many entries (8 bytes each).
 MOST_ENTRIES = 200_000_000
-#: Peak of a method that builds no matrix [bytes per variable of the formulation].
-PROCEDURES = {
-    "column-generation": 16.0,
-    "flow-decomposition": 16.0,
-    "master-child": 16.0,
-    "certified-pdhg": 40.0,
-    "certified-pdlp": 300.0,
-    "fptas": 32.0,
-}
 
 
 class TooLarge(BadInput):
@@ -99,9 +66,10 @@ def entries(size: Size) -> int:
     return size["variables"] + size["constraints"] + size["nonzeros"]
 
 
-def needed_bytes(model: Formulation | type[Formulation], size: Size, form: str, solver: str | None) -> float:
+def needed_bytes(size: Size, form: str, solver: str | None) -> float:
     """Lower estimate of the peak [bytes] of building a model of this size and of solving it with a solver."""
-    per_entry = SOLVE_ON.get(model.name, SOLVE).get(solver or "") or SOLVE.get(solver or "", COPY)
+    chosen = adapters().get(solver or "")
+    per_entry = Adapter.bytes_per_entry if chosen is None else chosen.bytes_per_entry
     return entries(size) * max(BUILD[form], KEPT + per_entry)
 
 
@@ -149,7 +117,7 @@ def refuse(
     TooLarge
         The message states the need and names methods that fit.
     """
-    needed = _needed_by(model, size, method, form, solver)
+    needed = _needed_by(size, method, form, solver)
     if needed is None or (task.memory_limit_gib is None and needed <= NEGLIGIBLE):
         return
     limit = Limit.of(task)
@@ -163,33 +131,27 @@ def refuse(
     raise TooLarge(msg)
 
 
-def _needed_by(
-    model: Formulation | type[Formulation], size: Size, method: str, form: str, solver: str | None
-) -> float | None:
-    procedure = method_named(method)
-    if procedure is None or procedure.run is None:
-        return needed_bytes(model, size, form, solver)
-    return _needed_by_procedure(model, size, method)
-
-
-def _needed_by_procedure(model: Formulation | type[Formulation], size: Size, method: str) -> float | None:
-    per_variable = PROCEDURES.get(method)
-    return None if per_variable is None else per_variable * size["variables"]
+def _needed_by(size: Size, name: str, form: str, solver: str | None) -> float | None:
+    method = method_named(name)
+    if method is None or method.run is None:
+        return needed_bytes(size, form, solver)
+    return None if method.bytes_per_variable is None else method.bytes_per_variable * size["variables"]
 
 
 def _remedy(model: Formulation | type[Formulation], size: Size, form: str, solver: str | None, limit: Limit) -> str:
     """Name alternatives that fit: other methods, a smaller layer, a smaller formulation with the same optimum."""
     fitting_methods = methods_for(model)
     smaller = next((method.same_as for method in fitting_methods.values() if method.same_as is not None), None)
-    needs = {name: _needed_by_procedure(model, size, name) for name in fitting_methods}
-    fitting = {name: need for name, need in needs.items() if need is not None and need <= limit.bytes}
+    known = {name: method.bytes_per_variable for name, method in fitting_methods.items()}
+    needs = {name: bytes_ * size["variables"] for name, bytes_ in known.items() if bytes_ is not None}
+    fitting = {name: need for name, need in needs.items() if need <= limit.bytes}
     if smaller is not None and size["variables"] > MOST_ENTRIES:
         fitting = {}  # all of them return a flow per commodity
     ways = []
     if fitting:
         ways.append(f"use --method {' or '.join(sorted(fitting, key=lambda name: fitting[name])[:3])}")
     lean = [lighter for lighter in model.forms if BUILD[lighter] < BUILD[form]]
-    lean = [lighter for lighter in lean if needed_bytes(model, size, lighter, solver) <= limit.bytes]
+    lean = [lighter for lighter in lean if needed_bytes(size, lighter, solver) <= limit.bytes]
     if lean:
         ways.append(f"--form {min(lean, key=lambda lighter: BUILD[lighter])}")
     if smaller is not None:

@@ -1,24 +1,12 @@
-"""Resolve a task to a plan: formulation, instance, method, adapter and every setting, before anything runs.
-
-The procedure of a method runs in a worker, to which the task is sent as JSON and arrays; the answer is returned in the
-same way.
-"""
+"""Resolve a task to a plan: formulation, instance, method, adapter and every setting, before anything runs."""
 
 from __future__ import annotations
 
 import difflib
-import pickle
-import re
-import sys
-import time
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
-from dis import get_instructions
-from functools import cache, partial
-from hashlib import sha256
-from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,29 +17,26 @@ from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import UNIFORM, DemandSpec
-from opticoll.instances.outside_modules import modules_of
-from opticoll.instances.readers.reading import names_file
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.auto import MethodChoice, choose
+from opticoll.solvers.code_digest import code_digest
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared, taking_over
-from opticoll.solvers.methods.method import Answer, Context, names
+from opticoll.solvers.methods.method import names
 from opticoll.solvers.standard_form import StandardForm
-from opticoll.solvers.task import LIMITS, SolveRequest, Task, Termination, digest, texts
+from opticoll.solvers.task import LIMITS, SolveRequest, Task, digest, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from opticoll.instances import Instance
     from opticoll.instances.types import Setting, Settings
     from opticoll.solvers.exact.exact_form import ExactForm
-    from opticoll.solvers.shared_files import Report
-    from opticoll.solvers.task import Run
 
     Arrays = dict[str, NDArray[Any]]
     Message = dict[str, Any]
@@ -385,97 +370,6 @@ def _own_code(model: type[Formulation]) -> dict[str, str]:
     return {} if named(model) else {model.name: code_digest(model)}
 
 
-_READS = ("LOAD_GLOBAL", "LOAD_NAME")
-
-
-def code_digest(value: object) -> str:
-    """SHA-256 of an object defined in a main script or a notebook, the same in every process.
-
-    For its functions it covers the bytecode, the constants, and the values that they refer to; for functions of other
-    modules the source file; and every module from outside installed packages that any of them uses or imports.
-    Objects that are neither functions nor plain data count by their representation.
-    """
-    content, seen = sha256(), set[object]()
-
-    def add(*items: object) -> None:
-        for item in items:
-            if isinstance(item, (FunctionType, type)):
-                if id(item) not in seen:
-                    seen.add(id(item))
-                    (add_function if isinstance(item, FunctionType) else add_class)(item)
-            elif isinstance(item, CodeType):
-                content.update(item.co_code)
-                add(item.co_names, item.co_consts)
-            elif isinstance(item, Mapping):
-                add(*(part for pair in item.items() for part in pair))
-            elif isinstance(item, (tuple, list)):
-                add(f"{len(item)} items", *item)
-            elif isinstance(item, (set, frozenset)):
-                add(*sorted(map(repr, item)))
-            elif is_dataclass(item):
-                add(type(item).__qualname__, *(getattr(item, field.name) for field in fields(item)))
-            elif isinstance(item, partial):
-                add(item.func, item.args, item.keywords)
-            elif hasattr(item, "tobytes"):
-                content.update(item.tobytes())
-            elif isinstance(item, ModuleType):
-                add(item.__name__)
-                add_modules(item.__name__)
-            else:
-                content.update(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(item)).encode() + b"\0")
-
-    def add_function(function: Any) -> None:
-        file = getattr(sys.modules.get(function.__module__), "__file__", None)
-        if function.__module__ != "__main__" and file is not None and Path(file).is_file():
-            add(function.__qualname__)
-            content.update(Path(file).read_bytes())
-            add_modules(function.__module__)
-            return
-        add(function.__code__, function.__defaults__, function.__kwdefaults__)
-        add(*(cell.cell_contents for cell in function.__closure__ or ()))
-        add(*(function.__globals__[name] for name in _names_in(function.__code__) if name in function.__globals__))
-        for name in _imported_in(function.__code__):
-            add_modules(name)
-
-    def add_modules(name: str) -> None:
-        if name not in seen:
-            seen.add(name)
-            add(modules_of(f"import {name}"))
-
-    def add_class(kind: Any) -> None:
-        add(kind.__module__, kind.__qualname__)
-        add_modules(kind.__module__)
-        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        if kind.__module__ != "__main__" and file is not None and Path(file).is_file():
-            content.update(Path(file).read_bytes())
-            return
-        add(*(base for base in kind.__bases__ if base.__module__.partition(".")[0] not in ("opticoll", "builtins")))
-        for name, member in sorted(vars(kind).items()):
-            function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-            if isinstance(function, FunctionType) or not name.startswith("_"):
-                add(name, function)
-
-    add(value)
-    return content.hexdigest()
-
-
-def _names_in(code: CodeType, operations: tuple[str, ...] = _READS) -> list[str]:
-    """Names of the globals that a function reads, without attributes of the same names."""
-    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part, operations)]
-    return sorted({*(step.argval for step in get_instructions(code) if step.opname in operations), *inner})
-
-
-def _imported_in(code: CodeType) -> list[str]:
-    """Modules, and their members, that a function imports."""
-    members = _names_in(code, ("IMPORT_FROM",))
-    return [
-        name
-        for module in _names_in(code, ("IMPORT_NAME",))
-        if module
-        for name in (module, *(f"{module}.{one}" for one in members))
-    ]
-
-
 def rehearse_options(plan: Plan) -> None:
     """Refuse options that the plan's solver does not have, and invalid values.
 
@@ -502,133 +396,3 @@ def _try(solver: str, options: tuple[tuple[str, str], ...], *, integer: bool) ->
         solve_isolated(trivial, solver, SolveRequest(time_limit_s=20.0, options=dict(options)))
     except SolverUnavailable:
         return
-
-
-_ARRAYS = ("values", "duals")
-#: Fields of a task that are sent as names or pickles.
-_SENT_APART = ("formulation", "instance")
-
-
-def send(
-    task: Task,
-    instance: Instance,
-    needed: Mapping[str, NDArray[Any]] | None = None,
-    start: Mapping[str, NDArray[Any]] | None = None,
-) -> tuple[Message, Arrays]:
-    """JSON-able arguments and arrays that let a worker rebuild the task.
-
-    A formulation that is unknown to other processes is sent with its code. An instance given by its spec is rebuilt
-    from the spec. An instance made in Python, of a family of the user's script, or read from a file is sent whole,
-    since the file may change. Settings that name files must be pinned; settings that hold data are sent whole.
-    ``needed`` are the values that the formulation takes as data, if any, ``start`` those of a known solution.
-    """
-    data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
-    data |= {f"start.{name}": np.asarray(array) for name, array in (start or {}).items()}
-    arguments = {name: getattr(task, name) for name in task.__struct_fields__ if name not in _SENT_APART}
-    for name, value in task.settings.items():
-        if getattr(value, "data", None) is not None:  # a demand given as data
-            data[f"setting.{name}"] = _pickled(value)
-    model = formulation(task.formulation)
-    if named(model):
-        arguments["formulation"] = model.name
-    else:
-        data["formulation"] = _pickled(model)
-    known = plugins.everywhere(modules_behind(instance.spec))
-    if isinstance(task.instance, str) and not names_file(task.instance) and known:
-        return {**arguments, "instance": task.instance}, data
-    return arguments, data | {"instance": _pickled(instance)}
-
-
-def _pickled(value: object) -> NDArray[np.uint8]:
-    """Pickle a value for another of our own processes, through a private folder; nothing else is ever unpickled."""
-    if not type(value).__module__.startswith("opticoll.") or isinstance(value, Formulation):
-        import cloudpickle
-
-        return np.frombuffer(cloudpickle.dumps(value), dtype=np.uint8)
-    return np.frombuffer(pickle.dumps(value), dtype=np.uint8)
-
-
-def rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Task:
-    """The task that :func:`send` sent, with its instance."""
-    spec, model = arguments.get("instance"), arguments.get("formulation")
-    if model is None:
-        model = pickle.loads(arrays["formulation"].tobytes())  # noqa: S301
-    sent = {k.removeprefix("setting."): v for k, v in arrays.items() if k.startswith("setting.")}
-    settings = {**arguments["settings"], **{k: pickle.loads(v.tobytes()) for k, v in sent.items()}}  # noqa: S301
-    instance = pickle.loads(arrays["instance"].tobytes()) if spec is None else parse(spec)  # noqa: S301
-    return Task(**{**arguments, "formulation": model, "instance": instance, "settings": settings})
-
-
-def run_procedure(
-    arguments: Message, arrays: Arrays, report: Report, solve: Callable[..., Run]
-) -> tuple[Message, Arrays]:
-    """Plan the task in this worker and run its procedure, with ``solve`` for sub-problems."""
-    start = time.monotonic()
-    task = rebuild(arguments, arrays)
-    needed = {k.removeprefix("needed."): v for k, v in arrays.items() if k.startswith("needed.")}
-    known = {k.removeprefix("start."): v for k, v in arrays.items() if k.startswith("start.")}
-    plan = make_plan(task, needed=needed or None)
-    assert plan.procedure is not None
-    assert plan.procedure.run is not None
-    deadline = None if task.time_limit_s is None else start + task.time_limit_s
-
-    def save(answer: Answer, objective: float | None = None) -> None:
-        values, named = _pack(answer)
-        # Fields that this report omits keep the values of an earlier one.
-        changed = {name: value for name, value in values.items() if not (name.startswith("has_") and not value)}
-        report({**changed, "objective": objective}, named)
-
-    context = Context(
-        task=task,
-        data=plan.data,
-        instance=plan.instance,
-        parameters=plan.method_parameters,
-        deadline=deadline,
-        solve=solve,
-        save=save,
-        start=known or None,
-    )
-    try:
-        answer = plan.procedure.run(context)
-    except TimeoutError:
-        answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
-    where = f"{plugins.place_of(plan.procedure.run)}method {plan.method!r}: run returned"
-    if not isinstance(answer, Answer):
-        msg = f"{where} {type(answer).__name__}; return an Answer"
-        raise BadInput(msg)
-    if not isinstance(answer.termination, Termination):
-        msg = f"{where} an Answer with termination {answer.termination!r}; use Termination, such as Termination.OPTIMAL"
-        raise BadInput(msg)
-    return _pack(answer)
-
-
-def _pack(answer: Answer) -> tuple[Message, Arrays]:
-    message = {item.name: getattr(answer, item.name) for item in fields(answer) if item.name not in _ARRAYS}
-    arrays: Arrays = {}
-    for kind in _ARRAYS:
-        named = getattr(answer, kind)
-        message[f"has_{kind}"] = named is not None
-        arrays |= {f"{kind}.{name}": np.asarray(array) for name, array in (named or {}).items()}
-    return message, arrays
-
-
-def receive(message: Mapping[str, Any], arrays: Arrays, ending: Termination | None) -> Answer:
-    """The answer of a worker, or the last one that it saved if it ended as ``ending``."""
-    if not message:
-        return Answer(ending or Termination.ERROR)
-    named = {
-        kind: {k.removeprefix(f"{kind}."): v for k, v in arrays.items() if k.startswith(f"{kind}.")}
-        if message.get(f"has_{kind}")
-        else None
-        for kind in _ARRAYS
-    }
-    sent = {item.name: message[item.name] for item in fields(Answer) if item.name in message}
-    bound = sent.get("bound")
-    if bound is not None and (isinstance(bound, bool) or not isinstance(bound, (int, float))):
-        msg = f"bound = {str(bound)[:60]!r}, expected a number"
-        raise TypeError(msg)
-    for name, kind in (("metrics", dict), ("solver", dict), ("message", str)):
-        if not isinstance(sent.get(name, kind()), kind):
-            msg = f"{name} of type {type(sent[name]).__name__}, expected {kind.__name__}"
-            raise TypeError(msg)
-    return Answer(**{**sent, **named, "termination": ending or Termination(message["termination"])})

@@ -1,4 +1,4 @@
-"""Files that processes share: atomic writing and locks, and private folders of a worker.
+"""Files that processes share: atomic writing and locks; private folders.
 
 This also works on a file system that several machines share.
 
@@ -8,40 +8,24 @@ machines, so exactly one of several writers succeeds.
 
 The system releases an advisory lock when its holder dies. On a file system without locks, every claim succeeds: a claim
 only avoids duplicate work.
-
-Through private folders a parent and its worker exchange JSON and arrays. A worker that is killed during a write leaves
-the previous state readable. The owner of a folder locks it; a folder whose owner was killed is removed by the next
-process that makes one.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import secrets
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
-
-import numpy as np
+from typing import TYPE_CHECKING, BinaryIO
 
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    Arrays = Mapping[str, NDArray[Any]]
-    #: Location of an array: file, first byte, type, shape.
-    Place = tuple[str, int, str, tuple[int, ...]]
+    from collections.abc import Callable, Iterator
 
 
 TEMPORARY = ".tmp-"
@@ -204,177 +188,23 @@ def _is_current(path: Path, descriptor: int) -> bool:
         return False
 
 
-PREFIX = "opticoll-"
-NESTED = "OPTICOLL_SCRATCH"
-"""Environment variable with the folder of the enclosing worker, so that nested folders are removed with it."""
-
-_MIB = 2**20
-#: File size from which arrays are mapped rather than read, and alignment of arrays in a file [bytes].
-_MAPPED_BYTES, _ALIGNED = 2**20, 64
-_SWEEP_AGE_S = 60.0
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write ``value`` atomically."""
-    rewrite(path, json.dumps(value, default=_plain), durable=False)
-
-
-def read_json(path: Path) -> Any:
-    """Read what :func:`write_json` wrote, or None if there is nothing yet."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-
-
-def write_arrays(folder: Path, arrays: Arrays, tag: str) -> dict[str, Place]:
-    """Save named arrays in one file and return the location of each.
-
-    Raises
-    ------
-    TypeError
-        For arrays of objects or records.
-    """
-    places: dict[str, Place] = {}
-    if not arrays:
-        return places
-    file = f"{tag}.bin"
-    with (folder / file).open("wb") as target:
-        for name, array in arrays.items():
-            whole = np.asarray(array, order="C")
-            if whole.dtype.hasobject or whole.dtype.names:
-                msg = f"array {name!r} has the type {whole.dtype}; only numbers, booleans and strings can be sent"
-                raise TypeError(msg)
-            target.write(bytes(-target.tell() % _ALIGNED))
-            places[name] = (file, target.tell(), whole.dtype.str, whole.shape)
-            whole.tofile(target)
-    return places
-
-
-def read_arrays(folder: Path, places: Mapping[str, Place], *, mapped: bool = False) -> dict[str, NDArray[Any]]:
-    """Load the arrays that :func:`write_arrays` saved; if ``mapped``, read-only and large files stay on disk."""
-    files = {file: _bytes_in(folder / file, mapped=mapped) for file, *_ in places.values()}
-    arrays = {}
-    for name, (file, start, kind, shape) in places.items():
-        size = math.prod(shape) * np.dtype(kind).itemsize
-        arrays[name] = files[file][start : start + size].view(kind).reshape(shape)
-    return arrays
-
-
-def _bytes_in(path: Path, *, mapped: bool) -> NDArray[np.uint8]:
-    if mapped and path.stat().st_size >= _MAPPED_BYTES:
-        return np.asarray(np.memmap(path, mode="r"))
-    whole = np.fromfile(path, dtype=np.uint8)
-    whole.flags.writeable = not mapped
-    return whole
-
-
-class Report:
-    """The progress of a worker, which the parent can read even after the worker has died.
-
-    New values and arrays replace earlier ones of the same name; the others remain, so a new bound keeps the incumbent.
-    May be called from any thread of the solver.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._serial = 0
-        self._values: dict[str, Any] = {}
-        self._places: dict[str, Place] = {}
-
-    def __call__(self, values: Mapping[str, Any], arrays: Arrays | None = None) -> None:
-        """Save ``values`` and ``arrays``."""
-        with self._lock:
-            self._serial += 1
-            self._values.update(values)
-            before = {file for file, *_ in self._places.values()}
-            self._places.update(write_arrays(self._folder, arrays or {}, f"progress-{self._serial}"))
-            write_json(
-                self._folder / "progress.json",
-                {"serial": self._serial, "values": self._values, "places": self._places},
-            )
-            for file in before - {file for file, *_ in self._places.values()}:
-                (self._folder / file).unlink(missing_ok=True)
-
-
-def read_progress(
-    folder: Path, after: int = 0, *, mapped: bool = False
-) -> tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None:
-    """Read the last report if its serial is above ``after``: serial, values, arrays; else None.
-
-    ``mapped`` leaves the arrays on disk, for callers that may not read them.
-    """
-    for _ in range(20):
-        state = read_json(folder / "progress.json")
-        if state is None or state["serial"] <= after:
-            return None
-        try:
-            return state["serial"], state["values"], read_arrays(folder, state["places"], mapped=mapped)
-        except FileNotFoundError:
-            continue  # replaced by a newer report between the two reads
-    return None
+#: Environment variable with the place for the folders of a worker; its parent removes it, also if the worker is killed.
+SCRATCH = "OPTICOLL_SCRATCH"
 
 
 @contextmanager
-def scratch_folder(size_bytes: int) -> Iterator[Path]:
-    """Make a private folder with room for ``size_bytes``, in memory if possible, and remove it afterwards."""
-    _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_place(size_bytes)))
-    lock = _folder_lock(folder)
+def removed_afterwards() -> Iterator[Path]:
+    """The name of a folder that does not exist yet; whatever has been made under it is removed after the block."""
+    place = Path(os.environ.get(SCRATCH) or tempfile.gettempdir()) / f"opticoll-{secrets.token_hex(8)}"
     try:
-        yield folder
+        yield place
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():  # a dying worker may have written another file meanwhile
-            time.sleep(0.05)
-            shutil.rmtree(folder, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
+        shutil.rmtree(place, ignore_errors=True)
 
 
-def _place(size_bytes: int) -> str | None:
-    outer = os.environ.get(NESTED)
-    if outer and Path(outer).is_dir():
-        return outer
-    shared = Path("/dev/shm")
-    if shared.is_dir() and os.access(shared, os.W_OK):
-        with suppress(OSError):
-            if shutil.disk_usage(shared).free > 4 * size_bytes + 256 * _MIB:
-                return str(shared)
-    return None
-
-
-def _folder_lock(folder: Path) -> int | None:
-    """Lock a folder until the descriptor is closed; None if another process holds the lock or there are no locks."""
-    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    if try_lock(handle):
-        return handle
-    os.close(handle)
-    return None
-
-
-@cache
-def _sweep() -> None:
-    """Remove folders of this user whose owner was killed (their lock is free)."""
-    for parent in {_place(0) or tempfile.gettempdir(), tempfile.gettempdir()}:
-        for folder in Path(parent).glob(f"{PREFIX}*"):
-            with suppress(OSError):
-                status = folder.stat()
-                if status.st_uid != os.getuid() or time.time() - status.st_mtime < _SWEEP_AGE_S:
-                    continue
-                if not (folder / "lock").exists():
-                    continue
-                handle = _folder_lock(folder)
-                if handle is not None:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    os.close(handle)
-
-
-def _plain(value: Any) -> Any:
-    """Convert values that solvers return to JSON: numpy scalars, paths, enumerations."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return str(value)
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a private folder, and remove it afterwards."""
+    with removed_afterwards() as folder:
+        folder.mkdir(mode=0o700, parents=True)
+        yield folder

@@ -13,18 +13,14 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, BinaryIO, TextIO
-
-from opticoll.solvers.shared_files import NESTED
+from typing import IO, TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-#: Set to 1 in a worker that shows its solvers' logs.
-VARIABLE = "OPTICOLL_SOLVER_LOG"
 _LINE_BUFFERED = 1  # _IOLBF
 _stream: ContextVar[TextIO | None] = ContextVar("solver log", default=None)
+_shown_in_worker = False
 
 
 @contextmanager
@@ -47,14 +43,9 @@ def shown() -> bool:
 
 def _target() -> TextIO | None:
     stream = _stream.get()
-    if stream is None and os.environ.get(VARIABLE) == "1" and os.environ.get(NESTED):
-        return sys.stdout  # in a worker, whose parent reads it
+    if stream is None and _shown_in_worker:
+        return sys.stdout  # which the parent reads
     return stream
-
-
-def environment() -> dict[str, str]:
-    """The environment variable that makes a new worker show logs."""
-    return {VARIABLE: "1" if shown() else "0"}
 
 
 def say(text: str) -> None:
@@ -82,10 +73,10 @@ class ProgressLines:
         say("  ".join([f"{elapsed_s:.1f} s", *parts, *([] if gap is None else [f"gap {gap:.2%}"])]))
 
 
-def buffer_lines() -> None:
-    """Make C libraries in this process flush standard output after every line, although it is not a terminal."""
-    if os.environ.get(VARIABLE) != "1":
-        return
+def show_in_worker() -> None:
+    """Show logs on this worker's standard output, which C libraries then flush after every line, as on a terminal."""
+    global _shown_in_worker
+    _shown_in_worker = True
     with suppress(AttributeError, OSError, ValueError, TypeError, ImportError):
         import ctypes
 
@@ -97,29 +88,19 @@ def buffer_lines() -> None:
 
 
 class Tail:
-    """Copies output appended to a file to the caller's stream; does nothing if no log is shown."""
+    """Copies what is appended to a file to the caller's stream; does nothing if no log is shown."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, log: IO[bytes]) -> None:
         self._target = _target()
-        self._path = path
-        self._file: BinaryIO | None = None
+        self._log = log
+        self._copied = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def copy(self) -> None:
         """Copy the new output."""
         if self._target is None:
             return
-        with suppress(OSError):
-            if self._file is None:
-                self._file = self._path.open("rb")
-            data = self._file.read()
-            if data:
-                self._target.write(self._decoder.decode(data))
-                self._target.flush()
-
-    def close(self) -> None:
-        """Copy the remaining output."""
-        self.copy()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        while data := os.pread(self._log.fileno(), 2**20, self._copied):
+            self._copied += len(data)
+            self._target.write(self._decoder.decode(data))
+            self._target.flush()

@@ -1,7 +1,8 @@
 """Worker processes for solvers: started before their job if possible, and reused for the next one.
 
-A job is a folder: its process reads ``job.json``, calls one function, writes ``answer.json`` and exits at once, without
-running the destructors of libraries, which may crash. It is killed when its parent dies.
+A worker gets its jobs over a socket: its process calls one function, sends reports and the answer, and exits at once,
+without running the destructors of libraries, which may crash. What it prints goes to a file that its parent reads. It
+is killed when its parent dies.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import gc
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -26,14 +28,17 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import OpticollError
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log
-from opticoll.solvers.shared_files import NESTED, Report, read_arrays, read_json, write_arrays, write_json
-from opticoll.solvers.solver_log import buffer_lines
+from opticoll.solvers.messages import Inbox, Report, send
+from opticoll.solvers.shared_files import SCRATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import NoReturn
+    from collections.abc import Callable, Mapping
+    from typing import IO, NoReturn
 
     import psutil
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.messages import Arrays, Message
 
 
 ROOT = Path(__file__).absolute().parents[2]
@@ -80,9 +85,9 @@ def descendants(root: int) -> list[int]:
     If the system lists the children of a process, only those are examined: a search through all processes takes ten
     times as long, and this function is called continually.
     """
-    import psutil
-
     if not _LISTED.exists():
+        import psutil
+
         return [child.pid for child in psutil.Process(root).children(recursive=True)]
     result, todo = [], [root]
     while todo:
@@ -94,30 +99,91 @@ def descendants(root: int) -> list[int]:
     return result
 
 
-class Job:
-    """Handle on a job that a worker carries out, to wait for it, measure it or kill it."""
+class Worker:
+    """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._received = b""
-        self.returncode: int | None = None
+    ``serves`` identifies the calls it can take: the modules that it has imported, the threads of its pools, the process
+    that started it, its working directory and its environment. Of the job that it has taken last, ``values`` and
+    ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it has ended, and
+    ``log`` is the file with what it has printed.
+    """
+
+    returncode: int | None
+
+    def __init__(self, serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> None:
+        self.serves = serves
+        self._connection, theirs = socket.socketpair()
+        self._endings, ended = os.pipe()
+        self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
+        ends = (theirs.fileno(), ended, self.log.fileno())
+        self.process = subprocess.Popen(  # our own interpreter, no shell
+            [*interpreter("opticoll.solvers.worker:main"), str(os.getpid()), *map(str, ends), *modules],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=ends,
+            env=isolated_environment(threads),
+            start_new_session=True,
+        )
+        theirs.close()
+        os.close(ended)
+        self._inbox = Inbox(self._connection)
+        self._ending = b""  # a part of one
+        self._unread_endings = 0  # of jobs whose answer was taken before
+        self.end = weakref.finalize(
+            self, _end_worker, self.process, self._connection, self._endings, self.log, os.getpid()
+        )
+
+    def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
+        """Send a job to the worker; return False if the worker has died."""
+        self.returncode, self.reports = None, 0
+        self.answer: Message | None = None
+        self.values: dict[str, Any] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self._inbox.clear()
+        if self.process.poll() is None:
+            with suppress(OSError):
+                self.log.seek(0)
+                self.log.truncate()
+                self.send(job, arrays)
+                return True
+        self.end()
+        return False
+
+    def send(self, values: Mapping[str, object], arrays: Arrays) -> None:
+        """Send a message to the process that does, or will do, the job."""
+        send(self._connection, values, arrays)
 
     def wait(self, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds for the job to end; return whether it has."""
-        process = self._worker.process
-        assert process.stdout is not None
-        deadline = time.monotonic() + timeout
-        while self.returncode is None:
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([process.stdout], [], [], left)[0]:
-                return False
-            chunk = os.read(process.stdout.fileno(), 64)
-            self._received += chunk
-            if self._received.endswith(b"\n"):
-                self.returncode = int(self._received)
-            elif not chunk:  # the worker itself has died, or takes only one job
-                self.returncode = process.wait()
-        return True
+        """Wait at most ``timeout`` seconds for a report or the end of the job; return whether it has ended."""
+        ends = (self._connection.fileno(), self._endings)
+        ready, _, _ = select.select(ends, [], [], timeout)
+        if self._endings in ready:
+            self._read_endings()
+        for values, arrays in self._inbox.arrived():
+            if "report" in values:
+                self.reports += 1
+                self.values.update(values["report"])
+                self.arrays.update(arrays)
+                continue
+            self.answer = values, arrays
+            if values["alone"] and self.returncode is None:  # do not wait until the system has ended the process
+                self.returncode = 0
+                self._unread_endings += 1
+        return self.returncode is not None
+
+    def _read_endings(self) -> None:
+        chunk = os.read(self._endings, 64)
+        if not chunk:  # the worker itself has died, or takes only one job
+            self.returncode = self.process.wait()
+        *lines, self._ending = (self._ending + chunk).split(b"\n")
+        for line in lines:
+            if not line.startswith(_BEGUN):
+                continue  # a process that was killed while it waited for a job
+            if self._unread_endings:
+                self._unread_endings -= 1
+            else:
+                self.returncode = int(line.removeprefix(_BEGUN))
 
     def memory_mb(self) -> float:
         """Resident memory of the job's processes [MB]."""
@@ -125,45 +191,25 @@ class Job:
 
         total = 0
         with suppress(psutil.Error):
-            root = self._worker.process.pid
+            root = self.process.pid
             for pid in descendants(root) if FORKS else [root, *descendants(root)]:
                 with suppress(psutil.Error):
                     total += psutil.Process(pid).memory_info().rss
         return total / 1e6
 
-    def end(self) -> None:
-        """Kill the job if it is still running; a worker that can take another job becomes idle."""
-        worker = self._worker
-        if self.returncode is None or worker.process.poll() is not None or not FORKS:
-            worker.end()
+    def kill(self) -> None:
+        """Kill the worker, also from another thread than the one that waits; that one sees the job end."""
+        kill_tree(self.process)
+
+    def release(self) -> None:
+        """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
+
+        After a crash the next process could read the rest of a job that was not read whole.
+        """
+        if self.returncode is None or self.answer is None or self.process.poll() is not None or not FORKS:
+            self.end()
         else:
-            _keep(worker)
-
-
-@dataclass(eq=False)
-class Worker:
-    """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
-
-    ``serves`` identifies the calls it can take: the modules that it has imported, the threads of its pools, the process
-    that started it, whether it shows logs, its working directory and its environment.
-    """
-
-    process: subprocess.Popen[bytes]
-    serves: tuple[object, ...]
-
-    def __post_init__(self) -> None:
-        self.end = weakref.finalize(self, _end_worker, self.process, os.getpid())
-
-    def take(self, folder: Path) -> Job | None:
-        """Send the job in a folder to the worker; return None if the worker has died."""
-        assert self.process.stdin is not None
-        if self.process.poll() is None:
-            with suppress(OSError):
-                self.process.stdin.write(f"{folder}\n".encode())
-                self.process.stdin.flush()
-                return Job(self)
-        self.end()
-        return None
+            _keep(self)
 
 
 class _IdleWorkers(threading.local):
@@ -178,7 +224,7 @@ idle_workers = _IdleWorkers()
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
     environment = frozenset(isolated_environment(threads).items())
-    return modules, os.getpid(), solver_log.shown(), str(Path.cwd()), environment
+    return modules, os.getpid(), str(Path.cwd()), environment
 
 
 def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
@@ -188,20 +234,7 @@ def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
     """
     serves = _served(modules, threads)
     if serves not in idle_workers.waiting:
-        _keep(_start(serves, threads))
-
-
-def _start(serves: tuple[object, ...], threads: int | None) -> Worker:
-    modules: Any = serves[0]
-    process = subprocess.Popen(  # our own interpreter, no shell
-        [*interpreter("opticoll.solvers.worker:main"), str(os.getpid()), *modules],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=isolated_environment(threads) | solver_log.environment(),
-        start_new_session=True,
-    )
-    return Worker(process, serves)
+        _keep(Worker(serves, modules, threads))
 
 
 def _keep(worker: Worker) -> None:
@@ -217,24 +250,45 @@ def end_waiting() -> None:
         idle_workers.waiting.popitem()[1].end()
 
 
-def start_job(folder: Path, modules: tuple[str, ...], threads: int | None) -> Job:
-    """Give the job in a folder to a worker with these modules, an idle one or a new one."""
+def worker_job(
+    target: str,
+    arguments: Mapping[str, object],
+    scratch: Path | None = None,
+    memory_limit_gib: float | None = None,
+) -> dict[str, object]:
+    """Describe a call of ``module:function`` for :func:`start_job`.
+
+    ``scratch`` is the place for the job's own folders, ``memory_limit_gib`` the limit on its memory [GiB].
+    """
+    return {
+        "target": target,
+        "arguments": dict(arguments),
+        "path": importable_places(),
+        "plugins": plugins.shipped(),
+        "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
+        "log": solver_log.shown(),
+        "scratch": None if scratch is None else str(scratch),
+    }
+
+
+def start_job(job: Mapping[str, object], arrays: Arrays, modules: tuple[str, ...], threads: int | None) -> Worker:
+    """Give a job to a worker with these modules, an idle one or a new one."""
     serves = _served(modules, threads)
-    waiting = idle_workers.waiting.pop(serves, None)
-    job = None if waiting is None else waiting.take(folder)
-    while job is None:
-        job = _start(serves, threads).take(folder)
-    return job
+    worker = idle_workers.waiting.pop(serves, None)
+    while worker is None or not worker.take(job, arrays):
+        worker = Worker(serves, modules, threads)
+    return worker
 
 
-def _end_worker(process: subprocess.Popen[bytes], parent: int) -> None:
+def _end_worker(
+    process: subprocess.Popen[bytes], connection: socket.socket, endings: int, log: IO[bytes], parent: int
+) -> None:
     if parent != os.getpid():
         return
     kill_tree(process)
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
+    connection.close()
+    os.close(endings)
+    log.close()
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
@@ -271,134 +325,101 @@ def _has_ended(process: psutil.Process) -> bool:
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def main() -> NoReturn:
-    """Import the modules (call the ``module:function``) in the arguments after the parent's process id, then do jobs.
+#: What a process that has begun a job writes before its exit status.
+_BEGUN = b"!"
 
-    The jobs' folders are read from stdin. Every job runs in its own process, forked from this one before the job
-    arrives, and its exit status is written to stdout. Processes that a job leaves behind, in any session, are adopted
-    by this one and killed. If fork is not safe, this process does one job itself.
+
+def main() -> NoReturn:
+    """Import modules (call them, if given as ``module:function``), then do jobs.
+
+    The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
+    and the modules. Every job runs in its own process, forked from this one before the job arrives. Processes that a
+    job leaves behind, in any session, are adopted by this one and killed. If fork is not safe, this process does one
+    job itself.
     """
-    parent, *modules = sys.argv[1:]
+    parent, connection, endings, log, *modules = sys.argv[1:]
     tied = tie_to_parent(int(parent))
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else resolve(module)()
+    end, ended = socket.socket(fileno=int(connection)), int(endings)
     if not FORKS:
-        do_job(wait_for_folder(), None if tied else int(parent))
+        do_job(end, ended, int(log), watched=not tied)
     adopt_orphans()
     gc.freeze()
     ours = os.getpid()
-    answered, answering = os.pipe()
-    os.set_blocking(answered, False)
     while True:
-        pid, named = fork_ahead(ours, answering)
-        folder = wait_for_folder()
-        try:
-            os.write(named, os.fsencode(folder))
-        except BrokenPipeError:  # it was killed while it waited
-            os.waitpid(pid, 0)
-            os.close(named)
-            pid, named = fork_ahead(ours, answering)
-            os.write(named, os.fsencode(folder))
-        os.close(named)
-        answered_all = answers_alone(pid, answered)
-        if answered_all:  # do not wait the milliseconds that the system takes to end the process
-            os.write(1, b"0\n")
-        ended, status = os.waitpid(-1, 0)
-        while ended != pid:  # an orphan of the job
-            ended, status = os.waitpid(-1, 0)
+        pid = os.fork()
+        if pid == 0:
+            tie_to_parent(ours)
+            do_job(end, ended, int(log))
+        last, status = os.waitpid(-1, 0)
+        while last != pid:  # an orphan of the job
+            last, status = os.waitpid(-1, 0)
         kill_orphans()
-        if not answered_all:
-            with suppress(BlockingIOError):
-                os.read(answered, 1)
-            os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
+        os.write(ended, b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
-def fork_ahead(worker: int, answering: int) -> tuple[int, int]:
-    """Fork the process of the next job in advance; return its id and the pipe that takes the job's folder."""
-    folder, named = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(named)
-        tie_to_parent(worker)
-        name = os.read(folder, 1 << 16)
-        os.close(folder)
-        if not name:
-            os._exit(0)
-        do_job(Path(os.fsdecode(name)), answering=answering)
-    os.close(folder)
-    return pid, named
-
-
-def answers_alone(pid: int, answered: int) -> bool:
-    """Wait for a job's answer or its end; return whether it has answered and is the only remaining child process.
-
-    False also if the system cannot report the end of a process.
-    """
-    try:
-        end = os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return False
-    try:
-        ready, _, _ = select.select([answered, end], [], [])
-    finally:
-        os.close(end)
-    return answered in ready and descendants(os.getpid()) == [pid] and os.read(answered, 1) == b"\n"
-
-
-def wait_for_folder() -> Path:
-    """Wait for the parent to name a folder; end this process if the parent closes the pipe."""
-    folder = os.fsdecode(sys.stdin.buffer.readline()).rstrip("\n")
-    if not folder:
-        os._exit(0)
-    return Path(folder)
-
-
-def do_job(folder: Path, watched: int | None = None, answering: int | None = None) -> NoReturn:
-    """Do the job described in a folder.
+def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False) -> NoReturn:
+    """Wait for a job and do it; end the worker if its parent closes the connection instead.
 
     Parameters
     ----------
-    folder
-        The folder.
+    end, log
+        The connection to the parent, and the file that takes what is printed.
+    ended
+        Pipe to which a byte is written when the job has begun.
     watched
-        The parent's id, if the system does not signal its death.
-    answering
-        Pipe to which a line is written when the answer is complete.
+        Whether to watch for the parent's death, which the system does not signal.
     """
-    with (folder / "log").open("wb") as log, Path(os.devnull).open("rb") as nothing:
-        if watched is not None:
-            watch_pipe(os.dup(0))
-        os.dup2(nothing.fileno(), 0)
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-    job = read_json(folder / "job.json")
+    select.select([end], [], [])
+    os.write(ended, _BEGUN)
+    inbox = Inbox(end)
+    try:
+        job, arrays = inbox.wait()
+    except (EOFError, OSError):
+        os.killpg(0, signal.SIGKILL)
+    if watched:
+        watch_connection(end)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
     extend_path(job["path"])
     limit_data(job["data_limit_bytes"])
-    os.environ[NESTED] = str(folder)
-    buffer_lines()
-    answer: dict[str, Any]
+    if job["scratch"]:
+        os.environ[SCRATCH] = job["scratch"]
+    if job["log"]:
+        solver_log.show_in_worker()
+    answer, results = _answer(job, arrays, Report(end, inbox))
+    answer["peak_memory_mb"] = tree_peak_mb()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    answer["alone"] = FORKS and _LISTED.exists() and descendants(os.getppid()) == [os.getpid()]
+    try:
+        send(end, answer, results)
+    except TypeError as error:
+        send(end, {"failure": f"TypeError: {error}", "alone": False}, {})
+    os._exit(0)
+
+
+def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
+    """Call the job's function; return what it returned, or its error."""
     try:
         with plugins.exits_refused():
-            values, arrays = _call(job, folder)
+            plugins.accept(job["plugins"])
+            for array in arrays.values():
+                array.flags.writeable = False
+            values, results = resolve(job["target"])(job["arguments"], arrays, report)
             late = plugins.late_modules()
-        answer = {"values": values, "places": write_arrays(folder, arrays, "answer"), "late": late}
+        return {"values": dict(values), "late": late}, dict(results)
     except OpticollError as error:
         kind = type(error)
-        answer = {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}
+        return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}, {}
     except MemoryError:
-        answer = {"memory": True}
+        return {"memory": True}, {}
     except Exception as error:  # noqa: BLE001 - the parent reports any error
         traceback.print_exc()
         where = plugins.blame(error)
-        answer = {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}
-    answer["peak_memory_mb"] = tree_peak_mb()
-    write_json(folder / "answer.json", answer)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if answering is not None:
-        os.write(answering, b"\n")
-    os._exit(0)
+        return {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}, {}
 
 
 def adopt_orphans() -> None:
@@ -425,14 +446,6 @@ def kill_orphans() -> None:
                     os.kill(int(pid), signal.SIGKILL)
                 with suppress(ChildProcessError):
                     os.waitpid(int(pid), 0)
-
-
-def _call(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    plugins.accept(job["plugins"])
-    function = resolve(job["target"])
-    arrays = read_arrays(folder, job["places"], mapped=True)
-    values, results = function(job["arguments"], arrays, Report(folder))
-    return dict(values), dict(results)
 
 
 def resolve(target: str) -> Callable[..., Any]:
@@ -474,12 +487,11 @@ def tie_to_parent(parent: int) -> bool:
     return tied
 
 
-def watch_pipe(pipe: int) -> None:
-    """End this process and its group when the parent closes the other end of a pipe."""
-    import threading
+def watch_connection(end: socket.socket) -> None:
+    """End this process and its group when the parent closes its end of the connection; it sends nothing more."""
 
     def watch() -> None:
-        while os.read(pipe, 1):
+        while end.recv(1):
             pass
         os.killpg(os.getpid(), signal.SIGKILL)
 
@@ -521,57 +533,3 @@ def _memory_mb(field: str) -> float | None:
     except OSError:
         pass
     return None
-
-
-def idle(thread: int) -> bool:
-    """Whether a thread, by its native id, and the processes that it started wait for neither a processor nor a disk.
-
-    False where the system does not report it.
-    """
-    try:
-        state = Path(f"/proc/{thread}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-        started = Path(f"/proc/{thread}/task/{thread}/children").read_text(encoding="utf-8").split()
-    except (OSError, IndexError):
-        return False
-    return state not in {"R", "D"} and all(idle(int(child)) for child in started)
-
-
-def wakeable() -> bool:
-    """Let :func:`raise_in` wake this thread; False where that is impossible.
-
-    Signal handlers run in the main thread only. That of SIGURG is left to a program that sets its own; ours stays,
-    since it does nothing, like the default.
-    """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
-        return False
-    if signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN):
-        signal.signal(signal.SIGURG, _woken)
-    return signal.getsignal(signal.SIGURG) is _woken
-
-
-def _woken(number: int, frame: object) -> None:
-    """Do nothing: a pending exception is raised when this begins, and ends the system call that was interrupted."""
-
-
-def raise_in(thread: int, error: type[BaseException], *, wake: bool = False) -> None:
-    """Raise an error in another thread before its next step.
-
-    ``wake`` interrupts a sleep or a blocking system call; only if :func:`wakeable` returned True in that thread.
-    """
-    import ctypes
-
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
-    if wake:
-        signal.pthread_kill(thread, signal.SIGURG)
-
-
-def clear_raised(error: type[BaseException]) -> None:
-    """Clear an error that :func:`raise_in` may have left pending in this thread.
-
-    It is raised once more and caught. Withdrawing it (``PyThreadState_SetAsyncExc(thread, NULL)``) would leave CPython
-    3.11 waiting for it in every function, for ever if a debugger or a profiler traces them.
-    """
-    with suppress(error):
-        raise_in(threading.get_ident(), error)
-        while True:  # raised at the next step
-            pass

@@ -39,7 +39,7 @@ from opticoll.formulations import formulations
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, expand, load_families
 from opticoll.solvers import relaxation, shared_files, solve
-from opticoll.solvers.isolation import LimitReached, OwnLimits
+from opticoll.solvers.own_limits import LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination

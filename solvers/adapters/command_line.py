@@ -193,7 +193,7 @@ class CommandLine(Adapter):
         if request.options and not self.configuration.option:
             msg = f'solver {self.name!r} accepts no options; add option = "--{{name}}={{value}}" to its table'
             raise BadOption(msg)
-        with scratch_folder(64 * form.A.nnz) as folder:
+        with scratch_folder() as folder:
             run = _Run(self.configuration, folder, request)
             self._write(form, run.program)
             log = ProgressLog(form, progress)
@@ -322,7 +322,6 @@ class _Run:
 
         ``report`` is called whenever the solution file has changed.
         """
-        limit = self.request.time_limit_s
         environment = {name: text for name, text in os.environ.items() if not name.startswith("OPTICOLL_SOLVER")}
         start = time.perf_counter()
         with self.printed.open("wb") as output:
@@ -341,29 +340,36 @@ class _Run:
                 name, program = self.configuration.name, self._words()[0]
                 msg = f"solver {name!r}: {program!r} cannot be run ({error.strerror}); check its table"
                 raise SolverUnavailable(msg) from error
-        tail = solver_log.Tail(self.printed)
-        try:
-            interrupted, state = None, (0, 0)
-            while process.poll() is None:
+        with self.printed.open("rb", buffering=0) as printed:
+            tail = solver_log.Tail(printed)
+            try:
+                self._follow(process, report, tail, start)
+            finally:
+                _signal(process.pid, signal.SIGKILL)  # also ends processes that the command has left running
+                process.wait()
                 tail.copy()
-                passed = time.perf_counter() - start
-                now = self._state()
-                if now != state:
-                    state = now
-                    report()
-                if limit is not None and interrupted is None and passed > 1.02 * limit + GRACE_S:
-                    interrupted = passed
-                    self.killed = True
-                    _signal(process.pid, signal.SIGINT)
-                elif interrupted is not None and passed > interrupted + LAST_S:
-                    _signal(process.pid, signal.SIGKILL)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.02)
-            self.seconds, self.code = time.perf_counter() - start, process.returncode
-        finally:
-            _signal(process.pid, signal.SIGKILL)  # also ends processes that the command has left running
-            process.wait()
-            tail.close()
+
+    def _follow(
+        self, process: subprocess.Popen[bytes], report: Callable[[], None], tail: solver_log.Tail, start: float
+    ) -> None:
+        """Report and show what a running command writes, and interrupt it after its limit."""
+        limit, interrupted, state = self.request.time_limit_s, None, (0, 0)
+        while process.poll() is None:
+            tail.copy()
+            passed = time.perf_counter() - start
+            now = self._state()
+            if now != state:
+                state = now
+                report()
+            if limit is not None and interrupted is None and passed > 1.02 * limit + GRACE_S:
+                interrupted = passed
+                self.killed = True
+                _signal(process.pid, signal.SIGINT)
+            elif interrupted is not None and passed > interrupted + LAST_S:
+                _signal(process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.02)
+        self.seconds, self.code = time.perf_counter() - start, process.returncode
 
     def _state(self) -> tuple[int, int]:
         """Modification time and size of the solution file."""

@@ -92,6 +92,8 @@ class Adapter(ABC):
         distribution    name of the distribution to install
         algorithm       algorithm it runs ("simplex", "interior point", "branch and bound", …)
         capabilities    see :class:`Capabilities`
+        bytes_per_entry lowest measured peak of its process [bytes per variable, constraint and nonzero]; by default
+                        that of a copy of the matrix
         install         installation instructions, one line
         modules         modules to import before timing starts; by default the package
     """
@@ -102,6 +104,7 @@ class Adapter(ABC):
     distribution: str
     algorithm: str
     capabilities: Capabilities
+    bytes_per_entry: float = 20.0
     install: str = ""
     modules: tuple[str, ...] = ()
 

@@ -169,6 +169,7 @@ class CpSat(Adapter):
     package = "ortools"
     distribution = "ortools"
     algorithm = "constraint programming with clause learning"
+    bytes_per_entry = 200.0
     capabilities = Capabilities(
         lp=False, mip=True, bound=True, incumbents=True, warm_start=True, integer_data_only=True
     )
@@ -338,6 +339,7 @@ class Glop(Adapter):
     distribution = "ortools"
     algorithm = "simplex"
     capabilities = Capabilities(duals=True, bound=True)
+    bytes_per_entry = 190.0
     install = "pip install ortools"
     modules = (
         "ortools.math_opt.core.python.solver",
@@ -452,6 +454,7 @@ class Pdlp(Adapter):
     distribution = "ortools"
     algorithm = "first order (PDLP)"
     capabilities = Capabilities(duals=True, warm_start=True, exact=False)
+    bytes_per_entry = 80.0
     install = "pip install ortools"
     modules = ("ortools.pdlp.python.pdlp", "ortools.pdlp.solvers_pb2", "ortools.pdlp.solve_log_pb2")
 

@@ -49,6 +49,7 @@ class Scip(Adapter):
     distribution = "PySCIPOpt"
     algorithm = "branch and cut"
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
+    bytes_per_entry = 1000.0
     install = "pip install pyscipopt"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:

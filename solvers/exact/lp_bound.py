@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.solvers.exact.exact_form import End
-    from opticoll.solvers.shared_files import Report
+    from opticoll.solvers.messages import Report
     from opticoll.solvers.standard_form import StandardForm
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.

@@ -26,7 +26,7 @@ from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
-from opticoll.solvers.isolation import CHECK_S, LimitReached, OwnLimits
+from opticoll.solvers.own_limits import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.standard_form import compile_built, import_layer
 from opticoll.solvers.task import Proof, Termination
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances.types import Json
-    from opticoll.solvers.shared_files import Report
+    from opticoll.solvers.messages import Report
     from opticoll.solvers.task import Run
 
 #: Programs with more nonzeros are not solved exactly.

@@ -201,6 +201,8 @@ class Method:
         Whether the procedure builds the stated model, in the task's form or the formulation's first one.
     construct
         ``instance -> design``: the method with default parameters, as data of a formulation (``Formulation.given_by``).
+    bytes_per_variable
+        Of a procedure that builds no matrix, its lowest measured peak [bytes per variable of the formulation].
     """
 
     name: str
@@ -214,6 +216,7 @@ class Method:
     run: Callable[[Context], Answer] | None = None
     builds: bool = False
     construct: Callable[[Any], Any] | None = None
+    bytes_per_variable: float | None = None
     refuse: Callable[[Any], str | None] | None = None
 
     def __post_init__(self) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from reference import RUN_KEYS
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
-from opticoll.solvers import shared_files
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -160,11 +158,11 @@ def test_a_bound_of_the_duals_is_not_called_like_an_analytic_bound_of_another_va
 def test_a_limit_without_solution_is_status_3_and_a_row(
     limit: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opticoll.solvers import solve
+    from opticoll.solvers import attempt
     from opticoll.solvers.task import Outcome, Termination
 
     stopped = Outcome(Termination.TIME_LIMIT, message="no solution within the limit")
-    monkeypatch.setattr(solve, "solve_scaled", lambda *arguments, **options: stopped)
+    monkeypatch.setattr(attempt, "solve_scaled", lambda *arguments, **options: stopped)
     arguments = ["solve", "alltoall.master", "ring:8", "--method", "highs-simplex", "--time-limit", limit]
     assert main([*arguments, "--json"]) == 3
     out, err = capfd.readouterr()
@@ -407,17 +405,7 @@ def test_lab_says_what_is_missing(
     assert "no folder notebooks" in capfd.readouterr().err
 
 
-def reported(place: Path) -> bool:
-    """Whether a worker with its folder in ``place`` has reported a flow and a bound."""
-    for folder in place.iterdir():
-        with suppress(OSError):
-            values = json.loads((folder / "progress.json").read_text())["values"]
-            if values.get("has_values") and values.get("has_duals"):
-                return True
-    return False
-
-
-def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
+def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
     arguments = [
         "solve",
         "alltoall.master",
@@ -428,22 +416,33 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
         "1e-12",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "opticoll.analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
+        [
+            sys.executable,
+            "-m",
+            "opticoll.analysis.cli",
+            *arguments,
+            "--json",
+            "--no-store",
+            "--time-limit",
+            "600",
+            "--log",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), shared_files.NESTED: str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )
-    end = time.monotonic() + 240
-    while not reported(tmp_path) and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.05)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "gap" in line:  # a flow and a bound are reported
+            break
     try:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=240)
     finally:
         process.kill()  # its worker ends with it
     record = json.loads(out)
-    assert err.startswith("opticoll: stopping; the incumbent is kept")
+    assert "opticoll: stopping; the incumbent is kept" in err
     assert record["termination"] == "interrupted"
     assert record["verified"]
     assert process.returncode == 0

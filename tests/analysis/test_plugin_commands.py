@@ -22,7 +22,8 @@ from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.instances import plugins
 from opticoll.solvers.executor import DaskCluster, InProcess
-from opticoll.solvers.isolation import Budget, OwnLimits, probe
+from opticoll.solvers.isolation import probe
+from opticoll.solvers.own_limits import Budget, OwnLimits
 from opticoll.solvers.worker import ROOT
 
 NAMES = {

@@ -145,7 +145,7 @@ def test_a_class_name_means_one_thing():
 
 
 #: Messages between our own processes, and the tests of an adapter that are made of them; no interface.
-INTERNAL = ("solvers.isolation", "solvers.shared_files", "solvers.contract", "solvers.plan")
+INTERNAL = ("solvers.isolation", "solvers.messages", "solvers.contract", "solvers.plan", "solvers.procedure")
 
 
 def untyped(name: str, tree: ast.Module) -> list[str]:

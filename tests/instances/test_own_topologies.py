@@ -19,7 +19,8 @@ from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
 from opticoll.instances import as_instance, from_networkx, parse, to_networkx
 from opticoll.solvers import solve
-from opticoll.solvers.plan import rebuild, resume_key, send
+from opticoll.solvers.plan import resume_key
+from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.task import Task
 
 

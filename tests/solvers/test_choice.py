@@ -201,13 +201,13 @@ def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
 
 def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypatch):
     seen = {}
-    original = solve._Work
+    original = solve.finish
 
-    def spying(task, plan, deadline, *rest):
-        seen[plan.method] = task.time_limit_s
-        return original(task, plan, deadline, *rest)
+    def spying(course, *rest):
+        seen[course.plan.method] = course.task.time_limit_s
+        return original(course, *rest)
 
-    monkeypatch.setattr(solve, "_Work", spying)
+    monkeypatch.setattr(solve, "finish", spying)
     monkeypatch.setattr("opticoll.solvers.auto.ATTEMPT_SHARE", 1e-6)
     run = solve.solve(Task("alltoall.min-congestion", "petersen", time_limit_s=300.0))
     assert set(seen) == {"highs", "certified-branching"}

@@ -27,8 +27,8 @@ from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
 from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
 from opticoll.solvers.exact.vipr_verify import verify
-from opticoll.solvers.isolation import Budget
 from opticoll.solvers.methods import prepared
+from opticoll.solvers.own_limits import Budget
 from opticoll.solvers.standard_form import StandardForm, compile_built
 from opticoll.solvers.task import PROVEN, Proof, Record, Task
 

@@ -23,17 +23,17 @@ from opticoll.errors import BadOption, LimitSpent
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.instances import parse
-from opticoll.solvers import isolation, solve, verify
+from opticoll.solvers import attempt, isolation, judgement, own_limits, solve, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
 from opticoll.solvers.exact import prove
-from opticoll.solvers.isolation import Budget, LimitReached, OwnLimits
 from opticoll.solvers.methods import certified_branching, method_named
 from opticoll.solvers.methods.method import Answer, Context
-from opticoll.solvers.plan import make_plan, receive
+from opticoll.solvers.own_limits import Budget, LimitReached, OwnLimits
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.procedure import receive
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Outcome, PrimalStatus, Proof, Run, SolveRequest, Task, Termination, one_line
-from opticoll.solvers.worker import idle
 
 FORM = StandardForm(
     sp.csc_array([[1.0, 1.0]]),
@@ -115,7 +115,7 @@ def test_duals_of_a_wrong_shape_prove_nothing(monkeypatch: pytest.MonkeyPatch) -
         values = {"termination": "optimal", "has_duals": True}
         return isolation.WorkerAnswer(None, values, {"duals.capacity": np.ones((3, 5))})
 
-    monkeypatch.setattr(solve, "call_isolated", wrong)
+    monkeypatch.setattr(attempt, "call_isolated", wrong)
     run = solve.solve(Task("alltoall.master", "ring:4", "certified-pdhg"))
     assert run.proof in (Proof.NONE, Proof.BOUND_ONLY)
     assert run.objective is None
@@ -275,46 +275,11 @@ def test_a_deadline_holds_in_another_thread() -> None:
     assert endings == [Termination.TIME_LIMIT]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports it")
-@pytest.mark.parametrize("child", [None, "pass", "time.sleep(1)"])
-def test_a_thread_is_idle_if_neither_it_nor_its_processes_can_work(child: str | None) -> None:
-    assert not idle(threading.get_native_id())  # this thread is running
-    known: list[int] = []
-    ready, end = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        code = f"import time; print(flush=True)\nwhile True: {child}"
-        process = None if child is None else subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        if process is not None and process.stdout is not None:
-            process.stdout.readline()
-        known.append(threading.get_native_id())
-        ready.set()
-        end.wait()
-        if process is not None:
-            process.kill()
-            process.communicate()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    ready.wait()
-    try:
-        if child == "pass":
-            assert not any(idle(known[0]) for _ in range(20))
-        else:
-            while not idle(known[0]):  # it may still be on its way to sleep
-                time.sleep(0.05)
-    finally:
-        end.set()
-        thread.join()
-
-
-def test_sleep_counts_as_part_of_the_least_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(isolation.worker, "idle", lambda thread: not asked.append(thread))
-    limits = OwnLimits(time.monotonic(), None, None, 0.5)
+def test_the_least_time_of_work_is_not_waited_for_in_a_sleep() -> None:
+    limits = OwnLimits(time.monotonic(), None, None, 0.1)
     with pytest.raises(LimitReached), limits:
         time.sleep(600)
-    assert set(asked) == {threading.get_native_id()}
+    assert limits.ending is Termination.TIME_LIMIT
 
 
 def test_an_external_stop_ends_it_too() -> None:
@@ -332,7 +297,7 @@ def test_memory_of_this_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         busy()
     assert limits.ending is Termination.MEMORY_LIMIT
     budget = Budget(Task("alltoall.master", "ring:4", memory_limit_gib=2.0), None)
-    monkeypatch.setattr(isolation, "own_memory_mb", lambda: budget.base_mb + 1.5 * 2**30 / 1e6)
+    monkeypatch.setattr(own_limits, "own_memory_mb", lambda: budget.base_mb + 1.5 * 2**30 / 1e6)
     assert budget.memory_left_gib() == pytest.approx(0.5)
 
 
@@ -365,7 +330,7 @@ def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reading_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "READING_S", 0.05)
+    monkeypatch.setattr(own_limits, "READING_S", 0.05)
     monkeypatch.setattr(solve, "instance_of", lambda task: busy())
     with pytest.raises(LimitSpent, match="read and prepared") as caught:
         solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.2))
@@ -402,7 +367,7 @@ def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("hook", ["certify", "closed_forms", "metrics", "describe", "restriction"])
 def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solve._Work, "_analytic_bounds", lambda self: [])
+    monkeypatch.setattr(judgement, "bounds_of", lambda formulation: [])
     run = endless(monkeypatch, hook)
     assert run.exit_status == 0
     assert run.record.objective == pytest.approx(0.5)
@@ -427,7 +392,7 @@ def test_only_a_time_limit_limits_the_check() -> None:
     limits, _ = Budget(Task("alltoall.master", "ring:4", memory_limit_gib=2.0), threading.Event()).checking()
     with limits:
         assert limits._thread is None
-    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=3.0), None).checking()[1] == isolation.CHECK_S
+    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=3.0), None).checking()[1] == own_limits.CHECK_S
     assert Budget(Task("alltoall.master", "ring:4", time_limit_s=900.0), None).checking()[1] == 900.0
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from opticoll.solvers import isolation, shared_files
 from opticoll.solvers import worker as worker_module
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import WorkerAnswer, call_isolated, solve_isolated
+from opticoll.solvers.messages import Inbox, Report, send
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PrimalStatus, SolveRequest, Termination
 
@@ -80,7 +82,7 @@ def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) ->
 
 def nest(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
     def relay(values: dict[str, Any], result: dict[str, Any]) -> None:
-        report({"inner": values["pid"], "outer": os.getpid(), "folder": os.environ[shared_files.NESTED]})
+        report({"inner": values["pid"], "outer": os.getpid()})
 
     answer = call_isolated(f"{HERE}:tell_and_sleep", {"seconds": arguments["seconds"]}, on_progress=relay)
     return {"inner": answer.values}, {}
@@ -116,16 +118,11 @@ def kill_workers() -> None:
             continue
 
 
-def folders() -> set[Path]:
-    places = {Path("/dev/shm"), Path(shared_files.tempfile.gettempdir())}
-    return {folder for place in places if place.is_dir() for folder in place.glob(f"{shared_files.PREFIX}*")}
-
-
 @pytest.fixture(autouse=True)
 def own_scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Scratch folders of each test in a place of their own, empty at the end."""
     place = tmp_path_factory.mktemp("scratch")
-    monkeypatch.setenv(shared_files.NESTED, str(place))
+    monkeypatch.setenv(shared_files.SCRATCH, str(place))
     yield place
     assert list(place.iterdir()) == []
 
@@ -248,7 +245,7 @@ def test_a_stop_set_before_the_call_starts_no_worker(none_waiting: None) -> None
     assert waiting() == []
 
 
-def test_keyboard_interrupt_kills_the_worker(own_scratch: Path) -> None:
+def test_keyboard_interrupt_kills_the_worker() -> None:
     pids: list[int] = []
 
     def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -312,28 +309,27 @@ def test_script_without_main_guard_from_any_directory(tmp_path: Path) -> None:
     assert out.split()[-2:] == ["finished", "True"]
 
 
-def test_killing_the_parent_ends_the_worker(tmp_path: Path, own_scratch: Path) -> None:
+def test_killing_the_parent_ends_the_worker(tmp_path: Path) -> None:
     with start_script(tmp_path, 600) as script:
         assert script.stdout is not None
         worker = int(script.stdout.readline())
         script.kill()
         script.wait()
     assert gone(worker)
-    for folder in own_scratch.iterdir():  # what it left: the next session sweeps it
-        old = time.time() - 3600
-        os.utime(folder, (old, old))
-    shared_files._sweep.cache_clear()
-    with shared_files.scratch_folder(0):
-        assert len(list(own_scratch.iterdir())) == 1
 
 
-def test_sweep_spares_folders_in_use(own_scratch: Path) -> None:
-    with shared_files.scratch_folder(0) as folder:
-        old = time.time() - 3600
-        os.utime(folder, (old, old))
-        shared_files._sweep.cache_clear()
-        shared_files._sweep()
-        assert folder.exists()
+def scratch_and_hang(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    with shared_files.scratch_folder() as folder:
+        (folder / "file").write_text("content")
+        report({"folder": str(folder)})
+        time.sleep(600)
+    return {}, {}
+
+
+def test_scratch_folders_of_a_killed_worker_are_removed(own_scratch: Path) -> None:
+    answer = killed_at_a_wall_limit("scratch_and_hang", {}, message="folder")
+    assert own_scratch in Path(answer.values["folder"]).parents
+    assert not Path(answer.values["folder"]).exists()
 
 
 # Solving -------------------------------------------------------------------------------------------------------
@@ -406,84 +402,95 @@ def test_impossible_limits_are_refused(limits: dict[str, float]) -> None:
 # Exchange ------------------------------------------------------------------------------------------------------
 
 
-def test_half_written_report_leaves_the_previous_one(tmp_path: Path) -> None:
-    report = shared_files.Report(tmp_path)
-    report({"objective": 1.0}, {"x": np.zeros(2)})
-    (tmp_path / "progress.json.part").write_text("{", encoding="utf-8")
-    state = shared_files.read_progress(tmp_path)
-    assert state is not None
-    assert state[1] == {"objective": 1.0}
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
 
 
-def test_reports_leave_no_old_arrays(tmp_path: Path) -> None:
-    report = shared_files.Report(tmp_path)
-    for k in range(5):
-        report({"objective": k}, {"x": np.full(2, k)} if k else {"x": np.zeros(2), "y": np.arange(3)})
-    assert len(list(tmp_path.glob("*.bin"))) == 2  # the first one has y
-    assert json.loads((tmp_path / "progress.json").read_text())["serial"] == 5
-    state = shared_files.read_progress(tmp_path)
-    assert state is not None
-    assert {name: array.tolist() for name, array in state[2].items()} == {"x": [4, 4], "y": [0, 1, 2]}
+def test_a_message_whose_sender_dies_leaves_those_before_it(ends: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = ends
+    inbox = Inbox(ours)
+    send(theirs, {"objective": 1.0}, {"x": np.arange(2.0)})
+    send(theirs, {"objective": 2.0}, {})
+    whole = ours.recv(1 << 20)
+    theirs.sendall(whole[:-1])
+    theirs.close()
+    [(values, arrays)] = inbox.arrived()
+    assert values == {"objective": 1.0}
+    assert arrays["x"].tolist() == [0.0, 1.0]
+    with pytest.raises(EOFError):
+        inbox.wait()
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_arrays_come_back_as_they_were(tmp_path: Path, mapped: bool) -> None:
+def test_reports_arrive_in_order_whatever_their_size(ends: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = ends
+    report, inbox, received = Report(theirs, Inbox(theirs)), Inbox(ours), list[tuple[int, int]]()
+    sizes = [0, 3, 1_000_000, 1]
+    sender = threading.Thread(target=lambda: [report({"k": k}, {"x": np.zeros(n)}) for k, n in enumerate(sizes)])
+    sender.start()
+    while len(received) < len(sizes):
+        received += [(values["report"]["k"], arrays["x"].size) for values, arrays in inbox.arrived()]
+    sender.join()
+    assert received == list(enumerate(sizes))
+
+
+def test_arrays_arrive_as_they_were(ends: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = ends
     sent = {
         "scalar": np.array(2.5),
         "empty": np.zeros((0, 3)),
         "bits": np.array([True, False]),
         "text": np.array(["ä"]),
         "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
-        "large": np.arange(300_000.0),
         "last": np.int8([7]),
     }
-    places = json.loads(json.dumps(shared_files.write_arrays(tmp_path, sent, "sent")))
-    read = shared_files.read_arrays(tmp_path, places, mapped=mapped)
+    send(theirs, {}, sent)
+    _, read = Inbox(ours).wait()
     assert list(read) == list(sent)
     for name, array in sent.items():
         assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
         assert np.array_equal(read[name], array)
-        assert read[name].flags.writeable is not mapped
     with pytest.raises(TypeError, match="array 'x' has the type object"):
-        shared_files.write_arrays(tmp_path, {"x": np.array([None])}, "refused")
+        send(theirs, {}, {"x": np.array([None])})
+    assert Inbox(ours).arrived() == []
 
 
-ANSWERS = """
-import os, signal
-from opticoll.solvers.worker import answers_alone
+def write_to_an_argument(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    arrays["x"][0] = 1.0
+    return {}, {}
 
-answered, answering = os.pipe()
-os.set_blocking(answered, False)
-alone = []
-for answers, leaves in ((True, False), (False, False), (True, True)):
-    pid = os.fork()
-    if pid == 0:
-        if leaves and os.fork() == 0:
-            signal.pause()
-        if answers:
-            os.write(answering, b"\\n")
-            signal.pause()
+
+def return_an_object(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {}, {"x": np.array([None])}
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [("write_to_an_argument", "read-only"), ("return_an_object", "array 'x' has the type object")],
+)
+def test_arrays_that_cannot_be_changed_or_sent_are_an_error(function: str, message: str) -> None:
+    answer = call_isolated(f"{HERE}:{function}", {}, {"x": np.zeros(3)})
+    assert answer.ending is Termination.ERROR
+    assert message in answer.message
+
+
+def fork_and_answer(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
         os._exit(0)
-    alone.append(answers_alone(pid, answered))
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-print(*alone, flush=True)
-os.killpg(0, signal.SIGKILL)
-"""
+    return {"child": child}, {}
 
 
-@pytest.mark.skipif(not (worker_module.FORKS and hasattr(os, "pidfd_open")), reason="needs the ends of processes")
-def test_an_answer_is_taken_before_the_end_of_its_process_if_that_leaves_no_other() -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", ANSWERS],
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=240,
-        check=False,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(worker_module.importable_places())},
-    )
-    assert result.stdout.split() == ["True", "False", "False"]
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that adopts processes")
+def test_an_answer_is_taken_before_the_end_of_its_process_only_if_that_leaves_no_other() -> None:
+    for _ in range(3):
+        answer = call_isolated(f"{HERE}:fork_and_answer", {})
+        assert answer.finished
+        assert not psutil.pid_exists(answer.values["child"])
+        assert call_isolated(f"{HERE}:double", {"value": 1}, {"x": np.zeros(1)}).values["twice"] == 2
 
 
 # Started ahead ---------------------------------------------------------------------------------------------------
@@ -552,10 +559,8 @@ def test_a_process_that_died_while_it_waited_for_a_job_is_replaced(none_waiting:
     [first] = waiting()
     while not (ahead := worker_module.descendants(first.process.pid)):
         time.sleep(0.01)
-    process = psutil.Process(ahead[0])
-    process.kill()
-    while process.status() != psutil.STATUS_ZOMBIE:  # until then its pipe is open
-        time.sleep(0.01)
+    os.kill(ahead[0], signal.SIGKILL)
+    assert gone(ahead[0])
     for _ in range(2):
         assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
         assert waiting() == [first]
@@ -617,7 +622,7 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
 _PROFILED = """
 import sys, time
 import opticoll as oc
-from opticoll.solvers.isolation import LimitReached, OwnLimits
+from opticoll.solvers.own_limits import LimitReached, OwnLimits
 
 try:
     with OwnLimits(time.monotonic() + 0.05, None, None):

@@ -13,8 +13,8 @@ from reference import RUN_KEYS, optimum_of
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.solvers import attempt, solve, verify
 from opticoll.solvers import plan as plan_module
-from opticoll.solvers import solve, verify
 from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
@@ -111,7 +111,7 @@ def test_an_infeasibility_is_proven_by_us_or_not_at_all(monkeypatch):
     def lie(*_args, **_kwargs):
         return Outcome(Termination.INFEASIBLE)
 
-    monkeypatch.setattr(solve, "solve_scaled", lie)
+    monkeypatch.setattr(attempt, "solve_scaled", lie)
     run = solve.solve(Task("alltoall.master", "ring:4", "highs"))
     assert run.termination is Termination.INFEASIBLE
     assert run.record.infeasible_by is None
@@ -153,14 +153,14 @@ def _ring(path, capacity):
 @pytest.mark.parametrize("method", ["flow-decomposition", "certified-pdlp", "auto"])
 def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatch, method):
     path = tmp_path / "ring.txt"
-    spec, isolated, parsed = _ring(path, 1.0), solve.call_isolated, plan_module.parse
+    spec, isolated, parsed = _ring(path, 1.0), attempt.call_isolated, plan_module.parse
     before = parse(spec)
 
     def change(*arguments, **options):
         _ring(path, 5.0)
         return isolated(*arguments, **options)
 
-    monkeypatch.setattr(solve, "call_isolated", change)
+    monkeypatch.setattr(attempt, "call_isolated", change)
     run = solve.solve(Task("alltoall.link-mcf", spec, method=method))
     assert run.objective == pytest.approx(1 / 3)
     assert run.record["instance_hash"] == before.hash
@@ -178,7 +178,7 @@ def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatc
 
 
 def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path, monkeypatch):
-    path, isolated = tmp_path / "mine.json", solve.call_isolated
+    path, isolated = tmp_path / "mine.json", attempt.call_isolated
     path.write_text('{"chunks": [{"pre": [0], "post": [1, 2]}]}')
     task = Task("lumorph.rounds", "lightpath:2x2", "certified-rounds", settings={"collective": f"file:{path}"})
     key = resume_key(task)
@@ -187,7 +187,7 @@ def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path
         path.write_text('{"chunks": [{"pre": [0], "post": [1]}]}')
         return isolated(*arguments, **options)
 
-    monkeypatch.setattr(solve, "call_isolated", change)
+    monkeypatch.setattr(attempt, "call_isolated", change)
     with pytest.raises(BadFile, match="has changed"):
         solve.solve(task)
     assert resume_key(task) != key
@@ -658,7 +658,7 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
         shown.append((form, y + 1e14 * null))
         return Outcome(Termination.OPTIMAL, x=values.x, objective=16.0, bound=16.0, row_duals=y + 1e14 * null)
 
-    monkeypatch.setattr(solve, "solve_scaled", lie)
+    monkeypatch.setattr(attempt, "solve_scaled", lie)
     monkeypatch.setattr("opticoll.solvers.relaxation.solve_scaled", lie)
     run = solve.solve(Task("optree.tree", "wdm-ring:n=24,wavelengths=4", method="highs"))
     assert run.objective == 16.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Parts, Values
-    from opticoll.solvers.isolation import Report
+    from opticoll.solvers.messages import Report
 
 #: Time limit of the enumeration [s]; if it is exceeded, the argument uses byte-hops alone.
 LIMIT_S = 300.0

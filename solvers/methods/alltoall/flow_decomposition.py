@@ -59,6 +59,7 @@ METHOD = Method(
     serves=("alltoall.link-mcf", "alltoall.path-mcf"),
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
     run=run_flow_decomposition,
+    bytes_per_variable=16.0,
 )
 
 

@@ -43,4 +43,5 @@ METHOD = Method(
         Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
     run=run_master_child,
+    bytes_per_variable=16.0,
 )

@@ -246,4 +246,5 @@ METHOD = Method(
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,
+    bytes_per_variable=40.0,
 )

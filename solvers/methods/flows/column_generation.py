@@ -575,4 +575,5 @@ METHOD = Method(
         ),
     ),
     run=run,
+    bytes_per_variable=16.0,
 )

@@ -26,7 +26,7 @@ from opticoll.solvers.methods.topoopt.topology_finder import (
     ring_ports,
     topology_finder,
 )
-from opticoll.solvers.plan import rebuild, send
+from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.task import Task
 
 SPECS = [

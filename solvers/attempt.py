@@ -1,0 +1,205 @@
+"""Build and solve: the stated model by a solver, or the task by a method's procedure."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from opticoll.formulations.model import Bound
+from opticoll.solvers import verify
+from opticoll.solvers.adapters.interface import NO_SOLUTION
+from opticoll.solvers.auto import attempt_until
+from opticoll.solvers.isolation import call_isolated, modules_of
+from opticoll.solvers.methods.method import Answer
+from opticoll.solvers.own_limits import LimitReached
+from opticoll.solvers.plan import parameters_named
+from opticoll.solvers.procedure import receive, send
+from opticoll.solvers.relaxation import (
+    CLAIMED,
+    FARKAS,
+    UNBOUNDED,
+    crossed,
+    has_solution,
+    infeasibility,
+    scaling_steps,
+    solve_scaled,
+)
+from opticoll.solvers.standard_form import compile_built, import_layer
+from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, Termination
+from opticoll.solvers.worker import start_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from opticoll.instances.types import Json
+    from opticoll.solvers.course import Course
+    from opticoll.solvers.methods.method import Reformulation
+    from opticoll.solvers.standard_form import StandardForm
+
+    Arrays = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a solver or a method returned, in the names of the formulation; its values are not verified yet.
+
+    ``bounds`` are those that are proven already, ``infeasible_by`` the proof that there is no solution; ``refuted`` if
+    that is a bound, and nothing was built.
+    """
+
+    outcome: Outcome
+    solver: SolverInfo = field(default_factory=SolverInfo)
+    form: StandardForm | None = None
+    values: Arrays | None = None
+    duals: Arrays | None = None
+    bounds: tuple[Bound, ...] = ()
+    metrics: Mapping[str, Json] = field(default_factory=dict)
+    infeasible_by: str | None = None
+    refuted: bool = False
+
+
+def refuted_by(bound: Bound) -> Solved:
+    """The end of a run without solving: a bound shows that there is no solution."""
+    return Solved(
+        Outcome(Termination.INFEASIBLE, message=f"infeasible by a bound: {bound.reason}"),
+        SolverInfo(name=bound.name, algorithm="analytic bound", options={}),
+        bounds=(bound,),
+        infeasible_by=bound.name,
+        refuted=True,
+    )
+
+
+def solve_model(course: Course) -> Solved:
+    """Build and compile the model, and pass the matrix to the adapter, through a reformulation if there is one."""
+    plan, task = course.plan, course.task
+    assert plan.adapter is not None
+    with course.spent_on("load_s"):
+        start_ahead(modules_of(plan.adapter.name), task.threads)
+        import_layer(plan.form)
+    if course.deadline is not None:
+        course.deadline += course.times["load_s"] or 0.0  # importing a modelling layer is not part of the solve
+    built = build(course)
+    if isinstance(built, Outcome):
+        return Solved(built)
+    form, steps = built
+    start = time.monotonic()
+    deadline = attempt_until(task, plan, form, course.deadline)
+    left = None if deadline is None else deadline - start
+    if left is not None and left <= 0:
+        out = Outcome(Termination.TIME_LIMIT, message="the time limit was used up by building the model")
+        return Solved(out, form=form)
+    with parameters_named(plan), course.spent_on("solve_s"):
+        out = solve_scaled(
+            form,
+            plan.adapter.name,
+            SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options)),
+            steps=steps,
+            memory_limit_gib=course.budget.memory_left_gib(),
+            on_progress=course.tell,
+            stop=course.stop,
+        )
+    course.times["solver_s"], course.times["solver_cpu_s"] = out.solve_s, out.cpu_s
+    version = out.version or plan.adapter.version()
+    solver = SolverInfo(name=plan.adapter.name, version=version, algorithm=out.algorithm, options=out.options)
+    values = duals = None
+    if out.x is not None:
+        values = course.ask("unfold", plan.formulation.unfold, form.values(verify.whole(form, out.x)))
+    if out.row_duals is not None:
+        duals = form.duals(out.row_duals)
+    solved = Solved(out, solver, form, values, duals)
+    return without_solution(course, form, solved) if out.termination in NO_SOLUTION else solved
+
+
+def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
+    """The compiled matrix and the steps in which it is solved, or the outcome if a limit was reached."""
+    plan = course.plan
+    limits = course.budget.own_limits(course.deadline)
+    try:
+        with limits:
+            start = time.monotonic()
+            model = plan.formulation.build(plan.form)
+            built = time.monotonic()
+            form = compile_built(plan.formulation, model)
+            del model
+            steps = scaling_steps(form)
+            if plan.reformulation is not None and plan.reformulation.reformulate is not None:
+                target = steps[-1].form if steps else form
+                steps.append(plan.reformulation.reformulate(target, plan.formulation))
+            compiled = time.monotonic()
+    except (LimitReached, MemoryError):
+        ending = limits.ending or Termination.MEMORY_LIMIT
+        return Outcome(ending, message=f"{limits.message or 'out of memory'} while the model was built")
+    course.times["build_s"], course.times["compile_s"] = built - start, compiled - built
+    return form, steps
+
+
+def without_solution(course: Course, form: StandardForm, solved: Solved) -> Solved:
+    """What remains of the solver's claim that there is no solution, or none that is best, after trying to prove it."""
+    out, possible = solved.outcome, True
+    reason = crossed(form)
+    if reason is not None:
+        return replace(
+            solved, outcome=replace(out, termination=Termination.INFEASIBLE, message=""), infeasible_by=reason
+        )
+    if out.termination is Termination.INFEASIBLE:
+        reason, possible = course.relaxed(form, infeasibility) or (None, True)
+        if reason is not None:
+            return replace(solved, infeasible_by=reason)
+    relaxed = course.exact_relaxation(form, out.x) if possible else None
+    status = None if relaxed is None else relaxed.answer.status
+    if status == "infeasible":
+        return replace(solved, outcome=replace(out, termination=Termination.INFEASIBLE), infeasible_by=FARKAS)
+    if status == "unbounded" and (not form.is_mip or course.relaxed(form, has_solution)):
+        course.notes.append(UNBOUNDED)
+        return replace(solved, outcome=replace(out, termination=Termination.UNBOUNDED))
+    if out.termination is Termination.INFEASIBLE:
+        there_is_one = status in ("optimal", "unbounded") and not form.is_mip
+        course.notes.append(f"{CLAIMED}: there is one in rational arithmetic" if there_is_one else CLAIMED)
+    return solved
+
+
+def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bound, ...] = ()) -> Solved:
+    """Run a method's procedure in a separate worker, from a known solution and beside known bounds, if any."""
+    plan, task = course.plan, course.task
+    pinned = {name: plan.settings[name] for name in task.settings}
+    sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False)
+
+    def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
+        course.tell(values.get("objective"), values.get("bound"))
+
+    with course.spent_on("solve_s"):
+        left = course.left_s()
+        left = None if left is None else max(left, 0.01)
+        arguments, arrays = send(sent, plan.instance, plan.needed, start)
+        call = call_isolated(
+            "opticoll.solvers.solve:run_in_worker",
+            {**arguments, "time_limit_s": left},
+            arrays,
+            wall_limit_s=None if left is None else left * 1.05 + 3.0,
+            memory_limit_gib=course.budget.memory_left_gib(),
+            threads=task.threads,
+            modules=("opticoll.solvers.solve",),
+            on_progress=relay,
+            stop=course.stop,
+        )
+    try:
+        answer = receive(call.values, call.arrays, call.ending)
+    except (TypeError, ValueError, OverflowError) as error:
+        answer = Answer(Termination.ERROR, message=f"method {plan.method!r} returned an invalid answer: {error}")
+    if answer.bound is not None and answer.bound_source is not None:
+        bounds += (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)
+    return Solved(
+        Outcome(answer.termination, message=call.message or answer.message, peak_memory_mb=call.peak_memory_mb),
+        SolverInfo.read({"name": plan.method, "options": {}, **answer.solver}),
+        values=answer.values,
+        duals=answer.duals,
+        bounds=bounds,
+        metrics=dict(answer.metrics),
+        infeasible_by=answer.infeasible_by,
+    )

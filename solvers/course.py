@@ -1,0 +1,128 @@
+"""The course of one run: its limits, whom it tells of its progress, what each part took, and notes for the record."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from opticoll.errors import NoSolution
+from opticoll.instances import plugins
+from opticoll.solvers import solver_log, verify
+from opticoll.solvers.own_limits import BOUNDS_S, LimitReached
+from opticoll.solvers.task import SolveRequest, Times
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.exact.lp_bound import ExactRelaxation
+    from opticoll.solvers.own_limits import Budget
+    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import Progress, Task
+
+    OnProgress = Callable[[Progress], None]
+
+_Result = TypeVar("_Result")
+
+
+@dataclass
+class Course:
+    """The circumstances of a run, shared by its steps.
+
+    ``deadline`` is on the clock of ``time.monotonic``; the run that this one belongs to may have a later one, and the
+    ``budget``. ``times`` are the seconds of each part by the names of :class:`opticoll.solvers.task.Times`, ``notes``
+    the sentences that follow the solver's own message in the record.
+    """
+
+    task: Task
+    plan: Plan
+    budget: Budget
+    deadline: float | None
+    on_progress: OnProgress | None = None
+    stop: threading.Event | None = None
+    times: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(Times.__struct_fields__))
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._began = time.monotonic()
+        self._log_line = solver_log.ProgressLines()
+
+    def tell(self, objective: float | None, bound: float | None) -> None:
+        """Show a new incumbent or bound to the user."""
+        elapsed = time.monotonic() - self._began
+        self._log_line(objective, bound, verify.relative_gap(objective, bound, self.plan.formulation.sense), elapsed)
+        if self.on_progress is not None:
+            self.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
+
+    def left_s(self) -> float | None:
+        """Seconds until the deadline; None without one."""
+        return None if self.deadline is None else self.deadline - time.monotonic()
+
+    @contextmanager
+    def spent_on(self, part: str) -> Iterator[None]:
+        """Add the time of the block to a part."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.times[part] = (self.times[part] or 0.0) + time.monotonic() - start
+
+    def ask(self, hook: str, function: Callable[..., _Result], *given: object) -> _Result | None:
+        """The result of a function of the formulation; None after one of them has not returned in time."""
+        if self.budget.overdue:
+            return None
+        limits, least_s = self.budget.checking()
+        try:
+            with limits:
+                return function(*given)
+        except LimitReached:
+            if limits.ending is None:  # the limit of a solve whose hook calls this one
+                raise
+            self.budget.overdue = True
+        where = f"{plugins.place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
+        limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
+        self.notes.append(f"{where}: {hook} did not return within {least_s:g} s of work, and {limit} has passed")
+        return None
+
+    def analytic(self, bounds: Callable[[], _Result]) -> _Result | None:
+        """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
+        stopped = self.stop is not None and self.stop.is_set()
+        deadline = time.monotonic() if stopped else self.deadline
+        limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)
+        try:
+            with limits:
+                return bounds()
+        except LimitReached:
+            self.notes.append(f"{limits.message} before the analytic bounds were computed")
+        return None
+
+    def relaxed(
+        self, form: StandardForm, function: Callable[[StandardForm, SolveRequest, float | None], _Result]
+    ) -> _Result | None:
+        """The result of a function that solves something simpler than the program; None if there is no time left."""
+        left = self.left_s()
+        if left is not None and left <= 0:
+            return None
+        with self.spent_on("solve_s"):
+            request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
+            return function(form, request, self.budget.memory_left_gib())
+
+    def exact_relaxation(self, form: StandardForm, x: NDArray[np.float64] | None) -> ExactRelaxation | None:
+        """The optimum of the linear relaxation in rational arithmetic; None, with a note, if it is not found."""
+        from opticoll.solvers.exact.lp_bound import exact_relaxation
+
+        with self.spent_on("exact_s"):
+            left = self.left_s()
+            if left is not None and left <= 0:
+                return None
+            try:
+                return exact_relaxation(form, x, left, self.task.threads, self.budget.memory_left_gib(), self.stop)
+            except NoSolution as error:
+                self.notes.append(f"no bound in rational arithmetic: {error}")
+                return None

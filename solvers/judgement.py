@@ -1,0 +1,290 @@
+"""Verify what a solver or a method returned, gather the bounds, and judge what is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadFile
+from opticoll.formulations.model import Bound, states
+from opticoll.formulations.registry import bounds_of
+from opticoll.formulations.variables import check_arrays
+from opticoll.solvers import auto, verify
+from opticoll.solvers.auto import ENDED
+from opticoll.solvers.relaxation import relaxation_bound, rounded
+from opticoll.solvers.standard_form import declared_arrays
+from opticoll.solvers.task import Kkt, Proof, Repaired, Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations import Formulation
+    from opticoll.solvers.attempt import Solved
+    from opticoll.solvers.course import Course
+    from opticoll.solvers.exact.lp_bound import ExactRelaxation
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import Run
+
+    Arrays = Mapping[str, NDArray[np.float64]]
+
+#: A raw solution with a worst violation above this is repaired if possible.
+EXACT = 1e-9
+#: Errors of the optimality conditions up to which a gap that remains is due to rounding, not to the solver.
+ACCURATE = 1e-8
+
+
+# Checking the values ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Values after the formulation's checker: ``verified`` if no violation is too large."""
+
+    values: Arrays | None = None
+    violations: Mapping[str, float] = field(default_factory=dict)
+    objective: float | None = None
+    verified: bool = False
+    repaired: Repaired | None = None
+
+
+def check_values(course: Course, solved: Solved) -> Checked:
+    """Check the values, after a repair if one exists and is needed."""
+    formulation, values, form = course.plan.formulation, solved.values, solved.form
+    if values is None:
+        return Checked()
+    try:
+        declared = course.ask("arrays", declared_arrays, formulation, values.keys(), form)
+        if declared is None:
+            return Checked(values)
+        check_arrays(declared, values, "solution")
+    except BadFile as wrong:
+        course.notes.append(f"refused: {wrong}")
+        return Checked(violations={"arrays": np.inf})
+    raw = course.ask("residuals", verify.residuals, formulation, values) or {}
+    worst, on_matrix = max(raw.values(), default=0.0), on_the_matrix(form, values)
+    repaired = None
+    # Matrix violations are relative to other sizes: a violation negligible in ``raw`` may be too large there.
+    good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
+    if not good and states(formulation, "repair"):
+        changed = course.ask("repair", formulation.repair, values)
+        if changed is not None:
+            claimed = course.ask("objective", verify.objective, formulation, values)
+            repaired = Repaired(violation=max([worst, *on_matrix.values()]), claimed=claimed)
+            values = changed
+            raw = course.ask("residuals", verify.residuals, formulation, values) or {}
+            on_matrix = on_the_matrix(form, values)
+    violations = {**raw, **on_matrix}
+    missed = verify.violated(violations)
+    if missed is not None and not course.budget.overdue:
+        course.notes.append(f"not verified: {missed}")
+    objective = course.ask("objective", verify.objective, formulation, values)
+    return Checked(values, violations, objective, missed is None and not course.budget.overdue, repaired)
+
+
+def on_the_matrix(form: StandardForm | None, values: Arrays) -> dict[str, float]:
+    """Violations of the compiled matrix by the values; none if there is no matrix or the values do not fit it."""
+    x = None if form is None else verify.pack(form, values)
+    return {} if form is None or x is None else verify.matrix_violations(form, x)
+
+
+def accuracy(solved: Solved) -> Kkt | None:
+    """Accuracy of a linear program's vectors as the solver returned them, before any repair."""
+    form, out = solved.form, solved.outcome
+    if form is None or form.is_mip or out.x is None:
+        return None
+    return Kkt(**verify.kkt(form, np.asarray(out.x, dtype=float), out.row_duals))
+
+
+# Gathering the bounds --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Recomputed bounds.
+
+    ``analytic`` are those of the formulation, None if they were not needed or not computed in time; ``optimum`` is the
+    optimum of the linear program in rational arithmetic, if it was needed.
+    """
+
+    bounds: list[Bound]
+    analytic: list[Bound] | None = None
+    optimum: ExactRelaxation | None = None
+
+
+def gather_bounds(course: Course, solved: Solved, objective: float | None, known: list[Bound] | None) -> Gathered:
+    """All recomputed bounds: from duals, and analytic ones if those leave a gap or are the user's own.
+
+    ``known`` are the analytic bounds, if the run that this one continues has computed them.
+    """
+    formulation, form, out = course.plan.formulation, solved.form, solved.outcome
+    sense, tol = formulation.sense, course.task.tol
+    result = [*solved.bounds, *bounds_from_duals(course, solved)]
+    analytic, open_ = known, not auto.closed(result, objective, sense, tol)
+    # A wrong bound of the user's is reported, whatever the solver's duals prove.
+    if known is None and (open_ or formulation.own):
+        analytic = course.analytic(lambda: bounds_of(formulation))
+    if open_:
+        result += analytic or []
+    else:
+        result += verify.differing_from(analytic or [], objective, sense)
+    adapter = course.plan.adapter
+    without_duals = out.row_duals is None or (adapter is not None and not adapter.capabilities.duals)
+    if form is None or out.x is None:
+        return Gathered(result, analytic)
+    if (form.is_mip or without_duals) and not auto.closed(result, objective, sense, tol):
+        relaxed = course.relaxed(form, relaxation_bound)
+        result += [] if relaxed is None else [relaxed]
+    if not left_open(course, solved, form, objective, result):
+        return Gathered(result, analytic)
+    exact = course.exact_relaxation(form, out.x)
+    if exact is None:
+        return Gathered(result, analytic)
+    if exact.bound is None:
+        course.notes.append(f"in rational arithmetic the relaxation is {exact.answer.status}: no bound")
+        return Gathered(result, analytic)
+    if form.is_mip:
+        return Gathered([*result, attainable(form, exact.bound)], analytic)
+    return Gathered([*result, exact.bound], analytic, exact if exact.x is not None else None)
+
+
+def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
+    """The bounds that the duals prove, by the formulation's certificate and by weak duality."""
+    formulation, form, duals = course.plan.formulation, solved.form, solved.outcome.row_duals
+    result = []
+    if solved.duals is not None and states(formulation, "certify"):
+        try:
+            certified = course.ask("certify", formulation.certify, solved.duals)
+        except (TypeError, ValueError, IndexError, KeyError) as error:
+            certified = None
+            course.notes.append(f"the duals were rejected: {error}")
+        if certified is not None:
+            result.append(certified)
+    if form is not None and duals is not None and not form.is_mip:
+        value = verify.dual_bound(form, duals)
+        if np.isfinite(value):
+            result.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
+    return result
+
+
+def left_open(course: Course, solved: Solved, form: StandardForm, objective: float | None, bounds: list[Bound]) -> bool:
+    """Whether the solver solved the program, and the duals prove no bound, or one that only rounding keeps away."""
+    best = verify.tightest(bounds, course.plan.formulation.sense)
+    if course.task.exact or met(course, objective, best):
+        return False
+    if best is None:
+        return True
+    out = solved.outcome
+    if out.termination is not Termination.OPTIMAL or objective is None:
+        return False
+    if abs(best.value - objective) <= verify.PAST * verify.size_of_terms(form, np.asarray(out.x, dtype=float)):
+        return True
+    kkt = accuracy(solved)
+    return kkt is not None and max(kkt.primal or 0.0, kkt.dual or 0.0) <= ACCURATE
+
+
+def met(course: Course, objective: float | None, bound: Bound | None) -> bool:
+    """Whether a bound proves that an objective is optimal."""
+    gap = None if bound is None else verify.relative_gap(objective, bound.value, course.plan.formulation.sense)
+    return gap is not None and 0 <= gap <= course.task.tol
+
+
+def attainable(form: StandardForm, bound: Bound) -> Bound:
+    """A bound of an integer program, moved to a value that the objective can take."""
+    value = rounded(form, bound.value)
+    if value == bound.value:
+        return bound
+    reason = f"{bound.reason}: {bound.value:.9g}, rounded to a value that the objective can take"
+    return Bound(bound.name, value, reason)
+
+
+def at_optimum(
+    course: Course, solved: Solved, checked: Checked, bound: Bound, relaxed: ExactRelaxation | None
+) -> Checked:
+    """The exact solution in place of the values, if only rounding separates the two; else the values as they are.
+
+    ``relaxed`` is that solution, None if it is not known. A value past the bound, or an optimum of 0, cannot be
+    compared with a bound by their ratio.
+    """
+    formulation, form, objective = course.plan.formulation, solved.form, checked.objective
+    if relaxed is None or form is None or objective is None:
+        return checked
+    exact, optimum = relaxed.x, relaxed.answer.objective
+    assert exact is not None
+    assert optimum is not None
+    past = (verify.relative_gap(objective, bound.value, formulation.sense) or 0.0) < 0
+    size = max(verify.size_of_terms(form, point) for point in (np.asarray(solved.outcome.x, dtype=float), exact))
+    nil = abs(optimum) <= verify.PAST * size
+    near = abs(objective - float(optimum)) <= verify.FEASIBLE * max(size, 1.0 if nil else 0.0)
+    if not near or not (past or nil):
+        return checked
+    values = course.ask("unfold", formulation.unfold, form.values(exact))
+    if values is None:
+        return checked
+    raw = course.ask("residuals", verify.residuals, formulation, values) or {}
+    violations = {**raw, **on_the_matrix(form, values)}
+    stated = course.ask("objective", verify.objective, formulation, values)
+    agrees = stated is not None and abs(stated - float(optimum)) <= verify.PAST * size
+    if not agrees or verify.violated(violations) is not None:
+        return checked
+    repaired = Repaired(violation=max(checked.violations.values()), claimed=objective)
+    return replace(checked, values=values, violations=violations, objective=float(optimum), repaired=repaired)
+
+
+# Judging ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is proven: ``bound`` and ``gap`` are None, and the value not ``verified``, if results contradict each other.
+
+    ``notes`` are the reasons for the record.
+    """
+
+    proof: Proof
+    gap: float | None
+    bound: Bound | None
+    verified: bool
+    infeasible_by: str | None
+    notes: tuple[str, ...] = ()
+
+
+def judge(
+    formulation: Formulation,
+    tol: float,
+    solved: Solved,
+    checked: Checked,
+    bounds: list[Bound],
+    closed_forms: list[Bound],
+    needed: Run | None,
+) -> Judgement:
+    """Judge what checked values and recomputed bounds prove, within a relative tolerance.
+
+    ``closed_forms`` may only contradict the value; ``needed`` is the run whose solution is the data of this one.
+    """
+    sense, objective, verified = formulation.sense, checked.objective, checked.verified
+    bound = verify.tightest(bounds, sense)
+    contradiction = verify.contradiction([*bounds, *closed_forms], objective if verified else None, sense)
+    if verified and objective is not None and checked.values is not None and solved.outcome.termination in ENDED:
+        contradiction = verify.misstated(formulation, solved.form, checked.values, objective) or contradiction
+    proof, gap = verify.prove(
+        verified=verified, objective=objective, bound=None if bound is None else bound.value, sense=sense, tol=tol
+    )
+    notes: list[str] = []
+    if contradiction is not None:  # one of our own results is wrong
+        notes.append(f"{contradiction}; nothing is proven")
+        proof, gap, bound, verified = Proof.NONE, None, None, False
+    infeasible_by = solved.infeasible_by
+    if needed is not None:
+        own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record.gap)
+        infeasible = None
+        if needed.proof not in verify.PROVEN:
+            infeasible, infeasible_by = infeasible_by, None
+        if proof is not own or infeasible is not None:
+            notes.append(
+                f"{own if infeasible is None else 'infeasible'} for its data, a solution of "
+                f"{needed.task.formulation} that is only {needed.proof}: nothing stronger is proven"
+            )
+    return Judgement(proof, gap, bound, verified, infeasible_by, tuple(notes))

@@ -1,0 +1,88 @@
+"""The record of a run, made of what its steps found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opticoll.formulations.model import states
+from opticoll.instances import MatrixProgram
+from opticoll.solvers import verify
+from opticoll.solvers.auto import model_info
+from opticoll.solvers.judgement import accuracy
+from opticoll.solvers.plan import digests_after_run, plan_key
+from opticoll.solvers.task import NOTE, Needed, Record, Requested, Size, SolverClaims, Times, one_line, texts
+
+if TYPE_CHECKING:
+    from opticoll.instances.types import Json
+    from opticoll.solvers.attempt import Solved
+    from opticoll.solvers.course import Course
+    from opticoll.solvers.judgement import Checked, Judgement
+    from opticoll.solvers.task import Run
+
+
+def properties(course: Course, solved: Solved, checked: Checked, judgement: Judgement) -> dict[str, Json]:
+    """The metrics of a run: those of the formulation, of its values if they are verified, and of the method."""
+    formulation = course.plan.formulation
+    value = checked.objective if judgement.verified else None
+    stated = course.ask("metrics", verify.properties, formulation, "metrics", value) or {}
+    metrics = {**stated, **solved.metrics}
+    if judgement.verified and checked.values is not None:
+        metrics |= course.ask("describe", verify.properties, formulation, "describe", checked.values) or {}
+    if states(formulation, "restriction"):
+        free = metrics.get("unrestricted_proven") is True
+        condition = None if free else course.ask("restriction", formulation.restriction)
+        metrics["conditional_on"] = "unknown" if course.budget.overdue and not free else condition
+    return metrics
+
+
+def record_of(
+    course: Course,
+    solved: Solved,
+    checked: Checked,
+    judgement: Judgement,
+    metrics: dict[str, Json],
+    needed: Run | None,
+) -> Record:
+    """The record of a run; ``needed`` is the one whose solution is its data."""
+    plan, task, out, form = course.plan, course.task, solved.outcome, solved.form
+    model = model_info(plan, out, form, refuted=solved.refuted and judgement.infeasible_by is not None)
+    told = plan.instance.notes if isinstance(plan.instance, MatrixProgram) else ()
+    message = out.message
+    for note in (*course.notes, *(f"{NOTE}{note}." for note in told)):
+        message += note if note.startswith(";") else f" {note}"
+    return Record(
+        key=plan_key(task, plan, None if needed is None else needed.record.key),
+        formulation=plan.formulation.name,
+        paper=plan.formulation.paper,
+        instance=plan.instance.spec,
+        instance_hash=plan.instance.hash,
+        n=plan.instance.n,
+        arcs=getattr(plan.instance, "arcs", None),
+        method=plan.method,
+        form=model.form,
+        model=model,
+        solver=solved.solver,
+        termination=out.termination,
+        proof=judgement.proof,
+        sense=plan.formulation.sense,
+        objective=checked.objective,
+        bound=None if judgement.bound is None else judgement.bound.value,
+        bound_source=None if judgement.bound is None else judgement.bound.name,
+        gap=judgement.gap,
+        verified=judgement.verified,
+        infeasible_by=judgement.infeasible_by,
+        violations=checked.violations,
+        kkt=accuracy(solved),
+        metrics=metrics,
+        settings=texts(plan.settings),
+        solver_claims=SolverClaims(objective=out.objective, bound=out.bound, status=out.raw),
+        time=Times(**course.times),
+        size=Size() if form is None else Size(**form.size),
+        peak_memory_mb=out.peak_memory_mb,
+        message=one_line(message),
+        incumbents=out.incumbents,
+        requested=Requested.of(task),
+        needed=None if needed is None else Needed.of(needed.record),
+        repaired=checked.repaired,
+        plugins=digests_after_run(plan) or None,
+    )
