@@ -52,7 +52,7 @@ class Lines:
         return self.number, line.rstrip("\r\n")
 
     def read_blocks(self, read: Callable[[str, int], str]) -> None:
-        """Read blocks of whole lines by ``read``, smaller ones where it reads little of them, until it does of the least.
+        """Read blocks of whole lines by ``read``: smaller ones where it reads little, until it does of the smallest.
 
         ``read`` gets a block and the number of its first line, and returns the lines at its beginning that it has read.
         """
