@@ -96,17 +96,19 @@ def reduced(form: StandardForm, lower: F64, upper: F64) -> ReducedProgram:
 
 
 def with_whole_sides(form: StandardForm) -> StandardForm:
-    """The program with the sides of every row over integer columns rounded to multiples that the row can attain.
+    """The program with sides of rows over integer columns, one without a bound, rounded to what the row can attain.
 
-    If all entries of such a row are multiples of g, so is its value. So ``2 x - 2 y = 1`` has no solution, although no
-    bounds of x and y show it.
+    If all entries of such a row are multiples of g, so is its value. So ``2 x - 2 y = 1`` has no solution, which
+    branching shows only within bounds of x and y.
     """
     A, integer = sp.csr_array(form.A), np.asarray(form.integer, dtype=bool)
     loose = np.zeros(A.shape[0], dtype=bool)
     entries = A.tocoo()
     loose[entries.row[~integer[entries.col]]] = True
+    endless = np.zeros(A.shape[0], dtype=bool)
+    endless[entries.row[np.isinf(form.col_lower[entries.col]) | np.isinf(form.col_upper[entries.col])]] = True
     row_lower, row_upper = form.row_lower.copy(), form.row_upper.copy()
-    for row in np.flatnonzero(~loose & (np.diff(A.indptr) > 0)).tolist():
+    for row in np.flatnonzero(~loose & endless).tolist():
         step = common_step(A.data[A.indptr[row] : A.indptr[row + 1]])
         if step is None:
             continue
