@@ -6,6 +6,9 @@ running anything: every ``import`` at any depth, also inside functions, and ``im
 Source that loads code by names or paths that are known only when it runs (``import_module(name)``, ``exec``, ...) is
 taken to load every Python file of its package, or of its folder if it is in none.
 
+Files of data count, too, if a string of the source is their path from the source's folder, such as ``"costs.csv"``.
+Those whose path is computed are not found: a plug-in states them as parameters of its own.
+
 Neither opticoll, the standard library nor anything in ``site-packages`` counts, except the package that is asked about.
 """
 
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 import sys
 import sysconfig
 import time
@@ -29,6 +33,9 @@ _IMPORTERS = frozenset({"import_module", "__import__", "run_module"})
 _LOADERS = frozenset(
     {"exec", "run_path", "spec_from_file_location", "SourceFileLoader", "iter_modules", "walk_packages"}
 )
+#: Strings that may be the path of a file of data, and the largest such file that is read [bytes].
+_PATH = re.compile(r"[^\s:*?<>|\"']{1,200}\.[A-Za-z0-9]{1,8}")
+MOST_DATA = 256 << 20
 _STARTED = time.time()
 #: Digest of each module as it was when it was loaded, with the spec by which it was.
 _loaded: dict[str, tuple[ModuleSpec, str]] = {}
@@ -36,9 +43,10 @@ _loaded: dict[str, tuple[ModuleSpec, str]] = {}
 
 @dataclass(frozen=True)
 class _Imports:
-    """Names that a source imports, and whether it also loads code by computed names."""
+    """Names that a source imports, strings that may be paths, and whether it also loads code by computed names."""
 
     names: tuple[str, ...]
+    paths: tuple[str, ...]
     computed: bool
 
 
@@ -143,19 +151,31 @@ def _changed_s(spec: ModuleSpec) -> float:
 def _candidates(imports: _Imports, package: str, file: Path | None, found: dict[str, str]) -> list[str]:
     """Names of modules that may be loaded; files outside packages are entered into ``found`` at once."""
     names = [name for full in imports.names for name in _prefixes(full)]
+    if file is not None:
+        for path in imports.paths:
+            _enter(file.parent / path, path, found)
     if not imports.computed:
         return names
     if package:
         return names + _below(package.partition(".")[0])
-    for path in sorted(set(file.parent.glob("*.py")) - {file}) if file is not None else ():
-        with suppress(OSError):
-            data = path.read_bytes()
-            digest, name = hashlib.sha256(data).hexdigest(), f"./{path.name}"
-            while found.get(name, digest) != digest:  # of another folder
-                name = f"./{name}"
-            found[name] = digest
-            names += [part for full in _imports(_decoded(data), "").names for part in _prefixes(full)]
+    for module in sorted(set(file.parent.glob("*.py")) - {file}) if file is not None else ():
+        data = _enter(module, module.name, found)
+        names += [part for full in _imports(_decoded(data), "").names for part in _prefixes(full)]
     return names
+
+
+def _enter(path: Path, name: str, found: dict[str, str]) -> bytes:
+    """Enter a file into ``found``, if it can be read, and return what it holds."""
+    data = b""
+    with suppress(OSError, ValueError):
+        if not path.is_file() or path.stat().st_size > MOST_DATA:
+            return data
+        data = path.read_bytes()
+        digest, name = hashlib.sha256(data).hexdigest(), f"./{name}"
+        while found.get(name, digest) != digest:  # of another folder
+            name = f"./{name}"
+        found[name] = digest
+    return data
 
 
 def _prefixes(name: str) -> Iterator[str]:
@@ -180,8 +200,9 @@ def _imports(source: str, package: str) -> _Imports:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # it cannot be imported either
-        return _Imports((), computed=False)
+        return _Imports((), (), computed=False)
     names: set[str] = set()
+    paths: set[str] = set()
     computed = False
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -195,7 +216,9 @@ def _imports(source: str, package: str) -> _Imports:
                 names.add(_absolute(str(node.args[0].value), package))
             else:
                 computed |= called in _IMPORTERS or called in _LOADERS
-    return _Imports(tuple(sorted(filter(None, names))), computed)  # in one order everywhere
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _PATH.fullmatch(node.value):
+            paths.add(node.value)
+    return _Imports(tuple(sorted(filter(None, names))), tuple(sorted(paths)), computed)  # in one order everywhere
 
 
 def _absolute(name: str, package: str) -> str:

@@ -329,6 +329,8 @@ def needed_task(task: Task, plan: Plan) -> Task:
 
 #: Distributions that every run may use: HiGHS solves relaxations, subproblems of methods and proofs of infeasibility.
 ALWAYS_USED = ("highspy",)
+#: Those with which plug-ins compute; what our own code computes is verified, whatever their versions.
+PLUGINS_USE = ("numpy", "scipy")
 #: Those of the exact step.
 EXACT_USED = ("python-flint",)
 
@@ -336,12 +338,13 @@ EXACT_USED = ("python-flint",)
 def versions_of(plan: Plan, *, exact: bool = False) -> dict[str, str | None]:
     """Versions of the solvers and numerical libraries that a run may use, by distribution or command.
 
-    Our own methods use HiGHS and the solver that a parameter names; a method of a plug-in may use any.
+    Our own methods use HiGHS and the solver that a parameter names; a method of a plug-in may use any, and plug-ins use
+    the libraries of arrays.
     """
     used = [plan.adapter] if plan.adapter is not None else []
     if plan.procedure is not None and plan.procedure.name not in names():
         used += adapters().values()
-    always = ALWAYS_USED + (EXACT_USED if exact else ())
+    always = ALWAYS_USED + (EXACT_USED if exact else ()) + (PLUGINS_USE if digests_of(plan) else ())
     return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in always}
 
 

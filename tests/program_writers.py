@@ -1,8 +1,10 @@
 """Random small programs, and their files by several writers; a script that writes many at once.
 
-    python program_writers.py WRITER SUFFIX SEED COUNT FOLDER
+    python program_writers.py write WRITER SUFFIX SEED COUNT FOLDER
+    python program_writers.py read WRITER SUFFIX SEED COUNT FOLDER
 
-The writers are HiGHS, SCIP, Gurobi, Pyomo and ``dialects``, our own with the liberties of the formats.
+The writers are HiGHS, SCIP, Gurobi, Pyomo and ``dialects``, our own with the liberties of the formats. ``read`` reads
+the files again, by our reader and by HiGHS and SCIP, all in its own process, and counts those that are equal.
 It runs as a process of its own because HiGHS and OR-Tools cannot be loaded into one.
 """
 
@@ -11,8 +13,14 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opticoll.instances import MatrixProgram
 
 INF = float("inf")
 PLAIN = ("x1", "y_2", "flow_1_2", "alpha", "Z", "w3", "capacity", "u10", "t")
@@ -515,9 +523,67 @@ def program_of(writer: str, seed: int) -> Program:
     return random_program(seed, hard_names=writer != "pyomo", ranges=writer != "gurobi")
 
 
-def main(writer: str, suffix: str, seed: str, count: str, folder: str) -> None:
-    """Write ``count`` programs with seeds from ``seed``."""
-    for number_of in range(int(seed), int(seed) + int(count)):
+#: Names of the column by which a writer states the constant of the objective.
+CONSTANTS = {"gurobi": ("Constant",), "pyomo": ("ONE_VAR_CONSTANT",)}
+
+
+def program_in(program: MatrixProgram) -> Program:
+    """The program that was read from a file."""
+    by_row = program.A.tocsr()
+    rows = []
+    for i, name in enumerate(program.row_names):
+        part = slice(by_row.indptr[i], by_row.indptr[i + 1])
+        entries = dict(zip(by_row.indices[part].tolist(), by_row.data[part].tolist(), strict=True))
+        rows.append(Row(name, float(program.row_lower[i]), float(program.row_upper[i]), entries))
+    bounds = list(zip(program.col_lower.tolist(), program.col_upper.tolist(), strict=True))
+    return Program(
+        program.sense,
+        program.offset,
+        list(program.column_names),
+        bounds,
+        program.cost.tolist(),
+        program.integer.tolist(),
+        rows,
+    )
+
+
+def outcomes(writer: str, suffix: str, seeds: Iterable[int], folder: Path) -> Iterator[str]:
+    """``equal`` for every file that is read back as the program it states, else what happened."""
+    from opticoll.errors import BadFile
+    from opticoll.instances.matrix_program import read_program
+
+    for seed in seeds:
+        file = folder / f"{writer}-{seed}{suffix}"
+        try:
+            got = canonical(program_in(read_program(file)), CONSTANTS.get(writer, ()))
+        except BadFile as error:
+            yield f"refused: {error}"
+            continue
+        yield "equal" if got == canonical(program_of(writer, seed)) else f"different:\n{file.read_text()}"
+
+
+def read_here(folder: Path, files: dict[str, Path], where: str) -> str:
+    """Read files by HiGHS and SCIP in this process, as :func:`second_readings._run` does in another one."""
+    from opticoll.instances.readers import matrix_reader
+
+    matrix_reader.main(str(folder), *(f"{reader.lower()}={file}" for reader, file in files.items()))
+    return "it has ended"
+
+
+def main(action: str, writer: str, suffix: str, seed: str, count: str, folder: str) -> None:
+    """Write or read ``count`` programs with seeds from ``seed``."""
+    seeds = range(int(seed), int(seed) + int(count))
+    if action == "read":
+        from opticoll.instances.readers import second_readings
+
+        second_readings._run = read_here
+        counts: dict[str, int] = {}
+        for outcome in outcomes(writer, suffix, seeds, Path(folder)):
+            counts[outcome] = counts.get(outcome, 0) + 1
+        for outcome, times in sorted(counts.items()):
+            print(times, outcome)
+        return
+    for number_of in seeds:
         path = Path(folder) / f"{writer}-{number_of}{suffix}"
         if writer == "dialects":
             write_in_dialects(program_of(writer, number_of), path, number_of)

@@ -25,7 +25,16 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 
-from opticoll.instances.readers.program_draft import INFINITE, LineReader, ProgramDraft, infinite_beyond, quoted
+from opticoll.instances.readers.plain_lp import RELATIONS, plain_rows
+from opticoll.instances.readers.program_draft import (
+    INFINITE,
+    Entries,
+    LineReader,
+    ProgramDraft,
+    infinite_beyond,
+    quoted,
+)
+from opticoll.instances.readers.text_blocks import has_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +50,6 @@ _NAME = rf"{_LETTER}(?:{_LETTER}|[.0-9]|\[[^\s\[\]]*\])*"
 _WORDS = re.compile(rf"{_NUMBER}|{_NAME}|[<>=]+|\S")
 #: A number that runs into a name, such as 1.5D2.
 _DOUBLE = re.compile(r"(?<![^\s+\-<>=:])(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+")
-_RELATIONS = {"<": "<", "<=": "<", "=<": "<", ">": ">", ">=": ">", "=>": ">", "=": "="}
 _SENSES: dict[str, Literal["min", "max"]] = {
     **dict.fromkeys(("min", "minimize", "minimum"), "min"),
     **dict.fromkeys(("max", "maximize", "maximum"), "max"),
@@ -85,6 +93,8 @@ _OTHER = {
     ("multi", "-", "objectives"): "several objectives",
     ("scenario",): "scenarios",
 }
+#: Lines read one by one before blocks of lines are tried again.
+_LINES = 1024
 _FIRST_WORDS = frozenset(words[0] for words in (*_KEYWORDS, *_OTHER)) | frozenset(_SENSES)
 #: Sections in their order; those of one number may come in any order.
 _PLACE: dict[Section, int] = {
@@ -133,19 +143,18 @@ class _Reader(LineReader):
         super().__init__(content, where)
         self.section: Section | None = None
         self.sense: Literal["min", "max"] = "min"
+        self.section_line = 0
         self.line, self.text = 0, ""
         self.column_of: dict[str, int] = {}
         self.columns: list[str] = []
+        self.has_keyword_column = False
         self.cost: dict[int, float] = {}
         self.offset = 0.0
         self.rows: list[str] = []
         self.row_line: dict[str, int] = {}
         self.row_lower: list[float] = []
         self.row_upper: list[float] = []
-        self.entry_row: list[int] = []
-        self.entry_column: list[int] = []
-        self.entry_value: list[float] = []
-        self.entry_line: list[int] = []
+        self.entries = Entries()
         self.lowers: dict[int, tuple[float, int]] = {}
         self.uppers: dict[int, tuple[float, int]] = {}
         self.freed: dict[int, int] = {}
@@ -166,14 +175,16 @@ class _Reader(LineReader):
 
     def read(self) -> ProgramDraft:
         """Read all lines."""
-        words_of = _WORDS.findall
-        for line, text in enumerate(self.lines(), start=1):
+        lines = self.numbered_lines()
+        for line, text in lines:
             self.line, self.text = line, text
-            words, place = words_of(text if "\\" not in text else text[: text.index("\\")]), 0
+            words, place = _WORDS.findall(text if "\\" not in text else text[: text.index("\\")]), 0
             while place < len(words):
                 place = self._read_from(words, place)
                 if self.section == "end":
                     return self._draft()
+            if self.section == "rows" and (line % _LINES == 0 or self.section_line == line):
+                lines.read_blocks(self._plain_rows)
         if self.section is None:
             self.refuse_file("it has no objective; begin with Minimize or Maximize")
         return self.refuse(self.line, "the file has no End at its end; it is incomplete or not in LP format")
@@ -233,10 +244,44 @@ class _Reader(LineReader):
                 f"section {_TITLES[section]} comes after {_TITLES[self.section]}, where CPLEX ignores it and Gurobi "
                 "refuses it; write it before",
             )
-        self.section = section
+        self.section, self.section_line = section, self.line
         return place + size
 
     # The objective and rows
+
+    def _plain_rows(self, block: str, number: int) -> str:
+        """Read rows in plain form at once; the first line of the block has the given number.
+
+        Returns
+        -------
+        str
+            The lines read; empty, with nothing read, where the block has to be read line by line.
+        """
+        complete = self.sign is None and self.number is None
+        if self.labelled or self.terms or self.relation or not complete or self.has_keyword_column:
+            return ""
+        rows = plain_rows(block)
+        if rows is None or not np.isfinite(infinite_beyond(rows.sides)).all():
+            return ""
+        labels = set(rows.labels)
+        if len(labels) < len(rows.labels) or not self.row_line.keys().isdisjoint(labels):
+            return ""
+        new = [name for name in rows.names if name not in self.column_of]
+        if any(map(_is_special, labels)) or any(map(_is_special, new)):
+            return ""
+        number_of = dict(zip(new, range(len(self.columns), len(self.columns) + len(new)), strict=True)) | self.column_of
+        columns = np.array([number_of[name] for name in rows.names], dtype=np.int64)[rows.name]
+        if has_repeated(rows.row * len(number_of) + columns):
+            return ""
+        self.column_of = number_of
+        self.columns += new
+        self.entries.extend(rows.row + len(self.rows), columns, rows.values, rows.name_lines + number)
+        self.row_line.update(zip(rows.labels, (rows.label_lines + number).tolist(), strict=True))
+        self.rows += rows.labels
+        sides = rows.sides.tolist()
+        self.row_lower += [-np.inf if r == "<" else side for r, side in zip(rows.relations, sides, strict=True)]
+        self.row_upper += [np.inf if r == ">" else side for r, side in zip(rows.relations, sides, strict=True)]
+        return rows.text
 
     def _expression(self, words: list[str], place: int) -> int:
         """Read words of the objective or of rows, up to the end of the line or to a section."""
@@ -307,7 +352,7 @@ class _Reader(LineReader):
         self.sign = self.number = None
 
     def _relation(self, word: str) -> None:
-        relation = _RELATIONS.get(word)
+        relation = RELATIONS.get(word)
         if relation is None:
             self.refuse(self.line, f"{quoted(word)} is not a relation; write <=, >= or =")
         if self.section == "objective":
@@ -387,6 +432,7 @@ class _Reader(LineReader):
         column = self.column_of.get(word)
         if column is None:
             self._check_name(word)
+            self.has_keyword_column |= word.lower() in _FIRST_WORDS
             column = self.column_of[word] = len(self.columns)
             self.columns.append(word)
         return column
@@ -417,6 +463,8 @@ class _Reader(LineReader):
         self.terms, self.values, self.term_lines = [], [], []
 
     def _store_objective(self) -> None:
+        if self.sense == "max" and not (self.terms or self.labelled):
+            self.misread["HiGHS"] = "a maximum of nothing without a label"
         for column, value, line in zip(self.terms, self.values, self.term_lines, strict=True):
             if abs(value) >= INFINITE:
                 self.refuse(line, f"the coefficient {value:g} of {quoted(self.columns[column])} is not a finite number")
@@ -425,7 +473,7 @@ class _Reader(LineReader):
             self.cost[column] = self.cost.get(column, 0.0) + value
 
     def _finish_row(self, value: float) -> None:
-        relation = _RELATIONS[self.relation]
+        relation = RELATIONS[self.relation]
         if (relation != ">" and value <= -INFINITE) or (relation != "<" and value >= INFINITE):
             self.refuse(self.line, f"row {self._row_name()}: the right-hand side {value:g} excludes every number")
         row = len(self.rows)
@@ -439,10 +487,7 @@ class _Reader(LineReader):
         self.row_upper.append(np.inf if relation == ">" else value)
         if len(set(self.terms)) < len(self.terms):
             self._add_repeated()
-        self.entry_row.extend([row] * len(self.terms))
-        self.entry_column.extend(self.terms)
-        self.entry_value.extend(self.values)
-        self.entry_line.extend(self.term_lines)
+        self.entries.extend(np.full(len(self.terms), row), self.terms, self.values, self.term_lines)
         self._clear()
 
     def _add_repeated(self) -> None:
@@ -506,8 +551,8 @@ class _Reader(LineReader):
                 continue
             if sign is not None or word == ":":
                 items.append(("?", word, 0.0))
-            elif word in _RELATIONS:
-                items.append(("r", _RELATIONS[word], 0.0))
+            elif word in RELATIONS:
+                items.append(("r", RELATIONS[word], 0.0))
             elif word.lower() == "free" and place == len(words) - 1 and place:
                 items.append(("f", word, 0.0))
             else:
@@ -574,13 +619,13 @@ class _Reader(LineReader):
             self._check_kind(column, section, line, lower, upper)
         cost = np.zeros(count)
         cost[list(self.cost)] = list(self.cost.values())
-        values = np.array(self.entry_value, dtype=float)
-        self.check_coefficients(values, self.entry_line, self.entry_column, self.columns)
+        entry_row, entry_column, values, lines = self.entries.arrays()
+        self.check_coefficients(values, lines, entry_column, self.columns)
         return ProgramDraft(
             columns=self.columns,
             rows=_named(self.rows),
-            entry_row=np.array(self.entry_row, dtype=np.int64),
-            entry_column=np.array(self.entry_column, dtype=np.int64),
+            entry_row=entry_row,
+            entry_column=entry_column,
             entry_value=values,
             row_lower=infinite_beyond(np.array(self.row_lower)),
             row_upper=infinite_beyond(np.array(self.row_upper)),
@@ -648,6 +693,13 @@ class _Reader(LineReader):
             text = line.partition("\\")[0]
             lines.append(_WORDS.sub(lambda match: new.get(match[0], match[0]), text))
         return "\n".join([*lines, ""]).encode()
+
+
+def _is_special(name: str) -> bool:
+    """Whether a name may begin a section, be a number, or be refused."""
+    return (
+        (lower := name.lower()) in _FIRST_WORDS or lower in _INFINITY or name[0] in "dD" or "(" in name or ")" in name
+    )
 
 
 def _flipped(relation: str) -> str:

@@ -10,6 +10,7 @@ does not import opticoll.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,8 +110,8 @@ def read_by_scip(file: str) -> tuple[dict[str, NDArray[Any]], dict[str, list[str
             msg = f"it reads {row.name!r} as a constraint of type {row.getConshdlrName()}"
             raise Unread(msg)
         entries = model.getValsLinear(row)
-        indices.extend([position[name] for name in entries])
-        data.extend(entries.values())
+        indices += map(position.__getitem__, entries)
+        data += entries.values()
         starts.append(len(indices))
         row_lower.append(model.getLhs(row))
         row_upper.append(model.getRhs(row))
@@ -133,3 +134,4 @@ def read_by_scip(file: str) -> tuple[dict[str, NDArray[Any]], dict[str, list[str
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    os._exit(0)  # without the time to free what the readers hold

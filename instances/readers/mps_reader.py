@@ -15,6 +15,7 @@ the objective as minus its constant, and rows of type N beyond the objective as 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
@@ -22,17 +23,20 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.readers.program_draft import (
     INFINITE,
+    Entries,
     LineReader,
     ProgramDraft,
     infinite_beyond,
     parse_number,
     quoted,
 )
+from opticoll.instances.readers.text_blocks import has_repeated, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opticoll.instances.readers.program_draft import Witness
+    from opticoll.instances.readers.text_blocks import Lines
 
 #: Sections that are read, in the order in which they may occur.
 ORDER = ("NAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
@@ -74,6 +78,8 @@ _DOUBLE = re.compile(r"(?<!\S)[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+(?
 #: Columns of the fields of fixed format, from 0.
 _FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 _REMEDY = "write a linear program"
+#: Lines read one by one before blocks of lines are tried again.
+_LINES = 1024
 #: Row numbers of the objective and of other rows of type N.
 _OBJECTIVE, _IGNORED = -1, -2
 
@@ -120,11 +126,11 @@ class _Reader(LineReader):
         self.column_of: dict[str, int] = {}
         self.columns: list[str] = []
         self.marked: list[bool] = []
+        self.in_integers = False
+        self.column = ""  # that of the line before; empty after a marker
         self.costs: list[float] = []
-        self.entry_row: list[int] = []
-        self.entry_column: list[int] = []
-        self.entry_value: list[float] = []
-        self.entry_line: list[int] = []
+        self.entries = Entries()
+        self.column_rows: set[str] = set()
         self.rhs: dict[int, tuple[float, int]] = {}
         self.ranges: dict[int, tuple[float, int]] = {}
         self.lowers: dict[int, tuple[float, int]] = {}
@@ -148,7 +154,7 @@ class _Reader(LineReader):
 
     def read(self) -> ProgramDraft:
         """Read all sections."""
-        lines = enumerate(self.lines(), start=1)
+        lines = self.numbered_lines()
         line, words = self._section_after("", lines)
         place = -1
         while words[0] != "ENDATA":
@@ -168,7 +174,7 @@ class _Reader(LineReader):
             self.refuse(line, "no section COLUMNS before ENDATA; the file is incomplete")
         return self._draft()
 
-    def _read_section(self, line: int, words: list[str], lines: Iterator[tuple[int, str]]) -> tuple[int, list[str]]:
+    def _read_section(self, line: int, words: list[str], lines: Lines) -> tuple[int, list[str]]:
         """Read the section whose first line is given; return the first line of the next one."""
         section = words[0]
         if section in HEADERS:
@@ -184,7 +190,7 @@ class _Reader(LineReader):
     def _section_after(
         self,
         section: str,
-        lines: Iterator[tuple[int, str]],
+        lines: Lines,
         read: Callable[[int, list[str]], None] | None = None,
     ) -> tuple[int, list[str]]:
         """Read the data of a section with ``read``; return the number and the words of the next section's line."""
@@ -245,7 +251,7 @@ class _Reader(LineReader):
 
     # Sense and name of the objective
 
-    def _header(self, line: int, words: list[str], lines: Iterator[tuple[int, str]]) -> tuple[int, list[str]]:
+    def _header(self, line: int, words: list[str], lines: Lines) -> tuple[int, list[str]]:
         kind, given, number = words[0], words[1:], line
         if kind in {"MAX", "MIN"}:
             kind, given = "OBJSENSE", [kind, *given]
@@ -318,19 +324,81 @@ class _Reader(LineReader):
 
     # Columns
 
-    def _columns(self, lines: Iterator[tuple[int, str]]) -> tuple[int, list[str]]:
-        """Read the section COLUMNS: a loop of its own, because it is most of a file."""
-        row_of, column_of, split = self.row_of, self.column_of, self.split
-        entry_row, entry_column, entry_value, entry_line = (
-            self.entry_row,
-            self.entry_column,
-            self.entry_value,
-            self.entry_line,
-        )
-        last_column = [-1] * len(self.rows)
-        free_seen: set[tuple[str, int]] = set()
-        name, column, marked = "", -1, False
-        for number, line in lines:
+    def _columns(self, lines: Lines) -> tuple[int, list[str]]:
+        """Read the section COLUMNS, which is most of a file: plain blocks of lines at once, the others by line."""
+        before = -1
+        while before != lines.number:
+            before = lines.number
+            if self.split is str.split:
+                lines.read_blocks(self._plain_columns)
+            following = self._columns_by_line(lines)
+            if following is not None:
+                return following
+        return self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
+
+    def _plain_columns(self, block: str, number: int) -> str:
+        """Read lines of entries at once; the first line of the block has the given number.
+
+        Returns
+        -------
+        str
+            The lines read: all, or none if one of them has to be read by itself.
+        """
+        for mark in "$'":  # a comment, a marker
+            if (odd := block.find(mark)) >= 0:
+                block = block[: block.rfind("\n", 0, odd) + 1]
+        if (words := words_of(block)) is None:
+            return ""
+        count = words.indented()
+        first = words.first[: count + 1]
+        sizes = np.diff(first)
+        if not count or not ((sizes == 0) | (sizes == 3) | (sizes == 5)).all() or not sizes.any():
+            return ""
+        heads = first[:-1][sizes > 0]
+        pairs = (sizes[sizes > 0] - 1) // 2
+        of_row = np.zeros(first[-1], dtype=bool)
+        of_row[heads + 1] = True
+        of_row[heads[pairs == 2] + 3] = True
+        at = np.flatnonzero(of_row)
+        values = words.numbers(at + 1)
+        names, head_name = words.distinct(heads)
+        row_names, place = words.distinct(at)
+        numbers = list(map(self.row_of.get, row_names))
+        continued = names[0] == self.column
+        if values is None or None in numbers or _IGNORED in numbers or (np.diff(head_name) < 0).any():
+            return ""
+        if not self.column_of.keys().isdisjoint(names[continued:]):
+            return ""
+        name, row = np.repeat(head_name, pairs), np.array(numbers, dtype=np.int64)[place]
+        if has_repeated(name * (len(self.rows) + 1) + row):
+            return ""
+        begun = {row_names[k] for k in place[name == 0].tolist()}
+        if continued and not self.column_rows.isdisjoint(begun):
+            return ""
+        free = row == _OBJECTIVE
+        if not (np.abs(values[free]) < INFINITE).all():
+            return ""
+        column = name + (len(self.columns) - continued)
+        ended = {row_names[k] for k in place[name == name[-1]].tolist()}
+        self.column_rows = ended | (self.column_rows if continued and len(names) == 1 else set())
+        self.column = names[-1]
+        self._add_columns(names[continued:])
+        for position, value in zip(column[free].tolist(), values[free].tolist(), strict=True):
+            self.costs[position] = value
+        line = np.repeat(number + np.flatnonzero(sizes), pairs)
+        self.entries.extend(row[~free], column[~free], values[~free], line[~free])
+        return block[: int(words.breaks[count - 1]) + 1]
+
+    def _add_columns(self, names: list[str]) -> None:
+        self.column_of.update(zip(names, range(len(self.columns), len(self.columns) + len(names)), strict=True))
+        self.columns += names
+        self.marked += [self.in_integers] * len(names)
+        self.costs += [0.0] * len(names)
+
+    def _columns_by_line(self, lines: Lines) -> tuple[int, list[str]] | None:
+        """Read some lines; return the first line of the next section if it comes."""
+        row_of, split = self.row_of, self.split
+        for number, line in islice(lines, _LINES):
             if not line[:1].isspace():
                 words = self._section_words(number, line)
                 if words is not None:
@@ -342,17 +410,16 @@ class _Reader(LineReader):
             if size not in (3, 5):
                 self._refuse_entry(number, line)
             if fields[1] == "'MARKER'":
-                marked = self._marker(number, fields, marked=marked)
-                name, column = "", -1
+                self.in_integers = self._marker(number, fields, marked=self.in_integers)
+                self.column = ""
                 continue
-            if fields[0] != name:
-                name = fields[0]
-                if name in column_of:
+            name = fields[0]
+            if name != self.column:
+                if name in self.column_of:
                     self.refuse(number, f"column {quoted(name)} occurs twice; write its entries together")
-                column = column_of[name] = len(self.columns)
-                self.columns.append(name)
-                self.marked.append(marked)
-                self.costs.append(0.0)
+                self._add_columns([name])
+                self.column, self.column_rows = name, set()
+            column = len(self.columns) - 1
             for place in range(1, size, 2):
                 row_name, text = fields[place], fields[place + 1]
                 row = row_of.get(row_name)
@@ -364,23 +431,16 @@ class _Reader(LineReader):
                     self._refuse_entry(number, line)
                 if "_" in text or not text.isascii():  # as in parse_number
                     self._refuse_entry(number, line)
+                if row_name in self.column_rows:
+                    self._refuse_repeated(number, name, row_name)
+                self.column_rows.add(row_name)
                 if row >= 0:
-                    if last_column[row] == column:
-                        self._refuse_repeated(number, name, row_name)
-                    last_column[row] = column
-                    entry_row.append(row)
-                    entry_column.append(column)
-                    entry_value.append(value)
-                    entry_line.append(number)
-                else:
-                    if (row_name, column) in free_seen:
-                        self._refuse_repeated(number, name, row_name)
-                    free_seen.add((row_name, column))
-                    if not abs(value) < INFINITE:
-                        self.refuse(number, f"the coefficient {value:g} of {quoted(name)} is not a finite number")
-                    if row == _OBJECTIVE:
-                        self.costs[column] = value
-        return self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
+                    self.entries.append(row, column, value, number)
+                elif not abs(value) < INFINITE:
+                    self.refuse(number, f"the coefficient {value:g} of {quoted(name)} is not a finite number")
+                elif row == _OBJECTIVE:
+                    self.costs[column] = value
+        return None
 
     def _refuse_entry(self, number: int, line: str) -> NoReturn:
         self._refuse_doubles(number, line)
@@ -543,14 +603,14 @@ class _Reader(LineReader):
             if column not in self.lowers and column not in self.uppers:
                 upper[column] = 1.0
         integer[list(self.integers)] = True
-        values = np.array(self.entry_value, dtype=float)
-        self.check_coefficients(values, self.entry_line, self.entry_column, self.columns)
+        entry_row, entry_column, values, lines = self.entries.arrays()
+        self.check_coefficients(values, lines, entry_column, self.columns)
         row_lower, row_upper = self._row_bounds()
         return ProgramDraft(
             columns=self.columns,
             rows=self.rows,
-            entry_row=np.array(self.entry_row, dtype=np.int64),
-            entry_column=np.array(self.entry_column, dtype=np.int64),
+            entry_row=entry_row,
+            entry_column=entry_column,
             entry_value=values,
             row_lower=row_lower,
             row_upper=row_upper,

@@ -6,19 +6,19 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.readers.text_blocks import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 #: Bounds of at least this size are infinite, as in every reader of these formats.
 INFINITE = 1e20
@@ -67,6 +67,45 @@ class ProgramDraft:
     copies: dict[Witness, bytes] = field(default_factory=dict)
 
 
+class Entries:
+    """Entries of a matrix in the order of a file, added one by one or as arrays."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[Any], ...]] = []
+        self._rows: list[int] = []
+        self._columns: list[int] = []
+        self._values: list[float] = []
+        self._lines: list[int] = []
+
+    def append(self, row: int, column: int, value: float, line: int) -> None:
+        """Add an entry and the line that states it."""
+        self._rows.append(row)
+        self._columns.append(column)
+        self._values.append(value)
+        self._lines.append(line)
+
+    def extend(self, rows: ArrayLike, columns: ArrayLike, values: ArrayLike, lines: ArrayLike) -> None:
+        """Add entries, in arrays of one length."""
+        if self._rows:
+            single = self._rows, self._columns, self._values, self._lines
+            self._rows, self._columns, self._values, self._lines = [], [], [], []
+            self.extend(*single)
+        self._parts.append(
+            (
+                np.asarray(rows, dtype=np.int64),
+                np.asarray(columns, dtype=np.int64),
+                np.asarray(values, dtype=float),
+                np.asarray(lines, dtype=np.int64),
+            )
+        )
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """Rows, columns, values and lines of all entries."""
+        self.extend([], [], [], [])
+        rows, columns, values, lines = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
+        return rows, columns, values, lines
+
+
 class LineReader:
     """The lines of a file, and refusals that name one."""
 
@@ -81,20 +120,25 @@ class LineReader:
         BadFile
             If the file is not UTF-8 text.
         """
-        stream = io.TextIOWrapper(io.BytesIO(self.content), encoding="utf-8", newline="\n")
-        try:
-            for line in stream:
-                yield line.rstrip("\r\n")
-        except UnicodeDecodeError:
-            self.refuse(self._first_undecodable(), "is not UTF-8 text; save the file as UTF-8")
+        return (line for _, line in self.numbered_lines())
 
-    def _first_undecodable(self) -> int:
+    def numbered_lines(self) -> Lines:
+        """Lines with their numbers, one by one or in blocks.
+
+        Raises
+        ------
+        BadFile
+            If the file is not UTF-8 text.
+        """
+        return Lines(self.content, self._refuse_undecodable)
+
+    def _refuse_undecodable(self) -> NoReturn:
         for number, line in enumerate(self.content.split(b"\n"), start=1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
-                return number
-        return 1
+                self.refuse(number, "is not UTF-8 text; save the file as UTF-8")
+        self.refuse(1, "is not UTF-8 text; save the file as UTF-8")
 
     def refuse(self, line: int, what: str) -> NoReturn:
         """Refuse the file because of a line."""
@@ -107,7 +151,11 @@ class LineReader:
         raise BadFile(msg)
 
     def check_coefficients(
-        self, values: NDArray[np.float64], lines: Sequence[int], columns: Sequence[int], names: Sequence[str]
+        self,
+        values: NDArray[np.float64],
+        lines: Sequence[int] | NDArray[np.int64],
+        columns: Sequence[int] | NDArray[np.int64],
+        names: Sequence[str],
     ) -> None:
         """Refuse a coefficient that is infinite or that solvers drop, by its line and the name of its column."""
         size = np.abs(values)

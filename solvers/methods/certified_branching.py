@@ -11,6 +11,7 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import SolveRequest, Termination
@@ -45,6 +46,12 @@ def run(context: Context) -> Answer:
     import_layer(layer)
     form = compile_model(context.formulation.build(layer))
     proof = _Proof(context, form)
+    crossed = np.flatnonzero(proof.form.row_lower > proof.form.row_upper)
+    if crossed.size:
+        row = int(crossed[0])
+        name, low, high = form.row_names()[row], form.row_lower[row], form.row_upper[row]
+        reason = f"row {name}: integers give it only values that are not in [{low:g}, {high:g}]"
+        return Answer(Termination.INFEASIBLE, infeasible_by=reason, metrics={"nodes": 0}, message=reason)
     proof.search()
     return proof.prove()
 
@@ -56,7 +63,7 @@ class _Proof:
         self.context, self.stated = context, form
         flip = -1.0 if form.sense == "max" else 1.0
         self.flip = flip
-        self.form = replace(form, cost=flip * form.cost, offset=flip * form.offset, sense="min")
+        self.form = with_whole_sides(replace(form, cost=flip * form.cost, offset=flip * form.offset, sense="min"))
         self.x: F64 | None = None
         self.value = np.inf
         self.searched: dict[str, Any] = {}
@@ -113,17 +120,27 @@ class _Proof:
             on_incumbent=self._found,
             remaining=self.context.remaining,
         )
-        ending = Termination.OPTIMAL
+        ending, message = Termination.OPTIMAL, ""
         try:
             tree.run()
         except TimeoutError:
-            ending = Termination.TIME_LIMIT
+            ending, message = Termination.TIME_LIMIT, self._endless()
         except Unbounded:
             return self._unbounded()
         self.bound, self.nodes, self.unproven, self.reasons = tree.bound, tree.nodes, tree.unproven, tree.reasons
         if ending is Termination.OPTIMAL and self.x is None:
             return self._no_solution(tree)
-        return self.answer(ending)
+        return replace(self.answer(ending), message=message)
+
+    def _endless(self) -> str:
+        """Why branching may never end, if an integer column has an infinite bound."""
+        ends = np.isinf(self.stated.col_lower) | np.isinf(self.stated.col_upper)
+        open_ones = np.flatnonzero(ends & np.asarray(self.stated.integer, dtype=bool))
+        if not open_ones.size:
+            return ""
+        shown = ", ".join(str(name) for name in self.stated.column_names()[open_ones[0] : open_ones[0] + 1])
+        more = f" and {open_ones.size - 1} more" if open_ones.size > 1 else ""
+        return f"the integer column {shown}{more} has an infinite bound, so that branching may never end: state bounds"
 
     def _no_solution(self, tree: BranchingTree) -> Answer:
         """The answer of a tree that has ended without a solution."""
@@ -151,6 +168,7 @@ class _Proof:
                 message = (
                     "the relaxation is unbounded; no solution was found, which would show that the program is, too"
                 )
+                message += f"; {endless}" if (endless := self._endless()) else ""
                 return Answer(Termination.TIME_LIMIT, metrics=self._metrics(), message=message)
             self.x, self.nodes, self.unproven = tree.x, tree.nodes, tree.unproven
             if self.x is None:

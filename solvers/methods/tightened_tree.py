@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
 from opticoll.solvers.methods.branching_tree import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
-from opticoll.solvers.methods.reduced_program import ReducedProgram, reduced
+from opticoll.solvers.methods.reduced_program import NEAR, ReducedProgram, common_step, reduced
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
 if TYPE_CHECKING:
@@ -45,26 +45,11 @@ if TYPE_CHECKING:
 
 Mask: TypeAlias = "NDArray[np.bool_]"
 
-#: A value this close to an integer, relatively, counts as that integer, whichever is weaker.
-NEAR = 1e-9
-#: Coefficients whose largest is more than this multiple of their greatest common divisor have no useful lattice.
-MOST_UNITS = 10**7
 #: Part of the tolerance by which better solutions must improve the incumbent.
 SHARE = 0.1
 #: Most passes over the rows that tighten column bounds at a node, and the least share of its range that a continuous
 #: column must lose for another pass.
 PASSES, PROGRESS = 8, 1e-3
-
-
-def common_step(values: F64) -> float | None:
-    """Largest number of which all values are exact integer multiples; None if it is too small to be of use."""
-    parts = [abs(Fraction(value)) for value in np.unique(np.abs(values)).tolist() if value]
-    if not parts:
-        return None
-    step = Fraction(math.gcd(*(p.numerator for p in parts)), math.lcm(*(p.denominator for p in parts)))
-    if max(parts) > MOST_UNITS * step or Fraction(float(step)) != step:
-        return None
-    return float(step)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import program_writers
 import pytest
-from program_writers import Program, Row, canonical, program_of
+from program_writers import outcomes
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -23,57 +23,35 @@ from opticoll.errors import BadFile
 from opticoll.formulations.matrix.program import NAME
 from opticoll.instances import MatrixProgram, parse
 from opticoll.instances.matrix_program import read_program
-from opticoll.instances.readers import lp_reader, mps_reader, second_readings
+from opticoll.instances.readers import lp_reader, mps_reader, second_readings, text_blocks
 
 INF = float("inf")
 WRITERS = ("highs", "scip", "gurobi", "pyomo", "dialects")
-#: Names of the column by which a writer states the constant of the objective.
-CONSTANTS = {"gurobi": ("Constant",), "pyomo": ("ONE_VAR_CONSTANT",)}
 
 
-def program_in(program: MatrixProgram) -> Program:
-    by_row = program.A.tocsr()
-    rows = []
-    for i, name in enumerate(program.row_names):
-        part = slice(by_row.indptr[i], by_row.indptr[i + 1])
-        entries = dict(zip(by_row.indices[part].tolist(), by_row.data[part].tolist(), strict=True))
-        rows.append(Row(name, float(program.row_lower[i]), float(program.row_upper[i]), entries))
-    bounds = list(zip(program.col_lower.tolist(), program.col_upper.tolist(), strict=True))
-    return Program(
-        program.sense,
-        program.offset,
-        list(program.column_names),
-        bounds,
-        program.cost.tolist(),
-        program.integer.tolist(),
-        rows,
-    )
-
-
-def read_back(folder: Path, writer: str, suffix: str, seed: int, count: int) -> None:
-    script = Path(program_writers.__file__)
-    command = [sys.executable, str(script), writer, suffix, str(seed), str(count), str(folder)]
+def script(*arguments: object) -> str:
+    """Output of the script of random programs, which runs in a process of its own."""
+    command = [sys.executable, program_writers.__file__, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for one in range(seed, seed + count):
-        file = folder / f"{writer}-{one}{suffix}"
-        got = canonical(program_in(read_program(file)), CONSTANTS.get(writer, ()))
-        assert got == canonical(program_of(writer, one)), file.read_text(encoding="utf-8")
+    return done.stdout
 
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_random_programs_are_read_back(tmp_path, monkeypatch, writer, suffix):
-    read_back(tmp_path, writer, suffix, 0, 3)
+    script("write", writer, suffix, 0, 28, tmp_path)
+    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(3), tmp_path))
     monkeypatch.setattr("opticoll.instances.matrix_program.compare_with_others", lambda *_: None)
-    read_back(tmp_path, writer, suffix, 3, 25)
+    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(3, 28), tmp_path))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_two_thousand_random_programs_are_read_back(tmp_path, writer, suffix):
-    read_back(tmp_path, writer, suffix, 1000, 200)
+    script("write", writer, suffix, 1000, 200, tmp_path)
+    assert script("read", writer, suffix, 1000, 200, tmp_path) == "200 equal\n"
 
 
 MPS = """NAME t
@@ -621,6 +599,12 @@ def test_a_stated_sense_that_differs_from_the_file_is_noted(tmp_path, capsys):
     assert "sense=up is unknown; write sense=min or sense=max" in capsys.readouterr().err
 
 
+def test_a_maximum_of_nothing_is_read(tmp_path):
+    """Gurobi writes no label; HiGHS then reads a minimum."""
+    program = read(tmp_path, ".lp", "Maximize\n \nSubject To\n r: x + y <= 1\nEnd\n")
+    assert (program.sense, program.cost.tolist()) == ("max", [0, 0])
+
+
 def test_columns_that_only_bounds_name_are_noted(tmp_path):
     program = read(tmp_path, ".lp", lp((BOUND, " xx <= 4")))
     assert program.notes == ("column 'xx' occurs in no row and not in the objective, only in Bounds (line 6)",)
@@ -699,8 +683,135 @@ def test_readers_take_time_in_proportion_to_the_file():
         return f"min\n {terms}\nst\n c: {terms} >= 1\nend\n".encode()
 
     for make, read_one in ((mps_of, mps_reader.read_mps), (lp_of, lp_reader.read_lp)):
+        read_one(make(2000), "a file")  # larger files import pyarrow
         small, large = (work(count, read_one, make(count)) for count in (500, 2000))
         assert large < 5 * small
+
+
+def draft_of(read_file, content: bytes):
+    """What a reader reads, or why it does not."""
+    try:
+        draft = read_file(content, "a file")
+    except BadFile as error:
+        return str(error)
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in vars(draft).values()]
+
+
+def large_mps(count: int) -> str:
+    rows = "".join(f" L c{i}\n" for i in range(count))
+    entries = "".join(f" x{i}  c{i} {i + 1}  c{(i + 1) % count} -.5\n x{i} cost +1\n" for i in range(count))
+    return f"NAME\nROWS\n N cost\n{rows}COLUMNS\n{entries}RHS\n RHS c1 4\nENDATA\n"
+
+
+def large_lp(count: int) -> str:
+    rows = "".join(f" c{i}: {i + 1} x{i} - x{i + 1}\n + -.5 z\n -2 y >= -{i}\n" for i in range(count))
+    return f"Minimize\n obj: x1 + z\nSubject To\n{rows}Bounds\n y <= 4\nEnd\n".replace("+ -.5", "-.5")
+
+
+#: What is written into one line in the middle of a large file.
+ODD = {
+    ".mps": {
+        " x70 cost +1": [
+            " x70 cost 1 $ a comment",
+            " x70 cost 1_0",
+            " x70 cost nan",
+            " x70 cost inf",
+            " x70 cost 1d5",
+            " x70 cost",
+            " x70 c70 1",
+            " x70 c99999 1",
+            " x70 c5 1e30",
+            " x70 c5 1e-13",
+            " x70 cost 1 cost 2",
+            " x7 cost 1",
+            " x70 cost 1e5",
+            " x70 cost 1 c5 0",
+            "\tx70\tcost  .5e-3 \r",
+            "* x70 cost 1",
+            "x70 cost 1",
+            "\n x70 cost \u0663",
+            " m 'MARKER' 'INTORG'\n y cost 1\n m 'MARKER' 'INTEND'",
+            " m 'MARKER' 'INTEND'",
+            "ROWS",
+            " x\u00e4 cost 1",
+            " x70\x0bcost 1",
+        ],
+    },
+    ".lp": {
+        " c70: 71 x70 - x71": [
+            " c70: 71 x70 - x71 \\ a comment",
+            " c70: 71 x70 - - x71",
+            " c70: 71 x70 - +2 x71",
+            " c70: 71x70 - 2x71",
+            " c70: 71 x70 x71",
+            " c70: 71 x70 3",
+            " c70: 71 71 x70",
+            " c70: x70 + x70",
+            " c70: 71 inf",
+            " c70: - x\u00e4",
+            " c70 : 71 x70",
+            "71 x70 - x71",
+            " c7: 71 x70",
+            " c70: 1_0 x70",
+            " c70: 1e+5 x70 - 1.E-2 x71",
+            " c70: 1d5 x70",
+            " c70: 1e30 x70",
+            " c70: 1e-13 x70",
+            " c70: general + x",
+            " end: x70",
+            " c70: x70 <= 4 c71_: x71",
+            " c70: x70 <= 4 5",
+            " c70: x70 <= - 4\n c71_: x71",
+            " c70: x70 <= - x71",
+            " c70: x70 => -1e30\n c71_: x71",
+            " c70: x70 <= 4 >= 3",
+            " c70: x70 >< 4",
+            " c70: x(1) + x(2",
+            " c70: x[1] + x(2)",
+            " c70: 2 ^ x70",
+            " c70: <= 4",
+            " c70: + <= 4",
+            " x70 <= 4\n c70: x71",
+            "Bounds",
+            "st",
+            " subject + to",
+            " c70:x70",
+            " c70: x70:x71",
+            " a: b: x70",
+            " : x70",
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "line", "odd"),
+    [(suffix, line, odd) for suffix, cases in ODD.items() for line, odds in cases.items() for odd in ("", *odds)],
+)
+def test_blocks_of_lines_are_read_like_lines(monkeypatch, suffix, line, odd):
+    make, read_file = {".mps": (large_mps, mps_reader.read_mps), ".lp": (large_lp, lp_reader.read_lp)}[suffix]
+    text = make(150)
+    assert line in text
+    content = (text.replace(line, odd) if odd else text).encode()
+    blocks: list[int] = []
+    reader = {".mps": mps_reader, ".lp": lp_reader}[suffix]
+    name = {".mps": "_plain_columns", ".lp": "_plain_rows"}[suffix]
+    plain = getattr(reader._Reader, name)
+
+    def counted(self, *given):
+        lines = plain(self, *given)
+        blocks.append(lines.count("\n"))
+        return lines
+
+    monkeypatch.setattr(reader._Reader, name, counted)
+    by_line = draft_of(read_file, content)
+    assert not blocks
+    monkeypatch.setattr(reader, "_LINES", 4)
+    for least, most in ((64, 1 << 20), (256, 512), (1024, 1024)):
+        monkeypatch.setattr(text_blocks, "LEAST_BLOCK", least)
+        monkeypatch.setattr(text_blocks, "MOST_BLOCK", most)
+        assert draft_of(read_file, content) == by_line
+    assert sum(blocks) > 300
 
 
 def test_arrays_of_a_reading_are_those_of_the_file(tmp_path):

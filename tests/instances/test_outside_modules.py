@@ -226,6 +226,25 @@ def test_a_plug_in_that_has_not_changed_is_not_loaded_again(tmp_path: Path, path
     assert oc.load_plugin(file) is first
 
 
+def test_a_changed_file_of_data_changes_the_key_and_is_read(tmp_path: Path) -> None:
+    """Beside the plug-in or below its folder; no other file of the folder counts."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "notes.txt").write_text("1")
+    limits, keys = tmp_path / "data" / "limit.txt", []
+    text = model("from pathlib import Path\nFOLDER = Path(__file__).parent", limit="LIMIT")
+    text = text.replace("def build", 'LIMIT = float((FOLDER / "data/limit.txt").read_text())\n\ndef build', 1)
+    for limit in (1.0, 2.0):
+        limits.write_text(str(limit))
+        oc.load_plugin(write(tmp_path / "mine.py", text))
+        keys.append(resume_key(TASK))
+        run = oc.solve(TASK)
+        assert run.objective == pytest.approx(limit)
+        assert set(run.record.plugins) == {"mine.py", "./data/limit.txt"}
+    (tmp_path / "notes.txt").write_text("2")
+    oc.load_plugin(tmp_path / "mine.py")
+    assert keys[0] != keys[1] == resume_key(TASK)
+
+
 def test_the_record_lists_the_modules(tmp_path: Path, path: Path) -> None:
     write(path / "helper.py", "import json, numpy, cvxpy\nLIMIT = 2")
     oc.load_plugin(write(tmp_path / "mine.py", model("import helper")))

@@ -22,11 +22,12 @@ from opticoll.solvers.exact.exact_form import ExactForm, fault
 from opticoll.solvers.exact.linear import solve_linear
 from opticoll.solvers.exact.prove import solve_exactly
 from opticoll.solvers.methods.branching_tree import BranchingTree, Unbounded
+from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Proof, Task, Termination
 
 INF = np.inf
-SOLVERS = ["highs", "highs-simplex", "highs-ipx", "scip", "clarabel", "glop"]
+SOLVERS = ["highs", "highs-simplex", "highs-ipx", "highs-pdlp", "scip", "clarabel", "glop", "pdlp"]
 
 
 def random_program(seed):
@@ -295,6 +296,27 @@ def test_an_unbounded_integer_program_ends_as_such_exactly():
     run = solve.solve(Task(NAME, instance_of(UNBOUNDED), exact=True, time_limit_s=60))
     assert run.termination is Termination.UNBOUNDED
     assert run.record.message.count("proven by a solution and a ray") == 1
+
+
+@pytest.mark.parametrize("method", ["certified-branching", "auto"])
+def test_a_row_that_integers_cannot_attain_proves_that_there_is_no_solution(method):
+    """2 x - 2 y = 1: no bounds of x and y show it, so that branching alone would never end."""
+    record = solved(program([[2, -2]], ([1], [1]), ([-INF] * 2, [INF] * 2), [1, -1], integer=[1, 1]), method)
+    assert record.termination is Termination.INFEASIBLE
+    assert "integers give it only values that are not in [1, 1]" in record.infeasible_by
+
+
+def test_the_sides_of_a_row_over_integers_are_rounded_not_beyond_a_tolerance():
+    form = program([[2, 4], [3, 0]], ([1, -INF], [9.5, 6 - 1e-12]), ([0, 0], [INF, INF]), [1, 1], integer=[1, 1])
+    whole = with_whole_sides(form)
+    assert (whole.row_lower.tolist(), whole.row_upper.tolist()) == ([2, -INF], [8, 6 - 1e-12])
+
+
+def test_a_tree_that_may_never_end_says_so():
+    """3 x - 6 y + z = 0 and z in {1, 2} have no solution modulo 3."""
+    form = program([[3, -6, 1]], ([0], [0]), ([-INF, -INF, 1], [INF, INF, 2]), [0, 0, 1], integer=[1, 1, 1])
+    task = Task(NAME, instance_of(form), method="certified-branching", time_limit_s=6)
+    assert "and 1 more has an infinite bound" in solve.solve(task).record.message
 
 
 def test_an_unbounded_relaxation_without_an_integer_point_is_no_unbounded_program():

@@ -127,8 +127,23 @@ def test_a_method_of_a_plug_in_may_use_any_solver(tmp_path: Path, upgrade: Upgra
     (tmp_path / "mine.py").write_text(dedent(METHOD))
     oc.load_plugin(tmp_path / "mine.py")
     task = oc.Task("alltoall.master", "ring:4", "mine")
-    for name in ("ortools", "PySCIPOpt", "clarabel", "highspy"):
+    for name in ("ortools", "PySCIPOpt", "clarabel", "highspy", "numpy", "scipy"):
         assert followed(task, upgrade, name)
+    assert not followed(oc.Task("alltoall.master", "ring:4", "highs"), upgrade, "numpy")
+
+
+@pytest.mark.parametrize("settings", ["demand", "instance"])
+def test_the_contents_of_files_count(settings: str, tmp_path: Path) -> None:
+    file, keys = tmp_path / "data.txt", set()
+    for capacity in (1, 2):
+        if settings == "instance":
+            file.write_text(f"0 1 {capacity}\n1 2 1\n2 0 1\n1 0 1\n")
+            task = oc.Task("alltoall.master", f"file:{file}")
+        else:
+            file.write_text(f"0,{capacity},1\n1,0,1\n1,1,0\n")
+            task = oc.Task("alltoall.master", "ring:3", settings={"demand": f"file:{file}"})
+        keys.add(resume_key(task))
+    assert len(keys) == 2
 
 
 def test_a_cell_without_a_plan_follows_what_every_run_uses(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
