@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import queue
 import select
 import signal
 import socket
@@ -99,6 +100,10 @@ def descendants(root: int) -> list[int]:
     return result
 
 
+#: Size of arrays [bytes] that the system buffers in any case, and how long [s] a larger job is waited for.
+_BUFFERED, _TAKEN_S = 2**15, 1.0
+
+
 class Worker:
     """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
@@ -145,10 +150,34 @@ class Worker:
             with suppress(OSError):
                 self.log.seek(0)
                 self.log.truncate()
-                self.send(job, arrays)
+                self._give(job, arrays)
                 return True
         self.end()
         return False
+
+    def _give(self, job: Mapping[str, object], arrays: Arrays) -> None:
+        """Send a job; a large one in a thread, since the worker takes it only when it has imported its modules.
+
+        A worker that never takes it is then killed at the job's limits like any other.
+        """
+        if sum(array.nbytes for array in arrays.values()) < _BUFFERED:
+            self.send(job, arrays)
+            return
+        outcome: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                self.send(job, arrays)
+            except (OSError, TypeError) as error:
+                outcome.put(error)
+            else:
+                outcome.put(None)
+
+        threading.Thread(target=work, daemon=True).start()
+        with suppress(queue.Empty):
+            error = outcome.get(timeout=_TAKEN_S)
+            if error is not None:
+                raise error
 
     def send(self, values: Mapping[str, object], arrays: Arrays) -> None:
         """Send a message to the process that does, or will do, the job."""
