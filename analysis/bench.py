@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
-from opticoll.analysis.cli.output import number
 from opticoll.analysis.ledger.claim import Verdict, counted, page
 from opticoll.analysis.ledger.ledger import claims, kept
+from opticoll.analysis.rendering import number
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.solvers.shared_files import rewrite

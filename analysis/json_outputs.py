@@ -236,7 +236,8 @@ def _stored_run() -> type[msgspec.Struct]:
 def outputs() -> Mapping[str, object]:
     """Types of the outputs by command."""
     from opticoll.analysis import catalog
-    from opticoll.analysis.describe import BoundRow, Description
+    from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.describe import Description
     from opticoll.analysis.iteration import IterationTime
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.sweep import SweepResult

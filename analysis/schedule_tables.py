@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.cli.output import number
 from opticoll.analysis.plots.style import counted, label
+from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import _WIDTH
 from opticoll.analysis.solution_files import writable
 from opticoll.analysis.units import cost_model

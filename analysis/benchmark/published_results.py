@@ -348,16 +348,17 @@ def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
 def _show(rows: pd.DataFrame, accuracy: float, out: Path | None, title: str) -> None:
     from opticoll.analysis.benchmark.study_comparison import SHOWN
     from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import frame_rows
 
     made = compared(rows, accuracy)
     for name, frame in made.summaries.items():
-        table = output.frame_rows(frame)
+        table = frame_rows(frame)
         shown = ["solver", *(c for c in SHOWN if c in frame and any(row[c] not in (None, 0) for row in table))]
         output.show_table(table, shown, f"{name} programs")
     click.echo("Times are processor seconds, means shifted geometric means [s].")
     wrong = solver_metrics.wrong_answers(made.runs)
     if len(wrong):
-        output.show_table(output.frame_rows(wrong), list(wrong.columns), "wrong answers")
+        output.show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")
     if out is not None:
         click.echo(f"wrote {write_page(made, out, title)}", err=True)
 

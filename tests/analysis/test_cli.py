@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from reference import RUN_KEYS
 
-from opticoll.analysis.cli import output
+from opticoll.analysis.cli.check import show_executed
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.solvers import shared_files
@@ -454,5 +454,5 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
 def test_round_off_is_not_printed_as_a_distance_from_the_bound(
     over: float, message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    output.show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
+    show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
     assert f"this one is {message}" in " ".join(capfd.readouterr().out.split())

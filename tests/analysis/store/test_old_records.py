@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from opticoll.analysis.cli.output import frame_rows
+from opticoll.analysis.rendering import frame_rows
 from opticoll.analysis.report.findings import best_runs
 from opticoll.analysis.store import Store, schema
 from opticoll.solvers.task import plain
