@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from opticoll.analysis import bench
-from opticoll.analysis import bench as markers
+from opticoll.analysis.benchmark import documents as bench
+from opticoll.analysis.benchmark import documents as markers
 from opticoll.analysis.benchmark.measured_tables import tables as timing_tables
 
 ROOT = Path(__file__).resolve().parents[2]

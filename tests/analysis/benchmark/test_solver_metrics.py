@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.analysis.benchmark.benchmark_set import BestKnown
+from opticoll.analysis.cli.main import cli
 from opticoll.analysis.report import page
 from opticoll.analysis.report.page import templates
 from opticoll.errors import BadFile, BadInput
@@ -540,14 +541,14 @@ def test_values_are_taken_from_the_runs_of_a_store(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
     store = tmp_path / "store"
     published_results.run_problems(benchmark_set.problems_named([name]), ["highs"], Store(store))
-    result = CliRunner().invoke(benchmark_set.cli, ["known", "--store", str(store)])
+    result = CliRunner().invoke(cli, ["benchmark", "known", "--store", str(store)])
     assert result.exit_code == 0, result.output
     assert [line.partition(":")[0] for line in result.output.splitlines()] == [name]
     result = read(place)[name]
     assert (result.value, result.bound) == (pytest.approx(1 / 32), pytest.approx(1 / 32))
     assert result.proof == "optimal"
     assert benchmark_set.improved(result, poorer) is None
-    again = CliRunner().invoke(benchmark_set.cli, ["known", name, "--store", str(store)])
+    again = CliRunner().invoke(cli, ["benchmark", "known", name, "--store", str(store)])
     assert (again.exit_code, again.output) == (0, "")
 
 
@@ -574,7 +575,7 @@ def test_only_what_is_named_or_open_is_proven_and_the_rest_is_kept(words, expect
     monkeypatch.setattr(benchmark_set, "BEST", place)
     monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
     monkeypatch.setattr(benchmark_set, "prove", prove)
-    result = CliRunner().invoke(benchmark_set.cli, ["prove", "--time-limit", "7", *words])
+    result = CliRunner().invoke(cli, ["benchmark", "prove", "--time-limit", "7", *words])
     assert result.exit_code == 0, result.output
     assert {name for name, _ in tried} == expected
     assert {limit for _, limit in tried} == {7.0}

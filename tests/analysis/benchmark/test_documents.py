@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from opticoll.analysis import bench
-from opticoll.analysis import bench as markers
 from opticoll.analysis.benchmark import benchmark_set
+from opticoll.analysis.benchmark import documents as bench
+from opticoll.analysis.benchmark import documents as markers
 from opticoll.analysis.benchmark.measured_tables import Table, tables
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.claim import ClaimRow, Verdict
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.plots.style import card, new_figure, style
@@ -58,7 +59,7 @@ def run(root, store, monkeypatch):
     monkeypatch.setattr(bench, "tables", lambda: result)
     monkeypatch.setattr(bench, "STUDIES", (str(study),))
     monkeypatch.setattr(bench, "PLOTS", (bench.Plot("p", (str(study),), make),))
-    return lambda *words: bench.main([*words, "--root", str(root), "--store", str(store.root)])
+    return lambda *words: main(["benchmark", "measure", *words, "--root", str(root), "--store", str(store.root)])
 
 
 def blocks(path):
@@ -226,7 +227,7 @@ def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, caps
     assert "plot-p not updated: 2 of 2 cells" in stderr
     assert "`opticoll study " in stderr
     assert "results not updated: not measured: alltoall." in stderr
-    assert "run `python -m opticoll.analysis.bench t u`" in stderr
+    assert "run `opticoll benchmark measure t u`" in stderr
 
 
 def test_parts_are_measured_kept_and_written(run, root, store):
@@ -234,7 +235,9 @@ def test_parts_are_measured_kept_and_written(run, root, store):
     kept = json.loads((store.root / "bench.json").read_text(encoding="utf-8"))
     assert kept["t"]["rows"] == [{"cup": "a:1", "s": 0.25}]
     readme, every = blocks(root / "README.md"), blocks(root / "docs" / "measured.md")
-    assert readme["bench-t"].startswith("**Tea [s]**\n\n| cup | s |\n|---|---|\n| `a:1` | 0.25 |\n\n(`python -m ")
+    assert readme["bench-t"].startswith(
+        "**Tea [s]**\n\n| cup | s |\n|---|---|\n| `a:1` | 0.25 |\n\n(`opticoll benchmark measure "
+    )
     assert readme["results"] == "old results"
     assert every["bench-t"] == readme["bench-t"]
     assert "bench-u" not in every
