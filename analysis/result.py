@@ -21,7 +21,7 @@ from opticoll.analysis.progress_line import ProgressLine
 from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Moves, Rounds, Schedule
-from opticoll.analysis.solution_files import Outputs, chunk_numbers, writable, write_certificate, write_text
+from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.units import Scale, cost_model, timed
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.model import states
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
-    from opticoll.errors import OpticollError
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Links, Names
     from opticoll.instances.types import Json
@@ -462,7 +461,7 @@ class Result(Run):
             document["shard_bytes"] = self.scale.shard
         return write_text(target, json.dumps(plain(document), allow_nan=False) + "\n")
 
-    def write(self, outputs: Outputs) -> tuple[dict[str, Any], list[OpticollError]]:
+    def write(self, outputs: Outputs) -> Written:
         """Write several files; see :meth:`opticoll.analysis.solution_files.Outputs.write`."""
         return outputs.write(self)
 

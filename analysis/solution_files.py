@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from opticoll.instances.types import Json
     from opticoll.solvers.schedules.lowering import XmlOptions
     from opticoll.solvers.task import Run, Task
+
+
+class Written(NamedTuple):
+    """Facts about each file that was written, by kind, and an error for each that was not."""
+
+    facts: Mapping[str, Mapping[str, object]]
+    failures: list[OpticollError]
 
 
 @dataclass(frozen=True)
@@ -59,15 +66,12 @@ class Outputs:
             refuse_paths_early(self.paths, str(task.formulation))
         return task
 
-    def write(self, run: Run) -> tuple[dict[str, Any], list[OpticollError]]:
+    def write(self, run: Run) -> Written:
         """Write the files that the run has something for.
 
-        Returns
-        -------
-        Facts about each schedule, paths and certificate that was written, and an error for each that was not: one file
-        that cannot be written keeps no other from being written.
+        One file that cannot be written keeps no other from being written.
         """
-        written: dict[str, Any] = {}
+        written: dict[str, Mapping[str, object]] = {}
         failures: list[OpticollError] = []
         if self.solution is not None and run.verified:
             with errors_kept(failures):
@@ -82,7 +86,7 @@ class Outputs:
         if self.certificate is not None and self._certifies(self.certificate, run):
             with errors_kept(failures):
                 written["certificate"] = write_certificate(self.certificate, run)
-        return written, failures
+        return Written(written, failures)
 
     @staticmethod
     def _certifies(path: Path, run: Run) -> bool:

@@ -73,5 +73,5 @@ def show_executed(result: Mapping[str, object]) -> None:
         above = 0.0 if abs(over) <= ROUND_OFF else 100 * over
         lines["T bound"] = f"{number(metrics['T_bound'], 8)}   (for any schedule; this one is {above:.3g} % above)"
     if "fits_runtime" in metrics:
-        lines |= output.runtime_fits(metrics)
+        lines |= output.runtime_fits(metrics["fits_runtime"], metrics.get("exceeds", {}))
     output.show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")

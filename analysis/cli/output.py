@@ -14,7 +14,7 @@ from opticoll.analysis.rendering import cell
 from opticoll.solvers.task import Fields, one_line, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -91,7 +91,9 @@ def show_bounds(rows: Sequence[BoundRow]) -> None:
     show_table(rows, [*columns, *(["T"] if timed else []), "exact", "reason", "paper"], "analytic bounds")
 
 
-def runtime_fits(facts: Mapping[str, Any]) -> dict[str, str]:
+def runtime_fits(fits: Iterable[str], exceeds: Mapping[str, str]) -> dict[str, str]:
     """The runtimes that accept a program, and for what the others refuse it."""
-    fits = ", ".join(facts.get("fits_runtime", ())) or "no runtime"
-    return {"fits": fits, **{f"not for {name}": excess for name, excess in facts.get("exceeds", {}).items()}}
+    return {
+        "fits": ", ".join(fits) or "no runtime",
+        **{f"not for {name}": excess for name, excess in exceeds.items()},
+    }

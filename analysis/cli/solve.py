@@ -177,7 +177,7 @@ def _listed_one_way(instance: Instance) -> bool:
     return bool(arcs) and not any((v, u) in arcs for u, v in arcs)
 
 
-def _show(result: Result, written: Mapping[str, Any]) -> None:
+def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
     """Print a result, and what the written files hold."""
     from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import extent
@@ -227,7 +227,7 @@ def _show_written(kind: str, written: Mapping[str, object]) -> None:
     if "target" in facts:
         lines["target"] = f"{facts['target']}, {facts['channels']} channels"
         lines["elements"] = f"the number per peer must be a multiple of {facts['multiple_of']}"
-        lines |= output.runtime_fits(facts)
+        lines |= output.runtime_fits(facts.get("fits_runtime", ()), facts.get("exceeds", {}))
         if facts["target"] in facts.get("exceeds", {}):
             lines["instead"] = "fewer --chunks or --instances, another --target, or a schedule in .json, without limits"
     output.show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
