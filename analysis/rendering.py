@@ -36,6 +36,8 @@ _JSON_COLUMNS = {
     "extra",
     "plugins",
 }
+#: Maximum length of a name in a title.
+WIDTH = 100
 #: Lines for notebooks; colours are those of the page.
 _HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
 <caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>

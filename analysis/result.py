@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("opticoll")
-#: Maximum length of a name in a summary.
-_WIDTH = 100
 
 
 def solve(
@@ -259,7 +257,8 @@ class Result(Run):
 
     @property
     def _title(self) -> str:
-        return f"{self.record.formulation} on {label(self.record.instance, _WIDTH)}{rendering.extent(self.record)}"
+        where = label(self.record.instance, rendering.WIDTH)
+        return f"{self.record.formulation} on {where}{rendering.extent(self.record)}"
 
     def __repr__(self) -> str:
         return rendering.as_text(self._title, self.summary())

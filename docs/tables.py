@@ -45,7 +45,7 @@ SHOWN = (
 #: Page of the benchmark's published results.
 RESULTS, PUBLISHED = "docs/guide/benchmark-results.md", "published"
 #: Figures of generated pages.
-FIGURES = ROOT / "docs" / "figures"
+FIGURES = ROOT / "docs" / "generated" / "figures"
 #: Sizes at which each formulation is proven; the registry has the other columns.
 PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
@@ -390,13 +390,13 @@ def with_published(text: str) -> str:
             caption,
             "",
             *(
-                f"![{words}: {kind}](../figures/benchmark-{figure}.svg)"
+                f"![{words}: {kind}](../generated/figures/benchmark-{figure}.svg)"
                 for kind, figure in (("performance profiles", profile), ("times", f"times-{name}"))
                 if (FIGURES / f"benchmark-{figure}.svg").exists()
             ),
         ]
     if (FIGURES / "benchmark-accuracy.svg").exists():
-        lines += ["", "![Accuracy by time](../figures/benchmark-accuracy.svg)"]
+        lines += ["", "![Accuracy by time](../generated/figures/benchmark-accuracy.svg)"]
     fastest = {row["problem"]: row for row in made.problems.to_dict("records")}
     lines += [
         "",

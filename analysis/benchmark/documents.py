@@ -102,7 +102,7 @@ def _split(text: str, name: str) -> tuple[str, str, str] | None:
 
 
 #: Folder of the plots, relative to the root of the documents.
-FIGURES = "docs/figures"
+FIGURES = "docs/generated/figures"
 #: Claims that ``docs/results.md`` shows; `opticoll claims` shows all.
 SHOWN = (
     "alltoall.link-mcf-printed",
@@ -188,7 +188,7 @@ def verdicts_table(store: Store) -> str:
     for paper in dict.fromkeys(row.paper for row in rows):
         counts = Counter(row.verdict for row in rows if row.paper == paper)
         name = PAPER_NAMES.get(paper, paper)
-        linked = f"[{name}](docs/claims/{paper}.md)" if paper in PAPER_NAMES else name
+        linked = f"[{name}](docs/generated/claims/{paper}.md)" if paper in PAPER_NAMES else name
         lines.append(f"| {linked} | {' | '.join(str(counts[verdict]) for verdict in _VERDICTS)} |")
     return "\n".join([*lines, "", _counts(rows)])
 
@@ -381,10 +381,10 @@ STUDIES = tuple(dict.fromkeys(study for plot in PLOTS for study in plot.studies)
 
 
 #: Documents with blocks, from the root.
-DOCUMENTS = ("README.md", "docs/results.md", "docs/measured.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/generated/measured.md")
 CLAIMS = "claims"
 #: Folder of the claims pages, one per paper, from the root.
-CLAIM_PAGES = "docs/claims"
+CLAIM_PAGES = "docs/generated/claims"
 
 
 def table(rows: list[Row]) -> str:
@@ -493,7 +493,7 @@ def write(root: Path, blocks: Mapping[str, str], known: Mapping[str, Table]) -> 
 
 def _linked_from(document: str, body: str) -> str:
     """Block whose links to files below ``docs/`` are relative to the folder of a document."""
-    return body.replace("](docs/", "](") if document.startswith("docs/") else body
+    return body.replace("](docs/", f"]({'../' * (document.count('/') - 1)}") if document.startswith("docs/") else body
 
 
 def publish(store: Store, root: Path, parts: Sequence[str]) -> dict[str, str]:

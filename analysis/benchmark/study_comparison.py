@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
+from opticoll.analysis.rendering import frame_rows
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
@@ -94,11 +95,11 @@ class StudyComparison:
             "missing": self.missing,
             "clock": self.clock,
             "accuracy": made.accuracy_asked,
-            "classes": [{"class": name, "contestants": _records(frame)} for name, frame in self.summaries.items()],
-            "problems": _records(made.problems),
-            "runs": _records(made.each.rename(columns={"solver": "contestant"})),
-            "gaps": _records(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
-            "wrong": _records(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
+            "classes": [{"class": name, "contestants": frame_rows(frame)} for name, frame in self.summaries.items()],
+            "problems": frame_rows(made.problems),
+            "runs": frame_rows(made.each.rename(columns={"solver": "contestant"})),
+            "gaps": frame_rows(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
+            "wrong": frame_rows(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
         }
 
 
@@ -107,12 +108,6 @@ def _spread(rows: pd.DataFrame) -> float:
     repeated = rows[(rows["verdict"] == "solved") & (rows["runs"] > 1)]
     ratios = repeated["seconds_max"].clip(lower=1e-3) / repeated["seconds_min"].clip(lower=1e-3)
     return float(ratios.median()) if len(ratios) else float("nan")
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Json]]:
-    """Rows of a frame, missing values as None."""
-    plain = frame.astype(object).where(frame.notna(), None)
-    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
 
 
 def compare(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opticoll.analysis.cli.completions import complete_claims
-from opticoll.analysis.cli.options import JSON, STORE, notify, store_at, writable_store
+from opticoll.analysis.cli.options import JSON, STORE, notify, refuse_together, store_at, writable_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +63,8 @@ def claims(
         "--seed": seed,
         "--jobs": jobs,
     }
-    for first, second in (
+    refuse_together(
+        given,
         ("--no-store", "--cached"),
         ("--no-store", "--store"),
         ("--no-store", "--resume"),
@@ -72,10 +73,7 @@ def claims(
         ("--cached", "--jobs"),
         ("--resume", "--seed"),
         ("--explain", "--json"),
-    ):
-        if given[first] and given[second]:
-            msg = f"{first} and {second} are mutually exclusive"
-            raise click.UsageError(msg)
+    )
     rest = 0
     with output.diverted_stdout():
         from opticoll.analysis.ledger.claim import explanation

@@ -19,7 +19,7 @@ from opticoll.analysis.cli.completions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opticoll.analysis.store import Store
 
@@ -214,6 +214,14 @@ def settings_of(pairs: Sequence[str]) -> dict[str, str]:
             raise click.UsageError(msg)
         settings[name.strip()] = value.strip()
     return settings
+
+
+def refuse_together(given: Mapping[str, object], *pairs: tuple[str, str]) -> None:
+    """Refuse options that exclude each other."""
+    for first, second in pairs:
+        if given[first] and given[second]:
+            msg = f"{first} and {second} are mutually exclusive"
+            raise click.UsageError(msg)
 
 
 def refuse_unwritable(path: Path) -> None:

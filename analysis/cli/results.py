@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opticoll.analysis.cli.options import JSON, STORE, store_at
+from opticoll.analysis.cli.options import JSON, STORE, refuse_together, store_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,9 +44,7 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
     from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows
 
-    if as_csv and as_json:
-        msg = "--csv and --json are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--csv": as_csv, "--json": as_json}, ("--csv", "--json"))
     if not 0 < time_limit <= threading.TIMEOUT_MAX:
         msg = f"--time-limit {time_limit:g}: must be a positive number of seconds"
         raise click.UsageError(msg)

@@ -21,6 +21,7 @@ from opticoll.analysis.cli.options import (
     STORE,
     demand_of,
     notify,
+    refuse_together,
     refuse_unwritable,
     schedule_options,
     settings_of,
@@ -106,9 +107,7 @@ def solve(
     from opticoll.analysis.solution_files import Outputs, errors_kept
     from opticoll.solvers.task import Task
 
-    if no_store and store_dir:
-        msg = "--no-store and --store are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--no-store": no_store, "--store": store_dir}, ("--no-store", "--store"))
     store = None if no_store else writable_store(store_dir)
     for path in (solution, certificate, paths):
         if path is not None:

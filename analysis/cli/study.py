@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opticoll.analysis.cli.completions import complete_studies
-from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, writable_store
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, refuse_together, writable_store
 
 if TYPE_CHECKING:
     from opticoll.analysis.study.running import Summary
@@ -30,9 +30,7 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
     from opticoll.analysis.cli import output
     from opticoll.analysis.study import running
 
-    if jobs is not None and dask is not None:
-        msg = "--jobs and --dask are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--jobs": jobs, "--dask": dask}, ("--jobs", "--dask"))
     store = writable_store(store_dir)
     with output.diverted_stdout():
         summary = running.run(study, store, jobs, dask)

@@ -15,6 +15,7 @@ from opticoll.analysis.cli.options import (
     SET,
     STORE,
     notify,
+    refuse_together,
     refuse_unwritable,
     settings_of,
     writable_store,
@@ -89,9 +90,7 @@ def sweep(
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     from opticoll.analysis.cli import output
 
-    if jobs is not None and dask is not None:
-        msg = "--jobs and --dask are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--jobs": jobs, "--dask": dask}, ("--jobs", "--dask"))
     if out is not None:
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
     store = writable_store(store_dir)

@@ -19,10 +19,12 @@ from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.papers.paper_figure import figures as paper_figures
 from opticoll.analysis.plots import store_plots
 from opticoll.analysis.plots.style import counted, drawing, inline, png
+from opticoll.analysis.rendering import record_lines
 from opticoll.analysis.report import page_tables
 from opticoll.analysis.report.findings import PAPER_NAMES, distinguishing_columns, machine
-from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, Row, missing, table, written
+from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, missing, table, written
 from opticoll.solvers.executor import LocalProcesses
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.papers.paper_figure import PaperFigure
     from opticoll.analysis.report.findings import Findings
     from opticoll.analysis.store import Store
+    from opticoll.analysis.store.schema import StoredRecord
 
 
 @dataclass(frozen=True)
@@ -436,8 +439,8 @@ def shown_records(store: Store, findings: Findings) -> list[str]:
     return list(dict.fromkeys([*findings.results["id"], *used]))[:MOST_RECORDS]
 
 
-def records(shown: Mapping[str, Row]) -> list[Details]:
-    """Details of records: effective options, versions, times and key; of a few records also the JSON text.
+def records(shown: Mapping[str, StoredRecord]) -> list[Details]:
+    """Details of records: what each found, its settings, options, versions, times and key; of a few also the JSON text.
 
     Parameters
     ----------
@@ -447,34 +450,25 @@ def records(shown: Mapping[str, Row]) -> list[Details]:
     return [_details(record, whole=len(shown) <= page_tables.MOST_ROWS) for record in shown.values()]
 
 
-def _details(record: Row, *, whole: bool) -> Details:
-    solver, times = record.get("solver") or {}, record.get("time") or {}
-    requested, place = record.get("requested") or {}, record.get("environment") or {}
+def _details(record: StoredRecord, *, whole: bool) -> Details:
+    document = plain(record)
+    requested = plain(record.requested)
     facts = _known_facts(
-        Fact("key", record.get("key"), code=True),
-        Fact("record", record.get("id"), code=True),
-        Fact("instance hash", record.get("instance_hash"), code=True),
-        Fact("termination", record.get("termination")),
-        Fact("objective", record.get("objective")),
-        Fact("bound", record.get("bound")),
-        Fact("bound source", record.get("bound_source")),
-        Fact("effective settings", _pairs(record.get("settings"))),
-        Fact("solver", " ".join(str(solver[k]) for k in ("name", "version") if solver.get(k))),
-        Fact("algorithm", solver.get("algorithm")),
-        Fact("effective options", _pairs(solver.get("options"))),
+        Fact("key", record.key, code=True),
+        Fact("record", record.id, code=True),
+        Fact("instance hash", record.instance_hash, code=True),
+        *(Fact(name, text) for name, text in record_lines(record).items() if text != "–"),
+        Fact("effective settings", _pairs(record.settings)),
+        Fact("effective options", _pairs(record.solver.options)),
         Fact("limits", _pairs(requested, ("time_limit_s", "memory_limit_gib", "tol"))),
         Fact("run with", _pairs(requested, ("threads", "seed", "repetition"))),
-        Fact("times [s]", _pairs({k.removesuffix("_s"): written(v) for k, v in times.items() if v is not None})),
-        Fact("size", _pairs(record.get("size"), record.get("size") or ())),
-        Fact("peak memory [MB]", written(record.get("peak_memory_mb"))),
-        Fact("violations", _pairs({k: written(v, "gap") for k, v in (record.get("violations") or {}).items()})),
-        Fact("versions", _pairs(place, ("opticoll", "git_commit", "python"))),
-        Fact("started, finished (UTC)", " – ".join(str(record[k]) for k in ("started", "finished") if record.get(k))),
-        Fact("message", record.get("message")),
+        Fact("violations", _pairs({k: written(v, "gap") for k, v in (record.violations or {}).items()})),
+        Fact("versions", _pairs(plain(record.environment), ("opticoll", "git_commit", "python"))),
+        Fact("started, finished (UTC)", " – ".join(filter(None, (record.started, record.finished)))),
     )
-    problem = ", ".join(written(record.get(name), "text") for name in ("instance", "formulation", "method"))
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=str) if whole else None
-    return Details(str(record.get("id")), f"{problem}: {written(record.get('proof'), 'text')}", facts, text)
+    problem = ", ".join(written(name, "text") for name in (record.instance, record.formulation, record.method))
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=str) if whole else None
+    return Details(str(record.id), f"{problem}: {written(record.proof, 'text')}", facts, text)
 
 
 def _known_facts(*facts: Fact) -> list[Fact]:

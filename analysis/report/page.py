@@ -36,7 +36,6 @@ from opticoll.analysis.report.findings import PAPER_NAMES, SUPERSEDED_COMMAND, c
 from opticoll.analysis.report.page_tables import Column, PageTable, table
 from opticoll.errors import BadInput
 from opticoll.solvers.shared_files import rewrite
-from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -454,7 +453,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
                 "solvers": None if comparison is None else section(comparison, solvers),
                 "failures": drawings.failures(findings),
                 "environment": drawings.environment(findings),
-                "records": drawings.records({name: plain(store.read(name)) for name in shown}),
+                "records": drawings.records({name: store.read(name) for name in shown}),
             }
         _write(page, _page(store, findings, **content).encode())
     except OSError as error:
