@@ -99,7 +99,7 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
         Analytic bounds of the problem; a bound of the duals that is named like one of another value is told apart.
     """
     metrics = {k: v for k, v in (record.metrics or {}).items() if isinstance(v, (int, float, str))}
-    proof, condition = str(record.proof), metrics.pop("conditional_on", None)
+    proof, condition = number(record.proof), metrics.pop("conditional_on", None)
     if condition and record.objective is not None:
         proof += f" {condition}"
         if (free := metrics.get("unrestricted_bound")) is not None:
@@ -111,20 +111,20 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
     worst = max((v for v in (record.violations or {}).values() if v is not None), default=None)
     solver, memory = record.solver, record.peak_memory_mb
     lines = {
-        "value": f"{number(record.objective, 12)}   ({record.sense})",
+        "value": number(record.objective, 12) + _note(record.sense),
         **({"meaning": meaning} if meaning else {}),
         **({} if record.objective_exact is None else {"exact": record.objective_exact}),
-        "bound": number(record.bound, 12) + (f"   ({source})" if source else ""),
+        "bound": number(record.bound, 12) + _note(source),
         "gap": number(record.gap, 3),
-        "proof": f"{proof}   (ended: {record.termination})",
+        "proof": proof + _note(record.termination and f"ended: {record.termination}"),
         **({"infeasible": f"proven by {record.infeasible_by}"} if record.infeasible_by else {}),
-        "verified": number(record.verified) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
+        "verified": number(record.verified) + _note(None if worst is None else f"worst violation {worst:.2g}"),
         **_repair_line(record),
         "model": _model(record),
-        "method": str(record.method),
+        "method": number(record.method),
         "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
         "size": ", ".join(f"{v} {k}" for k, v in record.size.items() if v is not None) or "–",
-        "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None),
+        "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None) or "–",
         "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
     for name, value in metrics.items():
@@ -132,6 +132,10 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
     if record.message:
         lines["message"] = record.message
     return lines
+
+
+def _note(text: str | None) -> str:
+    return f"   ({text})" if text else ""
 
 
 def extent(record: Record) -> str:
