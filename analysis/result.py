@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -28,10 +28,8 @@ from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import TIME
 from opticoll.instances import Instance, Topology, as_instance
-from opticoll.solvers import auto, solution
+from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
-from opticoll.solvers.exact.combinatorial import is_combinatorial
-from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.standard_form import index_labels
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
@@ -182,11 +180,9 @@ def solve_task(
     NoSolution
         If nothing could be tried: a limit was reached before, or the data, another solution, were not found.
     """
-    model = named(task.formulation)
     if shard is not None:  # refuse it before anything is solved
-        Scale.of(model, as_instance(task.instance), shard)
-    run = runner.solve(task, on_progress=on_progress, stop=stop, log=log)
-    return Result.of(run, Scale.of(model, _instance_of(run), shard))
+        Scale.of(named(task.formulation), as_instance(task.instance), shard)
+    return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log), shard)
 
 
 def _instance_of(run: Run) -> Instance:
@@ -201,14 +197,18 @@ class Result(Run):
     the methods raise :class:`~opticoll.errors.NoSolution`.
     """
 
-    scale: Scale = field(default_factory=Scale)
+    shard: str | float | None = None
 
     @classmethod
-    def of(cls, run: Run, scale: Scale | None = None) -> Result:
-        """The result of a run."""
-        used = scale or Scale()
-        given = {f.name: getattr(run, f.name) for f in fields(Run)}
-        return cls(**{**given, "record": timed(run, used)}, scale=used)
+    def of(cls, run: Run, shard: str | float | None = None) -> Result:
+        """The result of a run, for shards of a given size."""
+        result = cls(**{f.name: getattr(run, f.name) for f in fields(Run)}, shard=shard)
+        return result if shard is None else replace(result, record=timed(run, result.scale))
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Bytes of a shard, and bits per second of a capacity of 1."""
+        return Scale.of(named(self.task.formulation), self.instance, self.shard)
 
     # summary
 
@@ -229,7 +229,7 @@ class Result(Run):
 
     def compared(self) -> Result:
         """The result with all analytic bounds that can be shown; if they contradict it, nothing is proven."""
-        return Result.of(auto.compared(self), self.scale)
+        return Result.of(auto.compared(self), self.shard)
 
     def bound_rows(self) -> list[BoundRow]:
         """The analytic bounds that are known, tightest first."""
@@ -425,6 +425,7 @@ class Result(Run):
         -------
         The worst violation of every block of constraints, relative to its size; up to 1e-6 counts as satisfied.
         """
+        from opticoll.solvers import solution
         from opticoll.solvers.methods.registry import prepared
 
         plan, values = self.solved()
@@ -443,6 +444,10 @@ class Result(Run):
         BadInput
             For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
         """
+        from opticoll.solvers import solution
+        from opticoll.solvers.exact.combinatorial import is_combinatorial
+        from opticoll.solvers.exact.vipr_file import is_certificate
+
         target = writable(path)
         if is_certificate(target) or is_combinatorial(target):
             write_certificate(target, self)

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from opticoll.analysis.result import DESCRIPTION, Result
-from opticoll.analysis.units import Scale
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
@@ -117,7 +116,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         result.needed or {},
     )
     run = Run(task, record, result.values, result.duals, plan, None, needed)
-    return Result.of(run, Scale.of(model, own, _shard_in(document, file) if shard is None else shard))
+    return Result.of(run, _shard_in(document, file) if shard is None else shard)
 
 
 def _shard_in(document: Mapping[str, Any], file: Path) -> float | None:

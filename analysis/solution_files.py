@@ -21,8 +21,6 @@ from opticoll.formulations.registry import formulation
 from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.topology import parse_size
-from opticoll.solvers import solution
-from opticoll.solvers.exact.combinatorial import is_combinatorial
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ class Outputs:
         BadInput
             If a file cannot be written for this task.
         """
-        if self.certificate is not None and not is_combinatorial(self.certificate):
+        if self.certificate is not None and not _is_combinatorial(self.certificate):
             task = msgspec.structs.replace(task, exact=True)
         if self.schedule is not None:
             refuse_schedule_early(self.schedule, task)
@@ -74,6 +72,8 @@ class Outputs:
         written: dict[str, Mapping[str, object]] = {}
         failures: list[OpticollError] = []
         if self.solution is not None and run.verified:
+            from opticoll.solvers import solution
+
             with errors_kept(failures):
                 document = plain(solution.solution_document(run))
                 write_text(self.solution, json.dumps(document, allow_nan=False) + "\n")
@@ -91,7 +91,13 @@ class Outputs:
     @staticmethod
     def _certifies(path: Path, run: Run) -> bool:
         """Whether a run has what the certificate in this file proves."""
-        return run.verified if is_combinatorial(path) else run.exact is not None
+        return run.verified if _is_combinatorial(path) else run.exact is not None
+
+
+def _is_combinatorial(path: Path) -> bool:
+    from opticoll.solvers.exact.combinatorial import is_combinatorial
+
+    return is_combinatorial(path)
 
 
 @contextmanager
@@ -299,6 +305,7 @@ def refuse_rounds(path: Path) -> None:
 
 def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     """Write the rounds of a verified run, read them back and replay them."""
+    from opticoll.solvers import solution
     from opticoll.solvers.schedules.schedule_json import rounds_document
 
     plan = run.plan
