@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -121,11 +121,12 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
 
 def _shard_in(document: Mapping[str, Any], file: Path) -> float | None:
     """The size of a shard in a file [bytes]."""
-    stated = document.get("shard_bytes")
-    if stated is None or (isinstance(stated, (int, float)) and not isinstance(stated, bool) and stated > 0):
-        return stated
-    msg = f"{file}: 'shard_bytes' must be a positive number"
-    raise BadFile(msg)
+    positive = Annotated[float, msgspec.Meta(gt=0)]
+    try:
+        return msgspec.convert(document.get("shard_bytes"), positive | None)
+    except msgspec.ValidationError:
+        msg = f"{file}: 'shard_bytes' must be a positive number"
+        raise BadFile(msg) from None
 
 
 def _matrix_in(rows: object, file: Path) -> NDArray[np.float64]:

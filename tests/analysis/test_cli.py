@@ -41,7 +41,7 @@ HEAVY = {
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does, in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "opticoll.analysis.cli", *arguments],
+        [sys.executable, "-m", "opticoll", *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
@@ -317,7 +317,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
     # The last two are not proven within hours, so the study cannot end before it is stopped.
     file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
     process = subprocess.Popen(
-        [sys.executable, "-m", "opticoll.analysis.cli", "study", str(file), "--jobs", "2"],
+        [sys.executable, "-m", "opticoll", "study", str(file), "--jobs", "2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -341,7 +341,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
 
 def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run(
-        f"{sys.executable} -m opticoll.analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
+        f"{sys.executable} -m opticoll list instances | true; exit ${{PIPESTATUS[0]}}",
         shell=True,
         executable="/bin/bash",
         capture_output=True,
@@ -356,7 +356,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 def test_a_run_with_unread_output_is_recorded(tmp_path: Path) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m opticoll.analysis.cli solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
+        f"{sys.executable} -m opticoll solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
         shell=True,
         executable="/bin/bash",
         capture_output=True,
@@ -428,7 +428,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
         "1e-12",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "opticoll.analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
+        [sys.executable, "-m", "opticoll", *arguments, "--json", "--no-store", "--time-limit", "600"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
