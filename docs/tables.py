@@ -426,12 +426,14 @@ def with_published(text: str) -> str:
 
 def benchmark_figures() -> dict[str, str]:
     """SVG figures of the published results by name."""
-    from opticoll.analysis.benchmark import published_results
-    from opticoll.analysis.report import page
-    from opticoll.analysis.report.page import standalone
+    from opticoll.analysis.benchmark import published_results, solver_comparison
+    from opticoll.analysis.plots.style import standalone
 
     made = published_results.compared(published_results.published())
-    return {f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing) for one in page.figures(made)}
+    return {
+        f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing)
+        for one in solver_comparison.figures(made)
+    }
 
 
 # all of them --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ processor time, ``medium`` if it solves it within the time limit, ``hard`` other
 and bound differ by more than 1e-4 is *open*.
 
 ``opticoll report`` writes the data of every figure to ``tables/solvers-*.csv``, see
-:func:`opticoll.analysis.report.page.tables`.
+:func:`opticoll.analysis.benchmark.solver_comparison.tables`.
 """
 
 from __future__ import annotations

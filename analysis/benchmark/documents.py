@@ -347,10 +347,10 @@ def _scaling(results: pd.DataFrame) -> tuple[str, str, Figure]:
 
 
 def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
+    from opticoll.analysis.benchmark import solver_comparison
     from opticoll.analysis.plots import store_plots
-    from opticoll.analysis.report import page as report_page
 
-    comparison = report_page.compare(results)
+    comparison = solver_comparison.compare(results)
     steps = None if comparison is None else comparison.profiles.get("linear")
     if comparison is None or steps is None or steps.empty:
         msg = "no solver ran on every linear program of the benchmark; run `opticoll study solver-bench`"
@@ -362,7 +362,8 @@ def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
     most = ", ".join(str(solver) for solver in ends.index[ends >= ends.max()])
     caption = (
         f"{title}: of {count} problems, {first.idxmax()} is the fastest on {first.max():.0%}; the most, "
-        f"{ends.max():.0%}, are solved by {most}, to recomputed residuals of {report_page.ACCURACY:g} within the limit."
+        f"{ends.max():.0%}, are solved by {most}, to recomputed residuals of {solver_comparison.ACCURACY:g} within the "
+        "limit."
     )
     return title, caption, store_plots.profiles(steps, comparison.solvers)
 

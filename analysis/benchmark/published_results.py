@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opticoll.analysis.benchmark.benchmark_set import Problem
-    from opticoll.analysis.report.page import Comparison
+    from opticoll.analysis.benchmark.solver_comparison import Comparison
     from opticoll.analysis.store import Store
 
 FOLDER = Path(__file__).resolve().parent / "published"
@@ -185,12 +185,12 @@ def compared(rows: pd.DataFrame, accuracy: float = 1e-6) -> Comparison:
     NoSolution
         If there are no runs.
     """
-    from opticoll.analysis.report import page
+    from opticoll.analysis.benchmark import solver_comparison
 
     if not (rows["termination"] != "unavailable").any():
         msg = "no published results of these problems; run them with `opticoll benchmark run NAME`"
         raise NoSolution(msg)
-    return page.compared(rows, benchmark_set.best_known(), accuracy, combined=_one_each)
+    return solver_comparison.compared(rows, benchmark_set.best_known(), accuracy, combined=_one_each)
 
 
 def _one_each(table: pd.DataFrame) -> pd.DataFrame:
@@ -220,12 +220,13 @@ def write_page(comparison: Comparison, out: Path, title: str) -> Path:
     BadInput
         If the folder cannot be written.
     """
+    from opticoll.analysis.benchmark import solver_comparison
     from opticoll.analysis.report import page
 
-    drawn = page.figures(comparison)
+    drawn = solver_comparison.figures(comparison)
     clock = "Times are processor seconds of the solver inside its worker; limits are of wall-clock time."
-    content = page.section(comparison, {one.name: one for one in drawn}, None, clock)
-    tables = page.tables(comparison) | {"solvers-spread": spread(comparison)}
+    content = solver_comparison.section(comparison, {one.name: one for one in drawn}, None, clock)
+    tables = solver_comparison.tables(comparison) | {"solvers-spread": spread(comparison)}
     return page.build_comparison(
         out,
         drawn,

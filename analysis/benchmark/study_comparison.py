@@ -24,7 +24,7 @@ from opticoll.solvers.task import texts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opticoll.analysis.report.page import Comparison
+    from opticoll.analysis.benchmark.solver_comparison import Comparison
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Cell, Study
     from opticoll.solvers.task import Json, Task
@@ -133,7 +133,8 @@ def compare(
     NoSolution
         If the store has no runs of the study.
     """
-    from opticoll.analysis.report import findings, page
+    from opticoll.analysis.benchmark import solver_comparison
+    from opticoll.analysis.report import findings
 
     if accuracy is not None and not 0 < accuracy < 1:
         msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
@@ -159,7 +160,9 @@ def compare(
     rows["time_solver_s"] = _seconds(rows, chosen)
     if accuracy is None:
         accuracy = max(1e-6, *(cell.task.tol for cell in study.cells))
-    comparison = page.compared(rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs)
+    comparison = solver_comparison.compared(
+        rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs
+    )
     return StudyComparison(study, comparison, chosen, len(set(cells) - set(rows["key"])))
 
 
@@ -229,17 +232,18 @@ def write_page(made: StudyComparison, out: Path) -> Path:
     BadInput
         If the folder cannot be written.
     """
+    from opticoll.analysis.benchmark import solver_comparison
     from opticoll.analysis.report import page
 
-    drawn = page.figures(made.comparison)
-    content = page.section(
+    drawn = solver_comparison.figures(made.comparison)
+    content = solver_comparison.section(
         made.comparison,
         {one.name: one for one in drawn},
         made.summaries,
         CLOCKS[made.clock],
         str(made.study.source),
     )
-    tables = page.tables(made.comparison)
+    tables = solver_comparison.tables(made.comparison)
     return page.build_comparison(
         out,
         drawn,
