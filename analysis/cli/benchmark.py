@@ -30,9 +30,12 @@ _LIMIT = click.option(
 )
 
 
-@click.group()
-def benchmark() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def benchmark(context: click.Context) -> None:
     """The solver benchmark, and the measurements of the documents."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 # problems and best known values ---------------------------------------------------------------------------------------

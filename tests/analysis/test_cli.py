@@ -63,7 +63,9 @@ def as_json(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0)
     return json.loads(out, parse_constant=refuse)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["results", "--help"], ["--version"], []])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["solve", "--help"], ["results", "--help"], ["benchmark"], ["--version"], []]
+)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys; from opticoll.analysis.cli.main import main; status = main(sys.argv[1:]); "

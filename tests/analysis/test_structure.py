@@ -21,7 +21,7 @@ PER_PAPER = {"__init__", "claims", "figures"}
 NAMED_AFTER = {
     "formulations": ("FORMULATION = ",),
     "solvers": ("METHOD = ",),
-    "analysis": ("@click.command", "@click.group()"),
+    "analysis": ("@click.command", "@click.group(invoke"),
 }
 #: What every registry is called, in the folder of what it registers.
 REGISTRY = "registry"
