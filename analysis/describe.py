@@ -1,4 +1,4 @@
-"""Descriptions of formulations, families, methods, solvers, studies and claims; bounds of an instance."""
+"""Descriptions of formulations, families, methods, solvers, studies and claims: ``opticoll describe``."""
 
 from __future__ import annotations
 
@@ -8,193 +8,26 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from opticoll.analysis.bounds import FLOW
 from opticoll.errors import BadInput
-from opticoll.instances import Topology, as_instance, plugins
+from opticoll.instances import Topology, plugins
 from opticoll.instances.docstrings import about_parameters, without_sections
-from opticoll.instances.spec import expand, nearest
+from opticoll.instances.spec import nearest
 from opticoll.solvers.task import Fields, Json, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.model import Bound, Parameter
-    from opticoll.instances import Instance
-    from opticoll.solvers.task import Run
+    from opticoll.formulations.model import Parameter
 
 
-class BoundRow(TypedDict):
-    """One bound; ``F`` and ``T`` are None where the objective is another quantity.
-
-    ``instance`` is set for bounds of several instances.
-    """
-
-    name: str
-    formulation: str
-    quantity: str
-    sense: str
-    value: float
-    F: float | None
-    T: float | None
-    exact: bool
-    reason: str
-    paper: str | None
-    instance: NotRequired[str]
-
-
-#: The formulation that stands for all all-to-all flows.
-FLOW = "alltoall.master"
-
-
-def bounds(
-    instance: object,
-    formulation: str | None = None,
-    settings: Mapping[str, object] | None = None,
-    *,
-    demand: object = None,
-) -> list[BoundRow]:
-    """Bounds on the optimum of a formulation under ``settings``, or of every applicable formulation if None.
-
-    Bounds of plug-ins are included.
-
-    Of the all-to-all formulations, None selects ``alltoall.master`` alone, whose bounds the others share. A plain
-    topology, or a demand, has only these bounds.
-
-    Parameters
-    ----------
-    instance
-        A spec, in which braces give several instances (``genkautz:n={8..64},d=4``), an instance, or an object that
-        :func:`opticoll.instances.as_instance` reads.
-    formulation, settings
-        Name of the formulation, and its parameters.
-    demand
-        The setting ``demand`` of an all-to-all formulation: a string or data
-        (:class:`opticoll.instances.demands.DemandSpec`).
-
-    Returns
-    -------
-    Rows, tightest first; for several instances in sequence, each row with its ``instance``.
-
-    Raises
-    ------
-    BadInput
-        For a spec that describes no instance, an unknown formulation or one that does not take the instance.
-    """
-    given: dict[str, object] = dict(settings or {})
-    if demand is not None:
-        given["demand"] = demand
-    if formulation is None and given:
-        formulation = FLOW
-    if not (isinstance(instance, str) and "{" in instance):
-        return _of_instance(as_instance(instance), formulation, given)
-    result: list[BoundRow] = []
-    for spec in expand(instance):
-        value = as_instance(spec)
-        result += [{**row, "instance": value.spec} for row in _of_instance(value, formulation, given)]
-    return result
-
-
-def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, Any]) -> list[BoundRow]:
-    from opticoll.formulations import formulation
-
-    if name is not None or type(instance) is Topology:
-        model = formulation(name or FLOW)
-        if model.needs is not None:
-            msg = f"{model.name} takes its data from a solution of {model.needs}; ask for the bounds of {model.needs}"
-            raise BadInput(msg)
-        return _rows(model, instance, settings)
-    return _of_every_formulation(instance.spec, instance)
-
-
-def _of_every_formulation(spec: str, instance: Instance) -> list[BoundRow]:
-    from opticoll.formulations import formulations
-
-    result: list[BoundRow] = []
-    taken = False
-    for model in formulations().values():
-        if model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
-            try:
-                result += _rows(model, instance)
-            except BadInput:
-                continue
-            taken = True
-    if not taken:
-        msg = f"instance {spec!r}: no formulation takes it; `opticoll list formulations` shows what they take"
-        raise BadInput(msg)
-    return result
-
-
-def _rows(model: type[Formulation], instance: Instance, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
-    from opticoll.formulations import bounds_of, plugin_bounds
-    from opticoll.formulations.model import read_parameters
-    from opticoll.solvers.methods import prepared
-
-    problem = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
-    own = bounds_of(problem)
-    return rows(problem, [*own, *plugin_bounds(problem, instance, own)])
-
-
-def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:
-    """Bounds on the optimum of a formulation as rows, tightest first."""
-    return sorted((_row(model, one) for one in bounds), key=lambda row: row["value"], reverse=model.sense == "min")
-
-
-def rows_of(run: Run) -> list[BoundRow]:
-    """The analytic bounds of a run as rows; empty if they need more than the instance."""
-    if run.plan is None or run.plan.formulation.needs is not None:
-        return []
-    return rows(run.plan.formulation, run.bounds or ())
-
-
-def _row(model: Formulation, bound: Bound) -> BoundRow:
-    served = model.concurrent is not None
-    timed = served and model.shards
-    return {
-        "name": bound.name,
-        "formulation": model.name,
-        "quantity": "F" if served else "objective",
-        "sense": "upper" if model.sense == "max" else "lower",
-        "value": bound.value,
-        "F": bound.value if served else None,
-        "T": 1 / bound.value if timed and bound.value else None,
-        "exact": bound.exact,
-        "reason": bound.reason,
-        "paper": bound.paper or None,
-    }
-
-
-#: An example instance for each formulation; formulations not listed use the first.
-EXAMPLES = {
-    "": "hypercube:3",
-    "lumorph.co-scheduling": "training:random,gpus=8,calls=6,seed=3",
-    "lumorph.min-overlap": "lightpath:4x4",
-    "lumorph.rounds": "lightpath:2x2,lasers=2,waveguides=1",
-    "lumorph.sum-rounds": "lightpath:2x2,lasers=2,waveguides=1",
-    "matrix.program": "mps:program.mps",
-    "optree.one-stage": "wdm-ring:n=8,wavelengths=4",
-    "optree.tree": "wdm-line:n=64,wavelengths=8",
-    "sipml.ocs-circuits": "servers:n=9,degree=16,traffic=random,seed=1",
-    "sipml.placement": "op-graph:model=transformer,layers=4,parts=4",
-    "sipml.ring-wavelengths": "wdm-ring:n=8,wavelengths=32",
-    "topoopt.routing": "servers:n=12,degree=4,traffic=dlrm",
-    "topoopt.strategy": "servers:n=12,degree=4,traffic=dlrm",
-    "topoopt.topology": "servers:n=5,degree=2,traffic=random,seed=1",
-    "topology.design": "servers:n=6,degree=2,traffic=alltoall",
-}
-#: Commands that write and solve an instance, for formulations whose instances are files.
-_COMMANDS = {
-    "matrix.program": "opticoll export alltoall.master hypercube:3 --to program.mps"
-    " && opticoll solve matrix.program mps:program.mps",
-}
 #: Maximum number of vertices of a topology whose schedules are listed; that takes its shortest paths.
 LARGEST_CHOSEN = 1000
-#: A formulation of topologies.
-ANY = "alltoall.master"
-
 Kind = Literal["formulation", "family", "population", "modifier", "method", "solver", "study", "claim"]
 
 
@@ -290,12 +123,9 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
         raise BadInput(msg)
     from opticoll.formulations import formulation
 
-    sizes = _sizes(formulation(name), instance or _example_of(name), settings or {})
+    model = formulation(name)
+    sizes = _sizes(model, instance or model.example, settings or {})
     return [type(results[0])(**{**dict(results[0].items()), "sizes": sizes}), *results[1:]]
-
-
-def _example_of(name: str) -> str:
-    return EXAMPLES.get(name, EXAMPLES[""])
 
 
 def _solved_by(takes: Sequence[type[Formulation]], method: str, item: object) -> str | None:
@@ -304,11 +134,11 @@ def _solved_by(takes: Sequence[type[Formulation]], method: str, item: object) ->
         return None
     model = next((one for one in takes if plugins.file_of(one) is None), takes[0])
     options = plugins.options_for(model, item)
-    return f"opticoll solve {model.name} '{_example_of(model.name)}' --method {method}{options}"
+    return f"opticoll solve {model.name} '{model.example}' --method {method}{options}"
 
 
 def _formulation(name: str) -> Description | None:
-    from opticoll.formulations import formulation
+    from opticoll.formulations import Formulation, formulation
     from opticoll.solvers.adapters import adapters
     from opticoll.solvers.methods import methods_for
 
@@ -318,9 +148,12 @@ def _formulation(name: str) -> Description | None:
         return None
     integer = model.problem == "MILP"
     able = [a.name for a in adapters().values() if (a.capabilities.mip if integer else a.capabilities.lp)]
-    example = _example_of(name)
+    example = f"opticoll solve {name} '{model.example}'{plugins.options_for(model)}"
+    if model.example.startswith("mps:"):
+        file = model.example.removeprefix("mps:")
+        example = f"opticoll export {FLOW} {Formulation.example} --to {file} && opticoll solve {name} {model.example}"
     try:
-        sizes = None if model.needs is not None else _sizes(model, example, {})
+        sizes = None if model.needs is not None else _sizes(model, model.example, {})
     except BadInput:  # a user's formulation, which takes other instances
         sizes = None
     return Description(
@@ -330,7 +163,7 @@ def _formulation(name: str) -> Description | None:
         text=(without_sections(inspect.cleandoc(model.__doc__ or "")) if model.own else "")
         or _text(model, of_module=True),
         source=", ".join(filter(None, (model.paper, model.where))),
-        example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{plugins.options_for(model)}"),
+        example=example,
         parameters=_parameters(model.parameters),
         forms=model.forms,
         methods=tuple(sorted(methods_for(model))),
@@ -412,6 +245,14 @@ def _schedules(topology: Topology) -> dict[str, Json]:
     }
 
 
+def _solving(family: str) -> str:
+    """The first formulation whose example is of a family; a flow for families that none has for an example."""
+    from opticoll.formulations import Formulation, formulations
+
+    ours = (model for _, model in sorted(formulations().items()) if model.example != Formulation.example)
+    return next((model.name for model in ours if model.example.startswith(f"{family}:")), FLOW)
+
+
 def _of_function(
     kind: Kind,
     name: str,
@@ -423,12 +264,11 @@ def _of_function(
 ) -> Description:
     about = about_parameters(inspect.getdoc(function))
     parameters = list(inspect.signature(function).parameters.values())[1 if kind == "modifier" else 0 :]
-    model = next((model for model, taken in EXAMPLES.items() if model and taken.startswith(f"{name}:")), ANY)
-    example = f"opticoll solve {model} '{spec}'"
+    example = f"opticoll solve {_solving(name)} '{spec}'"
     if name == "circuits":
         example = f"opticoll iteration vgg '{spec}'"
     if kind == "population":
-        example = f"opticoll sweep {model} --bound distance --over '{spec}'"
+        example = f"opticoll sweep {FLOW} --bound distance --over '{spec}'"
     return Description(
         kind=kind,
         name=name,

@@ -9,7 +9,7 @@ import msgspec
 
 from opticoll.errors import BadInput
 from opticoll.instances.spec import nearest
-from opticoll.solvers.task import Fields, Json, Record
+from opticoll.solvers.task import CheckRecord, Fields, Json, Record
 
 #: Metrics that have the same meaning for several formulations.
 _METRICS = {
@@ -36,45 +36,6 @@ class SolveOutput(Record, frozen=True, kw_only=True):
     ] = None
     schedule: dict[str, Json] | None = None
     paths: dict[str, Json] | None = None
-
-
-class CheckOutput(Fields, frozen=True, kw_only=True):
-    """The verdict on a solution, schedule or certificate, as ``opticoll check --json`` prints it.
-
-    ``violations`` has the worst violation of every block of constraints, ``claimed`` the objective that the file
-    states. For a schedule, ``objective`` is its time, ``schedule`` its first violation, and ``settings`` is null. For a
-    certificate, ``objective_exact`` is the proven optimum as a fraction, and ``certificate`` its interval and size.
-    """
-
-    formulation: str
-    instance: str
-    instance_hash: str
-    settings: dict[str, str] | None = None
-    verified: bool
-    violations: dict[str, float | None]
-    objective: float | None
-    claimed: float | None
-    bound: float | None
-    bound_source: str | None
-    metrics: dict[str, Json]
-    reason: str
-    notes: list[str]
-    schedule: ScheduleVerdict | None = None
-    objective_exact: str | None = None
-    certificate: dict[str, Json] | None = None
-
-
-class ScheduleVerdict(Fields, frozen=True, kw_only=True):
-    """The first violation of a schedule: which rule, at which rank, chunk and step; null where there is none.
-
-    Rounds of circuits have no ``collective``.
-    """
-
-    collective: str | None = None
-    violation: str | None
-    rank: int | None
-    chunk: int | None
-    step: str | None
 
 
 class StudyCell(Fields, frozen=True, kw_only=True):
@@ -236,14 +197,15 @@ def _stored_run() -> type[msgspec.Struct]:
 def outputs() -> Mapping[str, object]:
     """Types of the outputs by command."""
     from opticoll.analysis import catalog
-    from opticoll.analysis.describe import BoundRow, Description
+    from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.describe import Description
     from opticoll.analysis.iteration import IterationTime
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.sweep import SweepResult
 
     return {
         "solve": SolveOutput,
-        "check": CheckOutput,
+        "check": CheckRecord,
         "study": StudyOutput,
         "compare": CompareOutput,
         "results": list[_stored_run()],  # type: ignore[misc]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.result import _WIDTH
+from opticoll.analysis.rendering import WIDTH
 from opticoll.errors import BadInput
 from opticoll.formulations.model import read_parameters
 from opticoll.formulations.registry import formulation as named
@@ -59,7 +59,7 @@ class Model:
 
     def __repr__(self) -> str:
         size = ", ".join(f"{count:,} {name}" for name, count in self.matrix.size.items())
-        return f"{self.formulation.name} on {label(self.instance.spec, _WIDTH)} in {self.form}: {size}"
+        return f"{self.formulation.name} on {label(self.instance.spec, WIDTH)} in {self.form}: {size}"
 
 
 def model(

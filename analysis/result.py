@@ -7,29 +7,29 @@ import logging
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from opticoll.analysis.cli.output import meaning, number, repair_line
+from opticoll.analysis import rendering
+from opticoll.analysis.bounds import BoundRow, rows_of
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.progress_line import ProgressLine
+from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Moves, Rounds, Schedule
-from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
+from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.units import Scale, cost_model, timed
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import TIME
 from opticoll.instances import Instance, Topology, as_instance
-from opticoll.solvers import solution
+from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
-from opticoll.solvers.exact.combinatorial import is_combinatorial
-from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.standard_form import index_labels
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
@@ -53,15 +53,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("opticoll")
-#: Maximum length of a name in a summary.
-_WIDTH = 100
-#: The summary for notebooks; colours are those of the page.
-_HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
-<caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>
-{% for name, text in lines.items() -%}
-<tr style="background:none"><th scope="row" style="text-align:left;padding:1px 1em 1px 0">{{ name }}</th>
-<td style="text-align:left;padding:1px 0">{{ text }}</td></tr>
-{% endfor %}</table>"""
 
 
 def solve(
@@ -147,32 +138,55 @@ def solve(
         wanted: Any = formulation
         value = instance if isinstance(instance, str) else as_instance(instance)
         task = Task(wanted, value, method, form, chosen, time_limit, memory_limit, tol, seed, threads, exact=exact)
-    if shard is not None:  # refuse it before anything is solved
-        Scale.of(named(task.formulation), _instance_of(task), shard)
+    model = named(task.formulation)
     watched = on_progress is not None or log
-    name = named(task.formulation).name
     try:
-        with nullcontext(on_progress) if watched else ProgressLine(name, _log.warning) as shown:
-            run = runner.solve(task, on_progress=shown, stop=stop, log=sys.stdout if log else None)
+        with nullcontext(on_progress) if watched else ProgressLine(model.name, _log.warning) as shown:
+            return solve_task(task, shard=shard, on_progress=shown, stop=stop, log=sys.stdout if log else None)
     except NoSolution as error:
-        spec, name = _instance_of(task).spec, named(task.formulation).name
         record = Record(
-            formulation=name,
-            instance=spec,
+            formulation=model.name,
+            instance=as_instance(task.instance).spec,
             method=task.method,
             termination=Termination.ERROR,
             proof=Proof.NONE,
             verified=False,
             message=str(error),
         )
-        run = Run(task, record)
-    return Result.of(run, Scale.of(named(task.formulation), _instance_of(task, run), shard))
+        return Result.of(Run(task, record))
 
 
-def _instance_of(task: Task, run: Run | None = None) -> Instance:
-    if run is not None and run.plan is not None:
-        return run.plan.instance
-    return as_instance(task.instance)
+def solve_task(
+    task: Task,
+    *,
+    shard: str | float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+    log: TextIO | None = None,
+) -> Result:
+    """Solve a task as :func:`solve` does.
+
+    Parameters
+    ----------
+    task
+        What to solve.
+    shard, on_progress, stop
+        As for :func:`solve`.
+    log
+        Where the solver's own log goes.
+
+    Raises
+    ------
+    NoSolution
+        If nothing could be tried: a limit was reached before, or the data, another solution, were not found.
+    """
+    if shard is not None:  # refuse it before anything is solved
+        Scale.of(named(task.formulation), as_instance(task.instance), shard)
+    return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log), shard)
+
+
+def _instance_of(run: Run) -> Instance:
+    return run.plan.instance if run.plan is not None else as_instance(run.task.instance)
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,14 +197,18 @@ class Result(Run):
     the methods raise :class:`~opticoll.errors.NoSolution`.
     """
 
-    scale: Scale = field(default_factory=Scale)
+    shard: str | float | None = None
 
     @classmethod
-    def of(cls, run: Run, scale: Scale | None = None) -> Result:
-        """The result of a run."""
-        used = scale or Scale()
-        given = {f.name: getattr(run, f.name) for f in fields(Run)}
-        return cls(**{**given, "record": timed(run, used)}, scale=used)
+    def of(cls, run: Run, shard: str | float | None = None) -> Result:
+        """The result of a run, for shards of a given size."""
+        result = cls(**{f.name: getattr(run, f.name) for f in fields(Run)}, shard=shard)
+        return result if shard is None else replace(result, record=timed(run, result.scale))
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Bytes of a shard, and bits per second of a capacity of 1."""
+        return Scale.of(named(self.task.formulation), self.instance, self.shard)
 
     # summary
 
@@ -207,69 +225,46 @@ class Result(Run):
     @property
     def instance(self) -> Instance:
         """The instance."""
-        return _instance_of(self.task, self)
+        return _instance_of(self)
+
+    def compared(self) -> Result:
+        """The result with all analytic bounds that can be shown; if they contradict it, nothing is proven."""
+        return Result.of(auto.compared(self), self.shard)
+
+    def bound_rows(self) -> list[BoundRow]:
+        """The analytic bounds that are known, tightest first."""
+        return rows_of(self)
+
+    def lines(self) -> dict[str, str]:
+        """What the run found, in words, by name of the line, as ``opticoll solve`` prints it."""
+        return rendering.record_lines(self.record, self._meaning, self.bound_rows())
 
     def summary(self) -> dict[str, str]:
-        """Lines of the printed representation, by name."""
-        record, metrics = self.record, self.metrics
-        lines = {"value": f"{number(record.objective, 10)}   {meaning(self)}".rstrip()}
-        if metrics.get("T") is not None and metrics["T"] != record.objective:
-            lines["time T"] = f"{number(metrics['T'], 10)}   [{TIME}]"
-        if metrics.get("T_s") is not None:
-            size, rate = self.scale.shard or 0.0, (self.scale.rate or 0.0) / 1e9
-            lines["seconds"] = f"{metrics['T_s']:.6g} s   (shards of {size:,.0f} bytes, capacity 1 = {rate:g} Gb/s)"
-        lines |= {} if record.objective_exact is None else {"exact": _exact_words(record)}
-        side = {"max": "at most ", "min": "at least "}.get(record.sense or "", "")
-        source = f"   ({record.bound_source})" if record.bound_source else ""
-        lines["bound"] = "none" if record.bound is None else f"{side}{number(record.bound, 10)}{source}"
-        lines["gap"] = number(record.gap, 3)
-        lines["proof"] = _proof_words(record, self.task.tol)
-        asked = f"{self.task.method}: " if self.task.method not in {record.method, None} else ""
-        lines["method"] = f"{asked}{record.method or '–'}"
-        solver = record.solver
-        name = " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part)
-        if name and name != record.method:
-            lines["solver"] = name
-        lines["model"] = _model_words(record)
-        worst = max(((v, block) for block, v in (record.violations or {}).items() if v is not None), default=None)
-        state = {True: "passed", False: "failed", None: "not run"}[record.verified]
-        if self.values is None:
-            state, worst = "not run: there is no solution", None
-        lines["checker"] = state if worst is None else f"{state}; worst violation {worst[0]:.2g} ({worst[1]})"
-        lines |= repair_line(record)
-        parts = {
-            k.removesuffix("_s"): v for k, v in record.time.items() if v is not None and not k.startswith("solver_")
-        }
-        if parts:
-            detail = ", ".join(f"{name} {value:.2g}" for name, value in parts.items())
-            lines["time"] = f"{sum(parts.values()):.3g} s   ({detail})"
-        if record.message:
-            lines["message"] = record.message
-        return {name: label(" ".join(text.split()) if name == "message" else text, 160) for name, text in lines.items()}
+        """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
+        return {name: label(text, 160) for name, text in self.lines().items()}
+
+    @property
+    def _meaning(self) -> str:
+        """What the value is, with its unit; empty without data."""
+        return "" if self.plan is None else self.plan.formulation.meaning
 
     def _outcome(self) -> str:
         """Time or value on one line."""
         time, seconds = self.metrics.get("T"), self.metrics.get("T_s")
         if time is None:
-            return f"{number(self.objective, 6)} – {meaning(self)}"
+            return f"{number(self.objective, 6)} – {self._meaning}"
         return f"T = {number(time, 6)} [{TIME}]" + ("" if seconds is None else f" = {seconds:.6g} s")
 
     @property
     def _title(self) -> str:
-        record = self.record
-        size = "" if record.n is None else f"   ({record.n} vertices"
-        size += "" if not size else (")" if record.arcs is None else f", {record.arcs} arcs)")
-        return f"{record.formulation} on {label(record.instance, _WIDTH)}{size}"
+        where = label(self.record.instance, rendering.WIDTH)
+        return f"{self.record.formulation} on {where}{rendering.extent(self.record)}"
 
     def __repr__(self) -> str:
-        lines = self.summary()
-        width = max(map(len, lines))
-        return "\n".join([self._title, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+        return rendering.as_text(self._title, self.summary())
 
     def _repr_html_(self) -> str:
-        import jinja2
-
-        return jinja2.Environment(autoescape=True).from_string(_HTML).render(title=self._title, lines=self.summary())
+        return rendering.as_html(self._title, self.summary())
 
     # the solution
 
@@ -430,6 +425,7 @@ class Result(Run):
         -------
         The worst violation of every block of constraints, relative to its size; up to 1e-6 counts as satisfied.
         """
+        from opticoll.solvers import solution
         from opticoll.solvers.methods.registry import prepared
 
         plan, values = self.solved()
@@ -448,6 +444,10 @@ class Result(Run):
         BadInput
             For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
         """
+        from opticoll.solvers import solution
+        from opticoll.solvers.exact.combinatorial import is_combinatorial
+        from opticoll.solvers.exact.vipr_file import is_certificate
+
         target = writable(path)
         if is_certificate(target) or is_combinatorial(target):
             write_certificate(target, self)
@@ -463,7 +463,11 @@ class Result(Run):
             document["demand"] = data.amount.tolist()
         if self.scale.shard is not None:
             document["shard_bytes"] = self.scale.shard
-        return _write(target, plain(document))
+        return write_text(target, json.dumps(plain(document), allow_nan=False) + "\n")
+
+    def write(self, outputs: Outputs) -> Written:
+        """Write several files; see :meth:`opticoll.analysis.solution_files.Outputs.write`."""
+        return outputs.write(self)
 
     def plot(self, *, layout: str = "auto", title: str | None = None) -> Figure:
         """Draw the solution: load of every link on the topology, or the circuits of every round.
@@ -492,49 +496,3 @@ class Result(Run):
 
 #: Fields of a record that a solution file carries for information only; they prove nothing.
 DESCRIPTION = ("method", "form", "termination", "solver", "time", "size", "message")
-
-
-def _proof_words(record: Record, tol: float) -> str:
-    ended = f"; ended: {record.termination}" if record.termination not in {None, Termination.OPTIMAL} else ""
-    condition = (record.metrics or {}).get("conditional_on")
-    conditional = f" {condition}" if condition else ""
-    if record.infeasible_by:
-        return f"infeasible: proven by {record.infeasible_by}"
-    words = {
-        Proof.EXACT: f"exact{conditional}: the fraction is the optimum, proven in rational arithmetic",
-        Proof.OPTIMAL: f"optimal{conditional}: the checked value meets the bound within {tol:g}",
-        Proof.CERTIFIED_GAP: "a gap remains between the checked value and a certified bound",
-        Proof.FEASIBLE: "feasible: the value is checked, "
-        + ("no bound is known" if record.bound is None else "the bound proves nothing about it"),
-        Proof.BOUND_ONLY: "only a bound: no solution passed the checker",
-    }
-    return words.get(record.proof or Proof.NONE, "nothing is proven") + ended
-
-
-def _exact_words(record: Record) -> str:
-    """The optimum as a fraction, and the time T if it differs."""
-    time = (record.metrics or {}).get("T_exact")
-    return str(record.objective_exact) + (f"   (T = {time})" if time not in {None, record.objective_exact} else "")
-
-
-def _model_words(record: Record) -> str:
-    stated, size = record.get("model"), record.size
-    built = record.form is not None if stated is None else stated.built
-    reason = "" if stated is None or not stated.reason else f"; {stated.reason}"
-    if not built:
-        return f"not built{reason}"
-    columns, rows = (0 if count is None else count for count in (size.variables, size.constraints))
-    sizes = (f"{count:,} {word}{'s' * (count != 1)}" for count, word in ((columns, "variable"), (rows, "row")))
-    return f"stated in {record.form}: {', '.join(sizes)}{reason}"
-
-
-# files and models -------------------------------------------------------------------------------------------
-
-
-def _write(target: Path, document: Json) -> Path:
-    try:
-        target.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        msg = f"{target}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
-    return target

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 
 from opticoll.analysis.result import DESCRIPTION, Result
-from opticoll.analysis.units import Scale
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
@@ -117,16 +116,17 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         result.needed or {},
     )
     run = Run(task, record, result.values, result.duals, plan, None, needed)
-    return Result.of(run, Scale.of(model, own, _shard_in(document, file) if shard is None else shard))
+    return Result.of(run, _shard_in(document, file) if shard is None else shard)
 
 
 def _shard_in(document: Mapping[str, Any], file: Path) -> float | None:
     """The size of a shard in a file [bytes]."""
-    stated = document.get("shard_bytes")
-    if stated is None or (isinstance(stated, (int, float)) and not isinstance(stated, bool) and stated > 0):
-        return stated
-    msg = f"{file}: 'shard_bytes' must be a positive number"
-    raise BadFile(msg)
+    positive = Annotated[float, msgspec.Meta(gt=0)]
+    try:
+        return msgspec.convert(document.get("shard_bytes"), positive | None)
+    except msgspec.ValidationError:
+        msg = f"{file}: 'shard_bytes' must be a positive number"
+        raise BadFile(msg) from None
 
 
 def _matrix_in(rows: object, file: Path) -> NDArray[np.float64]:

@@ -80,9 +80,3 @@ def _picked(labels: Any, index: NDArray[np.int64]) -> NDArray[Any]:
     if isinstance(labels, range):
         return np.asarray(labels)[index]
     return np.array(labels, dtype=object)[index] if len(labels) else np.zeros(0, dtype=object)
-
-
-# Schedules -----------------------------------------------------------------------------------------------------
-
-#: Maximum length of a name.
-_WIDTH = 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.cli.output import number
 from opticoll.analysis.plots.style import counted, label
-from opticoll.analysis.result_tables import _WIDTH
-from opticoll.analysis.solution_files import writable
+from opticoll.analysis.rendering import WIDTH, number
+from opticoll.analysis.solution_files import (
+    ScheduleRequest,
+    refuse_rounds,
+    schedule_request,
+    writable,
+    write_schedule,
+)
 from opticoll.analysis.units import cost_model
 from opticoll.formulations.variables import TIME, arc_labels
 from opticoll.instances import Topology
@@ -33,59 +37,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Schedule:
-    """Transfers of chunks in synchronous steps.
-
-    Parameters
-    ----------
-    result
-        The result whose routes it uses.
-    chunks
-        Requested chunks per shard, see :meth:`Result.schedule`.
-    links
-        The transfers, as :class:`opticoll.solvers.schedules.link_schedule.LinkSchedule`.
-    """
+class _Steps:
+    """A schedule in synchronous steps, which can be executed: ``chunks`` are those requested per shard."""
 
     result: Result
     chunks: int | Sequence[int] | None
-    links: LinkSchedule
 
     @cached_property
     def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
-        from opticoll.solvers.schedules.link_schedule import run_links
-        from opticoll.solvers.schedules.schedule_json import LinkSteps, links_document, read_schedule
-
-        alpha, beta = cost_model(self.result.solved()[0])
-        topology = self.links.topology
-        steps = read_schedule(links_document(self.links), Path("schedule"), topology)
-        assert isinstance(steps, LinkSteps)
-        return run_links(steps, topology, alpha=alpha, beta=beta)
+        raise NotImplementedError
 
     @property
     def time(self) -> float | None:
         """Simulated time [shards / link bandwidth]; None if the schedule is not valid."""
         return self.verdict.time
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row per transfer: step, arc, and the shard (source, target, chunk) by names."""
-        import pandas as pd
-
-        topology = self.links.topology
-        step, arc, source, target, chunk = self.links.transfers.T
-        names = np.array(topology.labels, dtype=object)
-        arcs = np.array(arc_labels(topology), dtype=object)
-        return pd.DataFrame(
-            {"step": step, "arc": arcs[arc], "source": names[source], "target": names[target], "chunk": chunk}
-        )
-
     def check(self) -> str | None:
-        """Execute the schedule: None if every shard arrives, else the first violation."""
+        """Execute the schedule: None if every rank ends with the data it must hold, else the first violation."""
         return None if self.verdict.valid else self.verdict.message
 
     def save(self, path: str | Path, **options: Any) -> dict[str, Json]:
-        """Write the schedule: ``.xml`` (MSCCL), ``.json`` (links) or ``.routes.json``; the file is executed.
+        """Write the schedule: ``.xml`` (MSCCL), ``.json``, or ``.routes.json`` if it has routes; the file is executed.
 
         Parameters
         ----------
@@ -104,22 +77,72 @@ class Schedule:
         BadInput
             For another suffix, unknown options, or a file that cannot be written.
         """
-        return _saved(path, self.result, self.chunks, options)
+        from opticoll.solvers.schedules.lowering import refuse_early
 
-    def __repr__(self) -> str:
-        schedule, time, wrong = self.links, self.time, self.check()
-        seconds = self.result.scale.seconds
-        end = f"invalid: {wrong}" if wrong else f"simulated T = {number(time, 8)} [{TIME}]"
-        if time is not None and seconds is not None:
-            end += f" = {time * seconds:.6g} s"
-        fluid = "" if schedule.fluid_time is None else f"; fluid time {number(schedule.fluid_time, 8)}"
-        size = f"{counted(schedule.steps, 'step')}, {counted(len(schedule.transfers), 'transfer')}"
-        size += f", {counted(schedule.chunks, 'chunk')} per shard"
-        return f"schedule of {label(schedule.topology.spec, _WIDTH)}: {size}; {end}{fluid}"
+        target = writable(path)
+        refuse_early(target, self.result.solved()[0].formulation.name)
+        return write_schedule(schedule_request(target, chunks=self.chunks, **options), self.result)
+
+    def _summary(self, where: str, sizes: Sequence[tuple[int, str]], chunks: int, fluid_time: float | None) -> str:
+        """The schedule on one line."""
+        wrong, seconds = self.check(), self.result.scale.seconds
+        end = f"invalid: {wrong}" if wrong else f"simulated T = {number(self.time, 8)} [{TIME}]"
+        if self.time is not None and seconds is not None:
+            end += f" = {self.time * seconds:.6g} s"
+        fluid = "" if fluid_time is None else f"; fluid time {number(fluid_time, 8)}"
+        size = ", ".join(counted(*one) for one in (*sizes, (chunks, "chunk")))
+        return f"schedule of {label(where, WIDTH)}: {size} per shard; {end}{fluid}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Moves:
+class Schedule(_Steps):
+    """Transfers of chunks in synchronous steps.
+
+    Parameters
+    ----------
+    result
+        The result whose routes it uses.
+    chunks
+        Requested chunks per shard, see :meth:`Result.schedule`.
+    links
+        The transfers, as :class:`opticoll.solvers.schedules.link_schedule.LinkSchedule`.
+    """
+
+    links: LinkSchedule
+
+    @cached_property
+    def verdict(self) -> ScheduleCheck:
+        """The schedule executed step by step."""
+        from opticoll.solvers.schedules.link_schedule import run_links
+        from opticoll.solvers.schedules.schedule_json import LinkSteps, links_document, read_schedule
+
+        alpha, beta = cost_model(self.result.solved()[0])
+        topology = self.links.topology
+        steps = read_schedule(links_document(self.links), Path("schedule"), topology)
+        assert isinstance(steps, LinkSteps)
+        return run_links(steps, topology, alpha=alpha, beta=beta)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per transfer: step, arc, and the shard (source, target, chunk) by names."""
+        import pandas as pd
+
+        topology = self.links.topology
+        step, arc, source, target, chunk = self.links.transfers.T
+        names = np.array(topology.labels, dtype=object)
+        arcs = np.array(arc_labels(topology), dtype=object)
+        return pd.DataFrame(
+            {"step": step, "arc": arcs[arc], "source": names[source], "target": names[target], "chunk": chunk}
+        )
+
+    def __repr__(self) -> str:
+        own = self.links
+        sizes = ((own.steps, "step"), (len(own.transfers), "transfer"))
+        return self._summary(own.topology.spec, sizes, own.chunks, own.fluid_time)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Moves(_Steps):
     """Copies and sums along packed trees in synchronous steps.
 
     Parameters
@@ -132,8 +155,6 @@ class Moves:
         The moves, as :mod:`opticoll.solvers.schedules.collective_steps` defines them.
     """
 
-    result: Result
-    chunks: int | Sequence[int] | None
     made: CollectiveSchedule
 
     @cached_property
@@ -146,11 +167,6 @@ class Moves:
         alpha, beta = cost_model(plan)
         root = int(plan.parameters.get("root", 0))
         return run_moves(self.made.steps, plan.instance, root, alpha=alpha, beta=beta)
-
-    @property
-    def time(self) -> float | None:
-        """Simulated time [shards / link bandwidth]; None if the schedule is not valid."""
-        return self.verdict.time
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -167,34 +183,10 @@ class Moves:
         ]
         return pd.DataFrame(rows, columns=["step", "path", "shard", "chunk", "adds"])
 
-    def check(self) -> str | None:
-        """Execute the schedule: None if every rank ends with the data it must hold, else the first violation."""
-        return None if self.verdict.valid else self.verdict.message
-
-    def save(self, path: str | Path, **options: Any) -> dict[str, Json]:
-        """Write the schedule, ``.json`` or ``.xml`` (MSCCL); as :meth:`Schedule.save`."""
-        return _saved(path, self.result, self.chunks, options)
-
     def __repr__(self) -> str:
-        steps, time, wrong = self.made.steps, self.time, self.check()
-        end = f"invalid: {wrong}" if wrong else f"simulated T = {number(time, 8)} [{TIME}]"
-        size = f"{counted(len(steps.steps), 'step')}, {counted(steps.moves, 'move')}"
-        size += f", {counted(steps.chunks, 'chunk')} per shard"
-        where = label(self.result.record.instance, _WIDTH)
-        return f"schedule of {where}: {size}; {end}; fluid time {number(self.made.fluid_time, 8)}"
-
-
-def _saved(
-    path: str | Path, result: Result, chunks: int | Sequence[int] | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write the schedule of a result and execute the file."""
-    from opticoll.analysis.solution_files import schedule_request, write_schedule
-    from opticoll.solvers.schedules.lowering import refuse_early
-
-    plan, _ = result.solved()
-    target = writable(path)
-    refuse_early(target, plan.formulation.name)
-    return write_schedule(schedule_request(target, chunks=chunks, **options), result)
+        steps = self.made.steps
+        sizes = ((len(steps.steps), "step"), (steps.moves, "move"))
+        return self._summary(self.result.instance.spec, sizes, steps.chunks, self.made.fluid_time)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -258,14 +250,12 @@ class Rounds:
         BadInput
             For another suffix, or a file that cannot be written.
         """
-        from opticoll.analysis.solution_files import ScheduleRequest, refuse_rounds, write_schedule
-
         target = writable(path)
         refuse_rounds(target)
         return write_schedule(ScheduleRequest(target, None, None), self.result)
 
     def __repr__(self) -> str:
         own = self.rounds
-        where = label(self.result.record.instance, _WIDTH)
+        where = label(self.result.record.instance, WIDTH)
         sizes = (own.rounds, "round"), (own.circuits, "circuit"), (own.transfers, "transfer")
         return f"schedule of {where}: {', '.join(counted(*size) for size in sizes)}"

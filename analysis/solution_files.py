@@ -1,19 +1,114 @@
-"""Write the schedule, the weighted paths or the certificate of a solved run to a file, read it back and check it."""
+"""Write the solution, schedule, weighted paths or certificate of a solved run to a file, read it back and check it."""
 
 from __future__ import annotations
 
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
+import msgspec
+
+from opticoll.analysis.units import cost_model
+from opticoll.errors import BadFile, BadInput, ModelError, OpticollError
 from opticoll.formulations.model import states
+from opticoll.formulations.registry import formulation
+from opticoll.instances import Topology
+from opticoll.instances.demands import UNIFORM, traffic_of
+from opticoll.instances.topology import parse_size
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from opticoll.instances.types import Json
     from opticoll.solvers.schedules.lowering import XmlOptions
     from opticoll.solvers.task import Run, Task
+
+
+class Written(NamedTuple):
+    """Facts about each file that was written, by kind, and an error for each that was not."""
+
+    facts: Mapping[str, Mapping[str, object]]
+    failures: list[OpticollError]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write after a solve: a solution, a schedule, weighted paths, a certificate; None for one not wanted."""
+
+    solution: Path | None = None
+    schedule: ScheduleRequest | None = None
+    paths: Path | None = None
+    certificate: Path | None = None
+
+    def prepared(self, task: Task) -> Task:
+        """The task whose run has what the files need.
+
+        Raises
+        ------
+        BadInput
+            If a file cannot be written for this task.
+        """
+        if self.certificate is not None and not _is_combinatorial(self.certificate):
+            task = msgspec.structs.replace(task, exact=True)
+        if self.schedule is not None:
+            refuse_schedule_early(self.schedule, task)
+            task = for_schedule(task)
+        if self.paths is not None:
+            refuse_paths_early(self.paths, str(task.formulation))
+        return task
+
+    def write(self, run: Run) -> Written:
+        """Write the files that the run has something for.
+
+        One file that cannot be written keeps no other from being written.
+        """
+        written: dict[str, Mapping[str, object]] = {}
+        failures: list[OpticollError] = []
+        if self.solution is not None and run.verified:
+            from opticoll.solvers import solution
+
+            with errors_kept(failures):
+                document = plain(solution.solution_document(run))
+                write_text(self.solution, json.dumps(document, allow_nan=False) + "\n")
+        if self.schedule is not None and run.verified:
+            with errors_kept(failures):
+                written["schedule"] = write_schedule(self.schedule, run)
+        if self.paths is not None and run.verified:
+            with errors_kept(failures):
+                written["paths"] = write_paths(self.paths, run)
+        if self.certificate is not None and self._certifies(self.certificate, run):
+            with errors_kept(failures):
+                written["certificate"] = write_certificate(self.certificate, run)
+        return Written(written, failures)
+
+    @staticmethod
+    def _certifies(path: Path, run: Run) -> bool:
+        """Whether a run has what the certificate in this file proves."""
+        return run.verified if _is_combinatorial(path) else run.exact is not None
+
+
+def _is_combinatorial(path: Path) -> bool:
+    from opticoll.solvers.exact.combinatorial import is_combinatorial
+
+    return is_combinatorial(path)
+
+
+@contextmanager
+def errors_kept(failures: list[OpticollError]) -> Iterator[None]:
+    """Collect errors of the block instead of raising them."""
+    try:
+        yield
+    except OpticollError as error:
+        failures.append(error)
+    except OSError as error:
+        failures.append(BadFile(f"{error.filename or 'a file'}: cannot be written: {error.strerror or error}"))
 
 
 def writable(path: str | Path) -> Path:
@@ -24,10 +119,6 @@ def writable(path: str | Path) -> Path:
     BadInput
         If the folder does not exist.
     """
-    from pathlib import Path
-
-    from opticoll.errors import BadInput
-
     target = Path(path)
     if not target.parent.is_dir() or target.is_dir():
         msg = f"{target}: cannot be written; name a file in a folder that exists"
@@ -43,8 +134,6 @@ def refuse_paths_early(path: Path, formulation: str) -> None:
     BadInput
         If the path does not end in ``.npz``, or the formulation is not the master LP.
     """
-    from opticoll.errors import BadInput
-
     if path.suffix != ".npz":
         msg = f"--paths {path}: weighted paths are written as .npz"
         raise BadInput(msg)
@@ -65,9 +154,7 @@ def write_paths(path: Path, run: Run) -> dict[str, Json]:
     BadInput
         If the file cannot be written, or its paths are not valid.
     """
-    from opticoll.errors import BadInput
     from opticoll.formulations.flows import weighted_paths
-    from opticoll.instances import Topology
 
     assert run.plan is not None
     assert run.values is not None
@@ -110,8 +197,6 @@ def schedule_request(
     BadInput
         For an invalid number, size or name, or options of MSCCL XML for another file.
     """
-    from opticoll.errors import BadInput
-    from opticoll.instances.topology import parse_size
     from opticoll.solvers.schedules.lowering import XmlOptions
 
     numbers: int | tuple[int, ...] | None
@@ -154,11 +239,6 @@ def chunk_numbers(chunks: object) -> int | tuple[int, ...] | None:
     BadInput
         If a number is not whole, or not in 1..``MOST_NUMBER``.
     """
-    from collections.abc import Iterable
-    from numbers import Integral
-
-    from opticoll.errors import BadInput
-
     if chunks is None:
         return None
     several = list(chunks) if isinstance(chunks, Iterable) and not isinstance(chunks, str) else [chunks]
@@ -175,8 +255,6 @@ def for_schedule(task: Task) -> Task:
     The link MCF, and the path MCF over all paths, have the optimum of the master LP, whose flow by source holds all
     routes.
     """
-    import msgspec
-
     name, given = str(task.formulation), task.settings
     same = name == "alltoall.link-mcf" and "printed" not in given
     same |= name == "alltoall.path-mcf" and given.get("paths") == "all" and str(given.get("lmax", 0)).strip() == "0"
@@ -195,12 +273,6 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     BadInput
         For a wrong suffix, a formulation without routes, or a program for a demand that is not uniform.
     """
-    import re
-    from pathlib import Path
-
-    from opticoll.errors import BadInput
-    from opticoll.formulations import formulation
-    from opticoll.instances.demands import UNIFORM
     from opticoll.solvers.schedules import lowering as build
 
     path = request.path
@@ -226,8 +298,6 @@ def refuse_rounds(path: Path) -> None:
     BadInput
         For another suffix.
     """
-    from opticoll.errors import BadInput
-
     if path.suffix.lower() != ".json" or path.name.lower().endswith(".routes.json"):
         msg = f"{path}: rounds of circuits are written as .json"
         raise BadInput(msg)
@@ -235,9 +305,6 @@ def refuse_rounds(path: Path) -> None:
 
 def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     """Write the rounds of a verified run, read them back and replay them."""
-    import json
-
-    from opticoll.instances import Topology
     from opticoll.solvers import solution
     from opticoll.solvers.schedules.schedule_json import rounds_document
 
@@ -246,20 +313,26 @@ def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     assert run.values is not None
     assert isinstance(plan.instance, Topology)
     schedule = plan.formulation.rounds(run.values)
-    _write(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
+    write_text(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
     result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
     size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
     return {"file": str(path), **size, "delivers": result["verified"], "violation": result["reason"] or None}
 
 
-def _write(path: Path, text: str) -> None:
-    from opticoll.errors import BadInput
+def write_text(path: Path, text: str) -> Path:
+    """Write a file.
 
+    Raises
+    ------
+    BadInput
+        If it cannot be written.
+    """
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
+    return path
 
 
 def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
@@ -277,8 +350,6 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     BadInput
         If the file cannot be written.
     """
-    from opticoll.instances import Topology
-    from opticoll.instances.demands import traffic_of
     from opticoll.solvers.schedules import lowering as build
     from opticoll.solvers.schedules.collective_steps import COLLECTIVES
     from opticoll.solvers.schedules.schedule_json import verify_file
@@ -289,7 +360,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     if states(run.plan.formulation, "rounds"):
         return _write_rounds(request.path, run)
     plan, topology, path = run.plan, run.plan.instance, request.path
-    alpha, beta = float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))
+    alpha, beta = cost_model(plan)
     name = plan.formulation.name
     collective = COLLECTIVES.get(name, "alltoall")
     text, facts = build.schedule_text(
@@ -303,7 +374,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
         beta=beta,
         options=request.options,
     )
-    _write(path, text)
+    write_text(path, text)
     verdict = verify_file(
         path,
         topology,
@@ -355,9 +426,6 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
     BadInput
         If the run has no exact answer, the answer is unbounded, or the file cannot be written.
     """
-    import time
-
-    from opticoll.errors import BadInput, ModelError
     from opticoll.solvers.exact import combinatorial, prove, vipr_file, vipr_verify
 
     if combinatorial.is_combinatorial(path):

@@ -129,8 +129,8 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _claims(paper: str) -> list[str]:
-    page = ROOT / "docs" / "claims" / f"{paper}.md"
-    return [f"- [Claims of the paper](../claims/{paper}.md), as measured"] if page.exists() else []
+    page = ROOT / "docs" / "generated" / "claims" / f"{paper}.md"
+    return [f"- [Claims of the paper](../generated/claims/{paper}.md), as measured"] if page.exists() else []
 
 
 def _escaped(text: str | None) -> str:

@@ -45,7 +45,7 @@ SHOWN = (
 #: Page of the benchmark's published results.
 RESULTS, PUBLISHED = "docs/guide/benchmark-results.md", "published"
 #: Figures of generated pages.
-FIGURES = ROOT / "docs" / "figures"
+FIGURES = ROOT / "docs" / "generated" / "figures"
 #: Sizes at which each formulation is proven; the registry has the other columns.
 PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
@@ -91,7 +91,7 @@ def formulation_table() -> str:
 
 def with_formulations(text: str) -> str:
     """Text of a page with the current table of formulations."""
-    from opticoll.analysis.bench import replaced
+    from opticoll.analysis.benchmark.documents import replaced
 
     return replaced(text, BLOCK, formulation_table())
 
@@ -118,25 +118,34 @@ lists plug-ins, `OPTICOLL_SOLVERS` lists solver configurations; `OPTICOLL_DEBUG=
 
 def commands_page() -> str:
     """Usage, description and options of every command, from the command line itself."""
-    import click
-
     from opticoll.analysis.cli.main import cli
 
     parts = [COMMANDS]
     for name, command in sorted(cli.commands.items()):
-        context = click.Context(command, info_name=f"opticoll {name}", terminal_width=120, max_content_width=120)
-        usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
-        parts.append(f"## {name}\n\n```text\n{usage}\n```\n")
-        for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-            example = paragraph.startswith("\b")
-            body = paragraph.removeprefix("\b\n")
-            parts.append(f"```sh\n{body}\n```\n" if example else f"{' '.join(body.split())}\n")
-        options = [option for option in command.params if isinstance(option, click.Option)]
-        rows = [record for option in options if (record := option.get_help_record(context))]
+        parts += _command(f"## {name}", f"opticoll {name}", command)
+        for word, part in sorted(getattr(command, "commands", {}).items()):
+            parts += _command(f"### {name} {word}", f"opticoll {name} {word}", part)
+    return "\n".join(parts)
+
+
+def _command(heading: str, name: str, command: Any) -> list[str]:
+    """Heading, usage, description and options of a command."""
+    import click
+
+    context = click.Context(command, info_name=name, terminal_width=120, max_content_width=120)
+    usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
+    parts = [f"{heading}\n\n```text\n{usage}\n```\n"]
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        example = paragraph.startswith("\b")
+        body = paragraph.removeprefix("\b\n")
+        parts.append(f"```sh\n{body}\n```\n" if example else f"{' '.join(body.split())}\n")
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    rows = [record for option in options if (record := option.get_help_record(context))]
+    if rows:
         parts.append("| Option | |\n|---|---|")
         parts += [f"| {_code(words)} | {_cell(text)} |" for words, text in rows]
         parts.append("")
-    return "\n".join(parts)
+    return parts
 
 
 def _cell(text: str) -> str:
@@ -255,7 +264,7 @@ def _type(value: dict[str, Any]) -> str:
 
 def with_records(text: str) -> str:
     """Text of the page on designs with a summary of the current table of records."""
-    from opticoll.analysis.bench import replaced
+    from opticoll.analysis.benchmark.documents import replaced
     from opticoll.analysis.design import RecordRow, records
 
     rows = records()
@@ -340,8 +349,8 @@ def gap_figure() -> str:
 
 def with_published(text: str) -> str:
     """Text of the page on the benchmark's results with the current tables."""
-    from opticoll.analysis.bench import replaced
     from opticoll.analysis.benchmark import benchmark_set, published_results
+    from opticoll.analysis.benchmark.documents import replaced
     from opticoll.formulations import formulations
 
     rows = published_results.published()
@@ -381,13 +390,13 @@ def with_published(text: str) -> str:
             caption,
             "",
             *(
-                f"![{words}: {kind}](../figures/benchmark-{figure}.svg)"
+                f"![{words}: {kind}](../generated/figures/benchmark-{figure}.svg)"
                 for kind, figure in (("performance profiles", profile), ("times", f"times-{name}"))
                 if (FIGURES / f"benchmark-{figure}.svg").exists()
             ),
         ]
     if (FIGURES / "benchmark-accuracy.svg").exists():
-        lines += ["", "![Accuracy by time](../figures/benchmark-accuracy.svg)"]
+        lines += ["", "![Accuracy by time](../generated/figures/benchmark-accuracy.svg)"]
     fastest = {row["problem"]: row for row in made.problems.to_dict("records")}
     lines += [
         "",
@@ -417,12 +426,14 @@ def with_published(text: str) -> str:
 
 def benchmark_figures() -> dict[str, str]:
     """SVG figures of the published results by name."""
-    from opticoll.analysis.benchmark import published_results
-    from opticoll.analysis.report import page
-    from opticoll.analysis.report.page import standalone
+    from opticoll.analysis.benchmark import published_results, solver_comparison
+    from opticoll.analysis.plots.style import standalone
 
     made = published_results.compared(published_results.published())
-    return {f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing) for one in page.figures(made)}
+    return {
+        f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing)
+        for one in solver_comparison.figures(made)
+    }
 
 
 # all of them --------------------------------------------------------------------------------------------------------

@@ -222,6 +222,8 @@ class Formulation:
         Name, e.g. ``alltoall.master``; one-line title.
     paper, where
         Short name of the paper; equation numbers.
+    example
+        Spec of a small instance, on which it is described.
     sense, problem
         Objective sense (``"min"`` or ``"max"``) and problem class (``"LP"`` or ``"MILP"``). An object may set its own
         if they depend on the instance; ``problem`` of the class is then the more general one.
@@ -251,6 +253,7 @@ class Formulation:
     title: str = ""
     paper: str = "own"
     where: str = ""
+    example: ClassVar[str] = "hypercube:3"
     sense: Literal["min", "max"] = "min"
     problem: Literal["LP", "MILP"] = "LP"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -488,7 +491,7 @@ def check_stated(cls: type[Formulation]) -> None:
     if not isinstance(cls.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cls.name):
         msg = f"class {cls.__name__}: name must consist of letters, digits, '.', '-' and '_', not {cls.name!r}"
         raise BadInput(msg)
-    for word in ("title", "paper", "where", "size", "meaning"):
+    for word in ("title", "paper", "where", "example", "size", "meaning"):
         value = getattr(cls, word)
         if isinstance(value, property):  # depends on the parameters
             continue

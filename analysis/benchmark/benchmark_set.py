@@ -1,13 +1,6 @@
-"""Benchmark problems for solvers, their best known values, and export as MPS files.
+"""Benchmark problems for solvers, their best known values, and export as MPS files: ``opticoll benchmark``.
 
-    python -m opticoll.analysis.benchmark.benchmark_set COMMAND
-
-    list               print problems, grades, best known values and proofs
-    export FOLDER      write every problem as .mps.gz, with an index (index.json, index.csv)
-    known [NAME]...    take best known values from the runs of a store, by any method
-    prove [NAME]...    recompute best known values and grades (--open: only those without a proof)
-
-The problems are those of ``analysis/studies/solver-bench.toml``. Best known values are always computed: ``prove``
+The problems are those of ``analysis/studies/solver-bench.toml``. Best known values are always computed: :func:`prove`
 solves each problem with HiGHS and then with every method of its formulation until value and bound meet, and writes the
 result to ``analysis/studies/solver-bench-best.json``. A value passed the formulation's own check; a bound was
 recomputed from duals, a certificate or a closed form, so that neither relies on a solver's report.
@@ -17,7 +10,7 @@ processor time, ``medium`` if it solves it within the time limit, ``hard`` other
 and bound differ by more than 1e-4 is *open*.
 
 ``opticoll report`` writes the data of every figure to ``tables/solvers-*.csv``, see
-:func:`opticoll.analysis.report.page.tables`.
+:func:`opticoll.analysis.benchmark.solver_comparison.tables`.
 """
 
 from __future__ import annotations
@@ -26,13 +19,12 @@ import csv
 import gzip
 import hashlib
 import json
+import logging
 import re
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from opticoll.analysis.study.study_file import STUDIES, tasks
 from opticoll.errors import BadFile, BadInput, OpticollError
@@ -41,13 +33,15 @@ from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
+    from opticoll.analysis.store import Store
     from opticoll.instances.types import Json
     from opticoll.solvers.task import Run
 
+_log = logging.getLogger("opticoll")
 STUDY = "solver-bench"
 BEST = STUDIES / f"{STUDY}-best.json"
 GRADES = ("easy", "medium", "hard")
@@ -143,6 +137,9 @@ class BestKnown:
             return True
         return abs(self.value - self.bound) > OPEN * max(abs(self.value), abs(self.bound))
 
+    def __str__(self) -> str:
+        return f"{self.value} {self.proof} ({self.grade}, {self.method}, {self.bound_source})"
+
 
 @cache
 def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
@@ -191,7 +188,7 @@ def best_known(path: Path = BEST) -> dict[str, BestKnown]:
     try:
         return {name: BestKnown(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        command = "python -m opticoll.analysis.benchmark.benchmark_set prove"
+        command = "opticoll benchmark prove"
         msg = f"{path} is not a file of best known values ({error}); recompute them with `{command}`"
         raise BadFile(msg) from error
 
@@ -426,7 +423,7 @@ def _run(problem: Problem, method: str, limit_s: float, *, exact: bool = False) 
             )
         )
     except OpticollError as error:
-        click.echo(f"  {method}: {error}", err=True)
+        _log.warning("%s: %s", method, error)
         return None
 
 
@@ -513,112 +510,57 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
     return rows
 
 
-# the command --------------------------------------------------------------------------------------------------------
-
-
-def problems_named(names: Sequence[str]) -> list[Problem]:
-    """The problems with these names, or all.
+def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[Problem]:
+    """The problems with these names, or all; on request, only those of some grades.
 
     Raises
     ------
     BadInput
         For an unknown name.
     """
-    known = {one.name: one for one in problems()}
+    listed = {one.name: one for one in problems()}
     for name in names:
-        if name not in known:
-            msg = f"unknown problem {name!r}; {nearest(name, known)}"
+        if name not in listed:
+            msg = f"unknown problem {name!r}; {nearest(name, listed)}"
             raise BadInput(msg)
-    return [known[name] for name in names] if names else list(known.values())
+    chosen = [listed[name] for name in names] if names else list(listed.values())
+    known = best_known() if grades else {}
+    return [one for one in chosen if not grades or (one.name in known and known[one.name].grade in grades)]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
-    """The solver benchmark's problems and their best known values."""
+# the file of best known values --------------------------------------------------------------------------------------
 
 
-@cli.command("list")
-@click.option("--open", "only_open", is_flag=True, help="Only problems whose value and bound do not meet.")
-def list_command(only_open: bool) -> None:
-    """Print every problem with its grade, best known value, bound and proof."""
-    known = best_known()
-    for one in problems():
-        best = known.get(one.name)
-        if (best is not None and best.open == only_open) or not only_open:
-            text = "not run yet" if best is None else f"{best.grade:8} {best.value!s:22} {best.bound!s:22} {best.proof}"
-            click.echo(f"{one.name:70} {text}{' open' if best is not None and best.open else ''}")
-
-
-@cli.command("export")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-def export_command(folder: Path, names: tuple[str, ...]) -> None:
-    """Write every problem (or those named) as .mps.gz into FOLDER, with index.json and index.csv."""
-    rows = export_set(folder, problems_named(names))
-    click.echo(f"wrote {len(rows)} problems and their index to {folder}", err=True)
-
-
-@cli.command("prove")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="S", help="Limit of each run [s].")
-@click.option("--open", "only_open", is_flag=True, help="Only problems without a proven value of their instance.")
-@click.option("--method", "methods", multiple=True, metavar="M", help="Method after HiGHS (default: all); repeatable.")
-def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool, methods: tuple[str, ...]) -> None:
-    """Recompute best known values and grades and write them to the data file."""
+def prove_all(
+    chosen: Iterable[Problem], limit_s: float, methods: Sequence[str], *, only_open: bool
+) -> Iterator[tuple[str, BestKnown]]:
+    """Prove problems one by one, and write each result to the file of best known values."""
     from opticoll.instances import parse
 
-    for one in problems_named(names):
+    for one in chosen:
         last = best_known().get(one.name)
         if only_open and last and last.proof in PROVEN_PROOFS and last.instance_hash == parse(one.instance).hash:
             continue
-        best = prove(one, time_limit, methods)
+        best = prove(one, limit_s, methods)
         listed = {problem.name for problem in problems()}
         known = best_known() | {one.name: best}  # read again: another process may have written it meanwhile
-        entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
-        rewrite(BEST, json.dumps(entries, indent=1) + "\n")
-        click.echo(f"{one.name}: {best.value} {best.proof} ({best.grade}, {best.method}, {best.bound_source})")
+        _write_known({name: entry for name, entry in known.items() if name in listed})
+        yield one.name, best
 
 
-@cli.command("known")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--store", "store_dir", metavar="DIR", help="Results store.")
-def known_command(names: tuple[str, ...], store_dir: str | None) -> None:
-    """Take values and bounds from a store's runs if they are better than the best known ones."""
+def improve_all(chosen: Iterable[Problem], store: Store) -> Iterator[tuple[str, BestKnown]]:
+    """Take values and bounds that are better than the best known ones from a store, and write the file."""
     from opticoll.analysis.report import findings
-    from opticoll.analysis.store import Store
 
-    runs, known = findings.best_runs(Store(store_dir)), best_known()
-    for one in problems_named(names):
+    runs, known = findings.best_runs(store), best_known()
+    for one in chosen:
         result = known_from(one, runs)
         better = None if result is None else improved(known.get(one.name), result)
-        if better is None:
-            continue
-        known[one.name] = better
-        click.echo(
-            f"{one.name}: {better.value} {better.proof} ({better.grade}, {better.method}, {better.bound_source})"
-        )
+        if better is not None:
+            known[one.name] = better
+            yield one.name, better
+    _write_known(known)
+
+
+def _write_known(known: Mapping[str, BestKnown]) -> None:
     rewrite(BEST, json.dumps({name: asdict(entry) for name, entry in sorted(known.items())}, indent=1) + "\n")
-
-
-def run_cli(group: click.Group, module: str) -> int:
-    """Run the command of a module of this package; errors are one line."""
-    try:
-        group.main(prog_name=f"python -m opticoll.analysis.benchmark.{module}", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except OpticollError as error:
-        click.echo(f"{module}: {error}", err=True)
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        return 130
-    return 0
-
-
-def main() -> int:
-    """Run the command."""
-    return run_cli(cli, "benchmark_set")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

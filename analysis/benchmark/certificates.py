@@ -1,33 +1,26 @@
 """Certificates of the benchmark's optima: fractions, and proofs that anyone can check.
 
-    python -m opticoll.analysis.benchmark.certificates COMMAND
-
-    fill [NAME]...     solve exactly what has no certificate yet, problem by problem; it can be stopped and run again
-    check [NAME]...    verify the certificates that are shipped
-    table              print fractions, sizes and times
-    families           print the exact T of the all-to-all for an example of every family
-
 Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. Where that
 proves no optimum, and for larger problems, a combinatorial certificate is kept if it proves one value. The index
 is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
-For larger ones, the index has the SHA-256, and ``table`` prints the command that writes it again. A problem whose
-exact solve ended without a proof is listed with the reason, and tried again with ``--again``.
+For larger ones, the index has the SHA-256, and ``opticoll benchmark certificates`` prints the command that writes it
+again. A problem whose exact solve ended without a proof is listed with the reason, and tried again with ``--again``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import tempfile
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
 
-from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
+from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.solvers.exact.arguments.argument import arguments
@@ -36,11 +29,12 @@ from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opticoll.analysis.benchmark.benchmark_set import Problem
     from opticoll.solvers.task import Run
 
+_log = logging.getLogger("opticoll")
 FOLDER = STUDIES / f"{STUDY}-certificates"
 INDEX = FOLDER.with_suffix(".json")
 #: Largest file that is shipped [bytes].
@@ -233,103 +227,40 @@ def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | N
     return None if proven == entry.value else f"the file proves {proven}, the index says {entry.value}"
 
 
-# the command --------------------------------------------------------------------------------------------------------
+def markdown_table() -> str:
+    """Fractions, sizes and times of all certificates as a table in Markdown, and the commands of those not shipped."""
+    columns = "problem | nonzeros | optimum | derivations | file [kB] | solve [s] | exact [s] | write [s] | check [s]"
+    lines = [f"| {columns} |", "|---|---:|---|---:|---:|---:|---:|---:|---:|"]
+    known = certified()
+    for name, one in sorted(known.items(), key=lambda item: item[1].nonzeros):
+        if one.value is not None:
+            size = f"{one.bytes / 1000:.0f}" + ("" if one.file else " (not shipped)")
+            times = (one.solve_s, one.exact_s, one.write_s, one.check_s)
+            spent = " | ".join("–" if seconds is None else f"{seconds:.2f}" for seconds in times)
+            lines.append(f"| {name} | {one.nonzeros:,} | {one.value} | {one.derivations:,} | {size} | {spent} |")
+    for problem in problems():
+        if problem.name in known and known[problem.name].value is not None and known[problem.name].file is None:
+            lines.append(f"\n    {command(problem)}")
+    return "\n".join(lines)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
-    """Certificates of the solver benchmark's optima."""
-
-
-@cli.command("fill")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of each solve [s]."
-)
-@click.option("--again", is_flag=True, help="Also retry problems whose last exact solve ended without a proof.")
-@click.option("--combinatorial", is_flag=True, help="Try only combinatorial certificates, without an exact solve.")
-def fill_command(names: tuple[str, ...], time_limit: float, again: bool, combinatorial: bool) -> None:
-    """Solve exactly what has no certificate yet."""
-    for problem, result in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
-        stated = result.value or f"nothing is proven: {result.reason}"
-        click.echo(f"{problem.name}: {stated} ({result.bytes} bytes{'' if result.file else ', not shipped'})")
-
-
-@cli.command("families")
-@click.argument("specs", nargs=-1, metavar="[INSTANCE]...")
-@click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit per solve [s].")
-def families_command(specs: tuple[str, ...], time_limit: float) -> None:
-    """Print the exact T of the all-to-all on INSTANCE..., by default an example of every family, as Markdown."""
+def exact_times(specs: Sequence[str], limit_s: float) -> Iterator[str]:
+    """The exact T of the all-to-all on instances, by default an example of every family, as rows in Markdown."""
     from opticoll.instances import Topology, parse
     from opticoll.instances.spec import FAMILIES
     from opticoll.solvers import solve
     from opticoll.solvers.task import Task
 
-    click.echo("| instance | ranks | T | decimal |")
-    click.echo("|---|---:|---:|---:|")
     for spec in specs or [family.example for family in FAMILIES.values()]:
         try:
             instance = parse(spec)
             if not isinstance(instance, Topology) or not 2 <= instance.ranks <= MOST_RANKS:
                 continue
-            run = solve.solve(Task("alltoall.master", instance.spec, time_limit_s=time_limit, threads=1, exact=True))
+            run = solve.solve(Task("alltoall.master", instance.spec, time_limit_s=limit_s, threads=1, exact=True))
         except OpticollError as error:
             if specs or not isinstance(error, BadFile | BadInput):
-                click.echo(f"{spec}: {error}", err=True)
+                _log.warning("%s: %s", spec, error)
             continue
         exact = run.objective_exact
         stated = f"{1 / exact} | {float(1 / exact):.10g}" if exact else f"| {run.record.message}"
-        click.echo(f"| `{instance.spec}` | {instance.ranks} | {stated} |")
-
-
-@cli.command("check")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-def check_command(names: tuple[str, ...]) -> None:
-    """Verify the certificates that are shipped; exit status 3 if one fails."""
-    known, failed = certified(), 0
-    for problem in problems_named(names):
-        entry = known.get(problem.name)
-        if entry is not None and entry.file is not None:
-            reason = verify(problem, entry)
-            failed += reason is not None
-            click.echo(f"{problem.name}: {reason or f'proven, {entry.value}'}")
-    raise click.exceptions.Exit(3 if failed else 0)
-
-
-@cli.command("table")
-def table_command() -> None:
-    """Print fractions, sizes and times as a table in Markdown."""
-    click.echo(
-        "| problem | nonzeros | optimum | derivations | file [kB] | solve [s] | exact [s] | write [s] | check [s] |"
-    )
-    click.echo("|---|---:|---|---:|---:|---:|---:|---:|---:|")
-    for name, one in sorted(certified().items(), key=lambda item: item[1].nonzeros):
-        if one.value is not None:
-            size = f"{one.bytes / 1000:.0f}" + ("" if one.file else " (not shipped)")
-            times = (one.solve_s, one.exact_s, one.write_s, one.check_s)
-            spent = " | ".join("–" if seconds is None else f"{seconds:.2f}" for seconds in times)
-            click.echo(f"| {name} | {one.nonzeros:,} | {one.value} | {one.derivations:,} | {size} | {spent} |")
-    known = certified()
-    for problem in problems():
-        if problem.name in known and known[problem.name].value is not None and known[problem.name].file is None:
-            click.echo(f"\n    {command(problem)}", nl=False)
-    click.echo()
-
-
-def main() -> int:
-    """Run the command; errors are one line."""
-    try:
-        status = cli.main(prog_name="python -m opticoll.analysis.benchmark.certificates", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except OpticollError as error:
-        click.echo(f"certificates: {error}", err=True)
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        return 130
-    return status if isinstance(status, int) else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+        yield f"| `{instance.spec}` | {instance.ranks} | {stated} |"

@@ -1,11 +1,5 @@
 """Published results of the solver benchmark: one table per solver version, and comparisons with your own runs.
 
-    python -m opticoll.analysis.benchmark.published_results COMMAND
-
-    show [NAME]...     compare the published solvers, on all problems or those named; --out FOLDER writes a page
-    run [NAME]...      run solvers on problems of the benchmark, then compare them with the published ones
-    publish            write the runs of a store on the benchmark into the published tables
-
 A table is ``analysis/benchmark/published/SOLVER-VERSION.csv``, a row for every run: a cold start of the solver in a new
 process. It has all data for the verdicts (:mod:`opticoll.analysis.benchmark.solver_metrics`), which follow from
 the table and the best known values: value, bound and residuals as we recomputed them, time, limit and incumbents.
@@ -22,20 +16,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
 import numpy as np
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.errors import BadFile, BadInput, NoSolution
-from opticoll.instances.spec import nearest
 from opticoll.solvers.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opticoll.analysis.benchmark.benchmark_set import Problem
-    from opticoll.analysis.report.page import Comparison
+    from opticoll.analysis.benchmark.solver_comparison import Comparison
     from opticoll.analysis.store import Store
 
 FOLDER = Path(__file__).resolve().parent / "published"
@@ -64,9 +56,6 @@ TEXTS = ("formulation", "method", "solver_version", "sense", "termination", "inf
 FIELDS = ("problem_name", *TEXTS, "verified", "linear", *NUMBERS, "violation", "incumbents")
 #: Maximum number of published incumbents per run, evenly spread and including the last.
 MOST_INCUMBENTS = 50
-#: Maximum number of repetitions of a run.
-MOST_REPETITIONS = 100
-PROGRAM = "python -m opticoll.analysis.benchmark.published_results"
 
 
 def rows_of(runs: pd.DataFrame) -> list[dict[str, str]]:
@@ -138,7 +127,7 @@ def _cell(row: dict[str, str]) -> tuple[str, ...]:
 def _read(path: Path) -> list[dict[str, str]]:
     reader = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     if tuple(reader.fieldnames or ()) != FIELDS:
-        msg = f"{path} is not a table of published results; write it again with `{PROGRAM} publish`"
+        msg = f"{path} is not a table of published results; write it again with `opticoll benchmark publish`"
         raise BadFile(msg)
     return list(reader)
 
@@ -196,12 +185,12 @@ def compared(rows: pd.DataFrame, accuracy: float = 1e-6) -> Comparison:
     NoSolution
         If there are no runs.
     """
-    from opticoll.analysis.report import page
+    from opticoll.analysis.benchmark import solver_comparison
 
     if not (rows["termination"] != "unavailable").any():
-        msg = f"no published results of these problems; run them with `{PROGRAM} run NAME`"
+        msg = "no published results of these problems; run them with `opticoll benchmark run NAME`"
         raise NoSolution(msg)
-    return page.compared(rows, benchmark_set.best_known(), accuracy, combined=_one_each)
+    return solver_comparison.compared(rows, benchmark_set.best_known(), accuracy, combined=_one_each)
 
 
 def _one_each(table: pd.DataFrame) -> pd.DataFrame:
@@ -231,12 +220,13 @@ def write_page(comparison: Comparison, out: Path, title: str) -> Path:
     BadInput
         If the folder cannot be written.
     """
+    from opticoll.analysis.benchmark import solver_comparison
     from opticoll.analysis.report import page
 
-    drawn = page.figures(comparison)
+    drawn = solver_comparison.figures(comparison)
     clock = "Times are processor seconds of the solver inside its worker; limits are of wall-clock time."
-    content = page.section(comparison, {one.name: one for one in drawn}, None, clock)
-    tables = page.tables(comparison) | {"solvers-spread": spread(comparison)}
+    content = solver_comparison.section(comparison, {one.name: one for one in drawn}, None, clock)
+    tables = solver_comparison.tables(comparison) | {"solvers-spread": spread(comparison)}
     return page.build_comparison(
         out,
         drawn,
@@ -330,136 +320,8 @@ def run_problems(
     return Subset(runs, len(keys), summary.interrupted)
 
 
-# the command ----------------------------------------------------------------------------------------------------------
-
-
-def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
-    known, listed = benchmark_set.best_known(), [one.name for one in benchmark_set.problems()]
-    for name in set(names) - set(listed):
-        msg = f"unknown problem {name!r}; {nearest(name, listed)}"
-        raise BadInput(msg)
-    return [
-        one
-        for one in benchmark_set.problems()
-        if (not names or one.name in names) and (not grades or (one.name in known and known[one.name].grade in grades))
-    ]
-
-
-def _show(rows: pd.DataFrame, accuracy: float, out: Path | None, title: str) -> None:
-    from opticoll.analysis.benchmark.study_comparison import SHOWN
-    from opticoll.analysis.cli import output
-
-    made = compared(rows, accuracy)
-    for name, frame in made.summaries.items():
-        table = output.frame_rows(frame)
-        shown = ["solver", *(c for c in SHOWN if c in frame and any(row[c] not in (None, 0) for row in table))]
-        output.show_table(table, shown, f"{name} programs")
-    click.echo("Times are processor seconds, means shifted geometric means [s].")
-    wrong = solver_metrics.wrong_answers(made.runs)
-    if len(wrong):
-        output.show_table(output.frame_rows(wrong), list(wrong.columns), "wrong answers")
-    if out is not None:
-        click.echo(f"wrote {write_page(made, out, title)}", err=True)
-
-
-_NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
-_GRADE = click.option(
-    "--grade", "grades", multiple=True, type=click.Choice(benchmark_set.GRADES), help="Problems of this grade."
-)
-_ACCURACY = click.option(
-    "--accuracy",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=1e-6,
-    show_default=True,
-    metavar="X",
-    help="Largest residual of a solved linear program.",
-)
-_OUT = click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write page, figures and tables.")
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
-    """Published results of the solver benchmark."""
-
-
-@cli.command("show")
-@_NAMES
-@_GRADE
-@_ACCURACY
-@_OUT
-def show_command(names: tuple[str, ...], grades: tuple[str, ...], accuracy: float, out: Path | None) -> None:
-    """Compare the published solvers."""
-    _show(published(names=[one.name for one in _chosen(names, grades)]), accuracy, out, "Published results")
-
-
-@cli.command("run")
-@_NAMES
-@_GRADE
-@click.option("--solver", "solvers", multiple=True, required=True, metavar="S", help="Solver to run; repeatable.")
-@click.option("--tol", "tols", multiple=True, type=float, metavar="X", help="Tolerance (default: the problem's).")
-@click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Concurrent runs.")
-@click.option(
-    "--repetitions",
-    type=click.IntRange(1, MOST_REPETITIONS),
-    default=1,
-    show_default=True,
-    help="Cold starts of each run.",
-)
-@click.option("--alone", is_flag=True, help="Omit the published runs.")
-@click.option("--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results).")
-@_ACCURACY
-@_OUT
-def run_command(
-    names: tuple[str, ...],
-    grades: tuple[str, ...],
-    solvers: tuple[str, ...],
-    tols: tuple[float, ...],
-    jobs: int,
-    repetitions: int,
-    alone: bool,
-    store_dir: str | None,
-    accuracy: float,
-    out: Path | None,
-) -> None:
-    """Run solvers on problems, and compare them with the published ones.
-
-    Runs in the store are not repeated: after Ctrl-C, the same command resumes.
-    """
-    from opticoll.analysis.store import Store
-
-    chosen, store = _chosen(names, grades), Store(store_dir)
-    made = run_problems(chosen, solvers, store, jobs=jobs, repetitions=repetitions, tols=tols)
-    if made.interrupted:
-        click.echo(
-            f"run: interrupted; {len(made.runs)} of {made.cells} runs are in {store.root}; the same command resumes",
-            err=True,
-        )
-        raise click.Abort
-    mine = _restored(pd.DataFrame(rows_of(made.runs), columns=list(FIELDS)))
+def beside_published(runs: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Finished runs, and the published ones of the named problems."""
+    mine = _restored(pd.DataFrame(rows_of(runs), columns=list(FIELDS)))
     mine["contestant"] += " (here)"
-    title = "Runs on this machine"
-    if not alone:
-        mine = pd.concat([mine, published(names=[one.name for one in chosen])], ignore_index=True)
-        title = "Published results and runs on this machine"
-    _show(mine, accuracy, out, title)
-
-
-@cli.command("publish")
-@click.option("--store", "store_dir", metavar="DIR", help="Results store.")
-def publish_command(store_dir: str | None) -> None:
-    """Write a store's benchmark runs in which a solver ran into the published tables."""
-    from opticoll.analysis.report import findings
-    from opticoll.analysis.store import Store
-
-    runs = benchmark_set.select(findings.best_runs(Store(store_dir)))
-    for path in write_tables(runs[runs["solver_version"].notna()]):
-        click.echo(f"wrote {path}", err=True)
-
-
-def main() -> int:
-    """Run the command; errors are one line."""
-    return benchmark_set.run_cli(cli, "published_results")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    return pd.concat([mine, published(names=names)], ignore_index=True) if names else mine

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
+from opticoll.analysis.rendering import frame_rows
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
@@ -23,7 +24,7 @@ from opticoll.solvers.task import texts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opticoll.analysis.report.page import Comparison
+    from opticoll.analysis.benchmark.solver_comparison import Comparison
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Cell, Study
     from opticoll.solvers.task import Json, Task
@@ -94,11 +95,11 @@ class StudyComparison:
             "missing": self.missing,
             "clock": self.clock,
             "accuracy": made.accuracy_asked,
-            "classes": [{"class": name, "contestants": _records(frame)} for name, frame in self.summaries.items()],
-            "problems": _records(made.problems),
-            "runs": _records(made.each.rename(columns={"solver": "contestant"})),
-            "gaps": _records(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
-            "wrong": _records(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
+            "classes": [{"class": name, "contestants": frame_rows(frame)} for name, frame in self.summaries.items()],
+            "problems": frame_rows(made.problems),
+            "runs": frame_rows(made.each.rename(columns={"solver": "contestant"})),
+            "gaps": frame_rows(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
+            "wrong": frame_rows(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
         }
 
 
@@ -107,12 +108,6 @@ def _spread(rows: pd.DataFrame) -> float:
     repeated = rows[(rows["verdict"] == "solved") & (rows["runs"] > 1)]
     ratios = repeated["seconds_max"].clip(lower=1e-3) / repeated["seconds_min"].clip(lower=1e-3)
     return float(ratios.median()) if len(ratios) else float("nan")
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Json]]:
-    """Rows of a frame, missing values as None."""
-    plain = frame.astype(object).where(frame.notna(), None)
-    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
 
 
 def compare(
@@ -138,7 +133,8 @@ def compare(
     NoSolution
         If the store has no runs of the study.
     """
-    from opticoll.analysis.report import findings, page
+    from opticoll.analysis.benchmark import solver_comparison
+    from opticoll.analysis.report import findings
 
     if accuracy is not None and not 0 < accuracy < 1:
         msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
@@ -164,7 +160,9 @@ def compare(
     rows["time_solver_s"] = _seconds(rows, chosen)
     if accuracy is None:
         accuracy = max(1e-6, *(cell.task.tol for cell in study.cells))
-    comparison = page.compared(rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs)
+    comparison = solver_comparison.compared(
+        rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs
+    )
     return StudyComparison(study, comparison, chosen, len(set(cells) - set(rows["key"])))
 
 
@@ -234,17 +232,18 @@ def write_page(made: StudyComparison, out: Path) -> Path:
     BadInput
         If the folder cannot be written.
     """
+    from opticoll.analysis.benchmark import solver_comparison
     from opticoll.analysis.report import page
 
-    drawn = page.figures(made.comparison)
-    content = page.section(
+    drawn = solver_comparison.figures(made.comparison)
+    content = solver_comparison.section(
         made.comparison,
         {one.name: one for one in drawn},
         made.summaries,
         CLOCKS[made.clock],
         str(made.study.source),
     )
-    tables = page.tables(made.comparison)
+    tables = solver_comparison.tables(made.comparison)
     return page.build_comparison(
         out,
         drawn,

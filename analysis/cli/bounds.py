@@ -29,7 +29,7 @@ def bounds_command(
     from opticoll.analysis.cli import output
 
     with output.diverted_stdout():
-        from opticoll.analysis.describe import bounds
+        from opticoll.analysis.bounds import bounds
 
         rows = bounds(instance, formulation, settings_of(settings), demand=demand_of(demand))
     if as_json:

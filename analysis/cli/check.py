@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, notify, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Relative distance of a time from its bound that counts as rounding and is printed as 0.
+ROUND_OFF = 1e-9
 
 
 @click.command()
@@ -41,7 +48,7 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
             [result], [*columns, *(["bound", "bound_source"] if result["bound"] is not None else []), "reason"]
         )
         if "schedule" in result and result["verified"]:
-            output.show_executed(result["metrics"])
+            show_executed(result["metrics"])
         for note in result["notes"]:
             click.echo(f"note: {note}")
     if not result["verified"]:
@@ -50,3 +57,21 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
         notify(f"{file}: is not a valid {kind}: {result.get('reason') or 'a constraint is violated'}")
         return 3
     return 0
+
+
+def show_executed(result: Mapping[str, object]) -> None:
+    """Print what a checked schedule moves, how far it lies above the bound, and which runtimes accept it."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import number
+
+    metrics: dict[str, Any] = dict(result)
+    lines = {name: number(metrics.get(name)) for name in ("ranks", "chunks", "steps", "transfers")}
+    if metrics.get("redundant"):
+        lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of chunks that the receiver already has)"
+    if metrics.get("over_bound"):
+        over = metrics["over_bound"] - 1
+        above = 0.0 if abs(over) <= ROUND_OFF else 100 * over
+        lines["T bound"] = f"{number(metrics['T_bound'], 8)}   (for any schedule; this one is {above:.3g} % above)"
+    if "fits_runtime" in metrics:
+        lines |= output.runtime_fits(metrics["fits_runtime"], metrics.get("exceeds", {}))
+    output.show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")

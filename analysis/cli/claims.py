@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opticoll.analysis.cli.completions import complete_claims
-from opticoll.analysis.cli.options import JSON, STORE, notify, store_at, writable_store
+from opticoll.analysis.cli.options import JSON, STORE, notify, refuse_together, store_at, writable_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from opticoll.analysis.ledger.claim import ClaimRow
 
 
 @click.command()
@@ -61,7 +63,8 @@ def claims(
         "--seed": seed,
         "--jobs": jobs,
     }
-    for first, second in (
+    refuse_together(
+        given,
         ("--no-store", "--cached"),
         ("--no-store", "--store"),
         ("--no-store", "--resume"),
@@ -70,10 +73,7 @@ def claims(
         ("--cached", "--jobs"),
         ("--resume", "--seed"),
         ("--explain", "--json"),
-    ):
-        if given[first] and given[second]:
-            msg = f"{first} and {second} are mutually exclusive"
-            raise click.UsageError(msg)
+    )
     rest = 0
     with output.diverted_stdout():
         from opticoll.analysis.ledger.explanation import explanation
@@ -85,7 +85,7 @@ def claims(
             rows: list[Any] = kept(identifiers, store_at(store_dir))
         else:
             store = None if no_store else writable_store(store_dir)
-            rows = output.gathered(
+            rows = _gathered(
                 _until_interrupted(ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
             rows.sort(key=lambda row: position[row["id"]])
@@ -95,7 +95,7 @@ def claims(
     elif explain:
         click.echo("\n".join(explanation(row) for row in rows), nl=False)
     elif rows:
-        output.show_claims(rows)
+        _show_claims(rows)
     elif not wanted:
         click.echo("no claims registered yet")
     if rest and cached:
@@ -113,3 +113,23 @@ def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
     """Rows until Ctrl-C."""
     with suppress(KeyboardInterrupt):
         yield from rows
+
+
+def _show_claims(rows: Sequence[ClaimRow]) -> None:
+    """Print claims as a table; one whose measurement failed has the verdict "failed"."""
+    from opticoll.analysis.cli import output
+
+    shown = [{**dict(row.items()), "verdict": row.outcome} for row in rows]
+    output.show_table(shown, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
+
+
+def _gathered(rows: Iterable[ClaimRow], what: str) -> list[ClaimRow]:
+    """Collect the rows of a slow source, counting them on the terminal as they arrive."""
+    from opticoll.analysis.cli import output
+
+    results: list[ClaimRow] = []
+    with output.console().status(what) as status:
+        for row in rows:
+            results.append(row)
+            status.update(f"{what}: {len(results)}, last {row.get('id', '')}")
+    return results

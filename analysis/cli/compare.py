@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opticoll.analysis.cli.completions import complete_studies
 from opticoll.analysis.cli.options import JSON, SOLVERS, STORE
+
+if TYPE_CHECKING:
+    from opticoll.analysis.benchmark.study_comparison import StudyComparison
 
 
 @click.command()
@@ -39,7 +42,29 @@ def compare(
     if as_json:
         output.emit_json({**made.document(), "page": None if page is None else str(page)})
     else:
-        output.show_comparison(made)
+        _show_comparison(made)
         if page is not None:
             click.echo(f"wrote {page}", err=True)
     return 0
+
+
+def _show_comparison(made: StudyComparison) -> None:
+    """Print the comparison of a study: one line per contestant, by class of problems, then wrong answers."""
+    from opticoll.analysis.benchmark import solver_metrics
+    from opticoll.analysis.benchmark.study_comparison import CLOCKS, SHOWN
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import frame_rows
+
+    for name, frame in made.summaries.items():
+        rows = frame_rows(frame)
+        shown = [column for column in SHOWN if any(row[column] not in (None, 0) for row in rows)]
+        output.show_table(rows, shown, f"study {made.study.name}: {name} programs")
+    click.echo(f"{CLOCKS[made.clock]} Means are shifted geometric means [s].")
+    each = made.comparison.each
+    for contestant, runs in each[each["verdict"] == "unavailable"].groupby("solver")["runs"].sum().items():
+        click.echo(f"{contestant}: {int(runs)} run{'s' * (int(runs) != 1)} had no usable solver", err=True)
+    wrong = solver_metrics.wrong_answers(made.comparison.runs).rename(columns={"solver": "contestant"})
+    if len(wrong):
+        output.show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")
+    if made.missing:
+        click.echo(f"{made.missing} of {len(made.study.cells)} cells have no record in the store", err=True)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import click
 
 from opticoll.analysis.cli.completions import complete_instances, complete_names
 from opticoll.analysis.cli.options import JSON, SET, SOLVERS, settings_of
+
+if TYPE_CHECKING:
+    from opticoll.analysis.describe import Description
+
+#: Markup of a docstring: a role with its text.
+_ROLE = re.compile(r":[a-z]+:`~?([^`]*)`")
 
 
 @click.command()
@@ -36,5 +45,45 @@ def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json
         output.emit_json(result)
     else:
         for one in result:
-            output.show_description(one)
+            _show_description(one)
     return 0
+
+
+def _without_markup(text: str) -> str:
+    return _ROLE.sub(r"`\1`", text).replace("``", "`")
+
+
+def _show_description(one: Description) -> None:
+    """Print the description of a name: title, source, text, parameters, related names, sizes and bounds."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import cell, number
+
+    click.echo(f"{one.name}: {one.title}\n")
+    if one.text:
+        click.echo(f"{_without_markup(one.text)}\n")
+    if one.parameters:
+        rows = [
+            {**row, "default": "required" if row.required else row.default, "help": _without_markup(row.help)}
+            for row in one.parameters
+        ]
+        columns = ["name", "type", "default", *(c for c in ("choices", "help") if any(row[c] for row in rows))]
+        output.show_table(rows, columns, "parameters")
+        click.echo()
+    lists = {name: ", ".join(one[name]) for name in ("forms", "methods", "solvers", "formulations") if one[name]}
+    facts = {name: cell(value) for name, value in one.facts.items() if value is not None}
+    lines = {"kind": one.kind, **({"source": one.source} if one.source else {}), **facts, **lists}
+    lines |= {"size": one.size} if one.size else {}
+    if one.sizes is not None:
+        words = ("variables", "constraints", "nonzeros", "integers")
+        numbers = ", ".join(f"{number(one.sizes[word])} {word}" for word in words if one.sizes[word] is not None)
+        lines[f"on {one.sizes.instance}"] = numbers or "size unknown"
+        lines["auto chooses"] = number(one.sizes.auto)
+    lines |= {"example": one.example} if one.example else {}
+    output.show_fields(lines, None)
+    if one.sizes is not None and one.sizes.bounds:
+        click.echo()
+        rows = [dict(bound) for bound in one.sizes.bounds]
+        output.show_table(
+            rows, ["name", "value", "exact", "reason"], f"bounds on the objective on {one.sizes.instance}"
+        )
+    click.echo()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from opticoll.analysis.cli.options import JSON, notify
+
+if TYPE_CHECKING:
+    from opticoll.analysis.design import TopologyDesign
 
 
 @click.command()
@@ -97,5 +102,37 @@ def design(
     if as_json:
         output.emit_json(topology_design.as_json(result))
     else:
-        output.show_design(result)
+        _show_design(result)
     return 0
+
+
+def _racks(design: TopologyDesign) -> str:
+    limits = [f"of {design.rack} nodes"]
+    if design.cables:
+        limits.append(f"at most {design.cables} cables from one to another")
+    if design.uplinks:
+        limits.append(f"at most {design.uplinks} from one to all others")
+    return ", ".join(limits)
+
+
+def _show_design(design: TopologyDesign) -> None:
+    """Print a topology, its time, and the bound on all topologies of its degree."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import number
+
+    fields = {
+        "nodes": f"{design.n}, degree {design.degree}, links {'one way' if design.directed else 'both ways'}",
+        **({"racks": _racks(design)} if design.rack else {}),
+        "topology": f"{design.topology}   (from the {design.source})",
+        "T": f"{number(design.T)}   ({design.proof} for this topology)",
+        "T bound": f"{number(design.bound)}   for any topology: {design.reason}",
+        "gap": "none: best possible" if design.best_possible else f"{100 * design.gap:.2f} %",
+    }
+    if design.T_failed is not None and design.failed_link is not None:
+        tail, head = design.failed_link
+        grown = f"+{100 * (design.T_failed / design.T - 1):.2f} %, without {tail} to {head}"
+        fields["T, one failed"] = f"{number(design.T_failed)}   ({grown})"
+    output.show_fields(fields, "design")
+    if design.others:
+        rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in design.others]
+        output.show_table(rows, ["topology", "T", "proof"], "for comparison")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opticoll.analysis.cli.completions import complete_instances
 from opticoll.analysis.cli.options import JSON
+
+if TYPE_CHECKING:
+    from opticoll.analysis.iteration import IterationTime
 
 
 @click.command()
@@ -61,5 +64,23 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     if as_json:
         output.emit_json(result)
     else:
-        output.show_iteration(result)
+        _show_iteration(result)
     return 0
+
+
+def _show_iteration(result: IterationTime) -> None:
+    """Print the simulated time of an iteration, and the bounds on it."""
+    from opticoll.analysis.cli import output
+
+    fields = {
+        "model": f"{result.model}, {result.servers} servers",
+        "network": f"{result.network}, {result.link}, routing {result.routing}",
+        "time": f"{1e3 * result.seconds:.6g} ms",
+        "computing": f"{1e3 * result.computing_s:.6g} ms on the busiest server",
+        "bound": f"{1e3 * result.bound_s:.6g} ms   ({result.bound})",
+        "traffic": f"{result.all_reduce_bytes:.4g} bytes all-reduced, {result.transfer_bytes:.4g} bytes transferred",
+        "simulated": f"{result.tasks} tasks, {result.events} events, {result.changes} circuit changes",
+    }
+    if result.violation is not None:
+        fields["check"] = f"worst violation {result.violation:.2g}"
+    output.show_fields(fields, "iteration")

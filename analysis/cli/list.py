@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from opticoll.analysis.cli.options import JSON, SOLVERS
 
-if TYPE_CHECKING:
-    pass
-
-
-_KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
+#: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
+LISTED = {
+    "instances": ["kind", "name", "example", "summary", "source"],
+    "formulations": ["name", "class", "title", "where", "forms", "methods", "parameters"],
+    "methods": ["name", "title", "formulations", "parameters"],
+    "solvers": ["name", "algorithm", "version", "usable", "licence", "capabilities", "remedy"],
+    "studies": ["name", "title"],
+    "claims": ["name", "paper", "where", "claim"],
+}
 
 
 @click.command("list")
-@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@click.argument("kind", required=False, type=click.Choice(list(LISTED)))
 @SOLVERS
 @JSON
 def list_command(kind: str | None, as_json: bool) -> int:
@@ -33,11 +35,11 @@ def list_command(kind: str | None, as_json: bool) -> int:
     if as_json:
         output.emit_json(rows)
     elif kind is None:
-        for name in _KINDS:
+        for name in LISTED:
             words = ", ".join(row["name"] for row in every if row["kind"] == name)
             click.echo(f"{name}: {words or 'none'}")
     elif rows:
-        output.show_table(rows, output.LISTED.get(kind, list(rows[0])))
+        output.show_table(rows, LISTED[kind])
     else:
         click.echo(f"no {kind} registered yet", err=True)
     return 0

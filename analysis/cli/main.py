@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli.benchmark import benchmark
 from opticoll.analysis.cli.bounds import bounds_command
 from opticoll.analysis.cli.check import check
 from opticoll.analysis.cli.claims import claims
@@ -49,6 +50,7 @@ def cli(context: click.Context, show_version: bool) -> None:
 
 
 for _command in (
+    benchmark,
     bounds_command,
     check,
     claims,

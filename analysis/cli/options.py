@@ -7,7 +7,7 @@ import os
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,10 +19,9 @@ from opticoll.analysis.cli.completions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opticoll.analysis.store import Store
-    from opticoll.errors import OpticollError
 
 
 # options and arguments ------------------------------------------------------------------------------------------------
@@ -217,6 +216,14 @@ def settings_of(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
+def refuse_together(given: Mapping[str, object], *pairs: tuple[str, str]) -> None:
+    """Refuse options that exclude each other."""
+    for first, second in pairs:
+        if given[first] and given[second]:
+            msg = f"{first} and {second} are mutually exclusive"
+            raise click.UsageError(msg)
+
+
 def refuse_unwritable(path: Path) -> None:
     """Refuse an output file that cannot be written, before the solve."""
     try:
@@ -229,33 +236,6 @@ def refuse_unwritable(path: Path) -> None:
     if not possible or not os.access(path.parent, os.W_OK):
         msg = f"{path}: cannot be written; name a file in an existing, writable folder"
         raise click.UsageError(msg)
-
-
-def write_json(path: Path, document: Any) -> None:
-    """Write one JSON object."""
-    import json
-
-    from opticoll.analysis.store.schema import plain
-    from opticoll.errors import BadInput
-
-    try:
-        path.write_text(json.dumps(plain(document), allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
-
-
-@contextmanager
-def errors_kept(failures: list[OpticollError]) -> Iterator[None]:
-    """Collect errors of the block instead of raising them."""
-    from opticoll.errors import BadFile, OpticollError
-
-    try:
-        yield
-    except OpticollError as error:
-        failures.append(error)
-    except OSError as error:
-        failures.append(BadFile(f"{error.filename or 'a file'}: cannot be written: {error.strerror or error}"))
 
 
 @contextmanager

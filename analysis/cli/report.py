@@ -21,14 +21,13 @@ from opticoll.analysis.cli.options import STORE, store_at
 @STORE
 def report(out: Path, store_dir: str | None) -> int:
     """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""
-    from opticoll.analysis.report import drawings, page
-    from opticoll.analysis.report import findings as report_console
+    from opticoll.analysis.report import drawings, page, terminal
     from opticoll.analysis.report.findings import collect
 
     store = store_at(store_dir)
     if next(iter(store.names()), None) is not None:
         drawings.start_computed()
     written = page.build(store, out, findings := collect(store))
-    report_console.show(findings)
+    terminal.show(findings)
     click.echo(f"wrote {written}", err=True)
     return 0

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import click
 
-from opticoll.analysis.cli.options import JSON, STORE, store_at
+from opticoll.analysis.cli.options import JSON, STORE, refuse_together, store_at
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Maximum number of runs in the table of ``opticoll results`` without an argument.
+MOST_RUNS = 200
+
+#: The query of ``opticoll results`` without an argument.
+OVERVIEW = (
+    "SELECT formulation, instance, method, form, settings, requested_time_limit_s AS time_limit_s, "
+    "requested_tol AS tol, requested_seed AS seed, requested_repetition AS repetition, plugins, solver_version, "
+    "opticoll, superseded, termination, proof, objective, bound, gap, F, T, time_solve_s, peak_memory_mb, "
+    "strftime(finished, '%Y-%m-%d %H:%M') AS finished "
+    "FROM latest ORDER BY latest.finished, formulation, instance, method"
+)
+#: Columns that identify a run, and columns shown only if runs that agree in the former differ in them.
+_IDENTIFYING = ["formulation", "instance", "method", "form"]
+_DISTINGUISHING = ["settings", "time_limit_s", "tol", "seed", "repetition", "plugins", "solver_version", "opticoll"]
 
 
 @click.command()
@@ -23,27 +42,43 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
     opticoll than that of the latest run of the same task.
     """
     from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import frame_rows
 
-    if as_csv and as_json:
-        msg = "--csv and --json are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--csv": as_csv, "--json": as_json}, ("--csv", "--json"))
     if not 0 < time_limit <= threading.TIMEOUT_MAX:
         msg = f"--time-limit {time_limit:g}: must be a positive number of seconds"
         raise click.UsageError(msg)
     store = store_at(store_dir)
-    default = "SELECT * FROM latest ORDER BY finished" if as_csv or as_json else output.OVERVIEW
+    default = "SELECT * FROM latest ORDER BY finished" if as_csv or as_json else OVERVIEW
     frame = store.sql(default if sql is None else sql, time_limit_s=time_limit)
-    if sql is None and not (as_csv or as_json) and len(frame) > output.MOST_RUNS:
-        click.echo(f"the {output.MOST_RUNS} latest of {len(frame)} runs; all with --csv, or select with SQL", err=True)
-        frame = frame.tail(output.MOST_RUNS)
+    if sql is None and not (as_csv or as_json) and len(frame) > MOST_RUNS:
+        click.echo(f"the {MOST_RUNS} latest of {len(frame)} runs; all with --csv, or select with SQL", err=True)
+        frame = frame.tail(MOST_RUNS)
     if as_json:
-        output.emit_json(output.frame_rows(frame))
+        output.emit_json(frame_rows(frame))
     elif as_csv:
         click.echo(frame.to_csv(index=False), nl=False)
     elif frame.empty:
         click.echo(f"no runs to show in the store {store.root}", err=True)
     elif sql is None:
-        output.show_overview(frame)
+        _show_overview(frame)
     else:
-        output.show_table(output.frame_rows(frame), list(frame.columns))
+        output.show_table(frame_rows(frame), list(frame.columns))
     return 0
+
+
+def _show_overview(frame: pd.DataFrame) -> None:
+    """Print what :data:`OVERVIEW` selects, without the columns that distinguish no two runs."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import frame_rows, number
+
+    runs = frame.groupby(_IDENTIFYING, dropna=False)
+    alike = [name for name in _DISTINGUISHING if runs[name].nunique(dropna=False).max() <= 1]
+    rows = frame_rows(frame.drop(columns=alike if frame["superseded"].any() else [*alike, "superseded"]))
+    for row in rows:
+        if "superseded" in row:
+            row["superseded"] = "superseded" if row["superseded"] else ""
+        if isinstance(used := row.get("plugins"), dict):
+            row["plugins"] = {name: str(digest)[:8] for name, digest in used.items()}
+        row |= {name: number(row[name], 3) for name in ("gap", "time_solve_s", "peak_memory_mb")}
+    output.show_table(rows, list(rows[0]))

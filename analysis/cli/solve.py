@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +20,25 @@ from opticoll.analysis.cli.options import (
     SOLVERS,
     STORE,
     demand_of,
-    errors_kept,
     notify,
+    refuse_together,
     refuse_unwritable,
     schedule_options,
     settings_of,
     stoppable,
     writable_store,
-    write_json,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.analysis.progress_line import ProgressLine
+    from opticoll.analysis.result import Result
     from opticoll.analysis.solution_files import ScheduleRequest
-    from opticoll.errors import OpticollError
     from opticoll.instances import Instance
+
+#: Loss of a schedule above which a remedy is suggested.
+LOSSY = 0.01
 
 
 @click.command()
@@ -100,102 +103,57 @@ def solve(
     """
     from datetime import UTC, datetime
 
-    from opticoll.analysis import describe, solution_files, units
     from opticoll.analysis.cli import output
+    from opticoll.analysis.solution_files import Outputs, errors_kept
     from opticoll.solvers.task import Task
 
-    if no_store and store_dir:
-        msg = "--no-store and --store are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--no-store": no_store, "--store": store_dir}, ("--no-store", "--store"))
     store = None if no_store else writable_store(store_dir)
-    if solution is not None:
-        refuse_unwritable(solution)
-    combinatorial = False
-    if certificate is not None:
-        from opticoll.solvers.exact.combinatorial import is_combinatorial
-
-        combinatorial = is_combinatorial(certificate)
-        refuse_unwritable(certificate)
-    asked = [*settings, *([f"demand={demand_of(demand)}"] if demand is not None else [])]
-    task = Task(
-        formulation,
-        instance,
-        method,
-        form,
-        settings_of(asked),
-        time_limit,
-        memory_limit,
-        tol,
-        seed,
-        threads,
-        exact=exact or (certificate is not None and not combinatorial),
-    )
-    if schedule is not None:
-        solution_files.refuse_schedule_early(schedule, task)
-        task = solution_files.for_schedule(task)
-    scale = None if shard is None else units.scale_of(task, shard)
-    if paths is not None:
-        refuse_unwritable(paths)
-        solution_files.refuse_paths_early(paths, formulation)
+    for path in (solution, certificate, paths):
+        if path is not None:
+            refuse_unwritable(path)
+    outputs = Outputs(solution, schedule, paths, certificate)
+    given = settings_of([*settings, *([f"demand={demand_of(demand)}"] if demand is not None else [])])
+    limits = (time_limit, memory_limit, tol, seed, threads)
+    task = outputs.prepared(Task(formulation, instance, method, form, given, *limits, exact=exact))
     started = datetime.now(UTC)
     with (
         output.diverted_stdout(),
         _progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable() as stop,
     ):
-        from opticoll.solvers import auto
-        from opticoll.solvers import solve as runner
+        from opticoll.analysis.result import solve_task
 
-        run = runner.solve(task, on_progress=on_progress, stop=stop, log=sys.stderr if show_log else None)
-    if run.exit_status == 4:
+        log = sys.stderr if show_log else None
+        result = solve_task(task, shard=shard, on_progress=on_progress, stop=stop, log=log)
+    if result.exit_status == 4:
         from opticoll.errors import SolverUnavailable
 
-        raise SolverUnavailable(run.record.message or "the solver is not available")
-    run = run if scale is None else replace(run, record=units.timed(run, scale))
+        raise SolverUnavailable(result.record.message or "the solver is not available")
     finished = datetime.now(UTC)
-    with suppress(KeyboardInterrupt):  # Ctrl-C omits the bounds beside the value, and keeps the run
-        run = run if as_json else auto.compared(run)
-    written: dict[str, Any] = {}
-    failures: list[OpticollError] = []
-    # If one file cannot be written, the answer is still printed, and the other files and the record are written.
-    with errors_kept(failures):
-        if solution is not None and run.verified:
-            from opticoll.solvers.solution import solution_document
-
-            write_json(solution, solution_document(run))
-    with errors_kept(failures):
-        if schedule is not None and run.verified:
-            written["schedule"] = solution_files.write_schedule(schedule, run)
-    with errors_kept(failures):
-        if paths is not None and run.verified:
-            written["paths"] = solution_files.write_paths(paths, run)
-    with errors_kept(failures):
-        if certificate is not None and (run.verified if combinatorial else run.exact is not None):
-            written["certificate"] = solution_files.write_certificate(certificate, run)
-    with errors_kept(failures):
-        if store is not None:
-            store.save(run, started=started, finished=finished)
+    if not as_json:
+        with suppress(KeyboardInterrupt):  # Ctrl-C omits the bounds beside the value, and keeps the run
+            result = result.compared()
+    written, failures = result.write(outputs)
+    if store is not None:
+        with errors_kept(failures):
+            store.save(result, started=started, finished=finished)
     if as_json:
-        output.emit_json({**run.record, **written})
+        output.emit_json({**result.record, **written})
     else:
-        output.show_run(run, describe.rows_of(run))
-        for kind, facts in written.items():
-            output.show_written(kind, facts)
-    if not as_json and run.plan is not None and _listed_one_way(run.plan.instance):
-        notify(f"note: no link of {instance} runs both ways; append ,directed=false if each line is a two-way link")
+        _show(result, written)
     for failure in failures:
         notify(str(failure))
     if failures:
         return failures[0].exit_status
-    if run.exit_status:
-        notify(output.unsolved(run.record))
+    if result.exit_status:
+        from opticoll.analysis.rendering import unsolved
+
+        notify(unsolved(result.record))
     if certificate is not None and "certificate" not in written:
         notify(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
-        return run.exit_status or 3
-    return run.exit_status
-
-
-# shared by the commands ---------------------------------------------------------------------------------------
+        return result.exit_status or 3
+    return result.exit_status
 
 
 def _progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nullcontext[None]:
@@ -216,3 +174,59 @@ def _listed_one_way(instance: Instance) -> bool:
         return False
     arcs = set(zip(instance.tail.tolist(), instance.head.tolist(), strict=True))
     return bool(arcs) and not any((v, u) in arcs for u, v in arcs)
+
+
+def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
+    """Print a result, and what the written files hold."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import extent
+
+    record = result.record
+    lines = {"instance": f"{record.instance}{extent(record)}", **result.lines()}
+    output.show_fields(lines, record.formulation)
+    if rows := result.bound_rows():
+        output.show_bounds(rows)
+    for kind, facts in written.items():
+        _show_written(kind, facts)
+    if result.plan is not None and _listed_one_way(result.plan.instance):
+        notify(
+            f"note: no link of {result.task.instance} runs both ways; append ,directed=false if each line is a "
+            "two-way link"
+        )
+
+
+def _show_written(kind: str, written: Mapping[str, object]) -> None:
+    """Print the contents of a schedule file or a file of paths, and their loss."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import number
+
+    facts: dict[str, Any] = dict(written)
+    if kind != "schedule" or "rounds" in facts:
+        output.show_fields({name: number(value, 12) for name, value in facts.items()}, kind)
+        return
+    several = facts["time_by_chunks"] if len(facts["time_by_chunks"]) > 1 else {}
+    lines = {
+        "file": facts["file"],
+        "chunks": f"{facts['chunks']} per shard",
+        "steps": number(facts.get("steps")),
+        "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
+        "loss": f"{100 * facts['loss']:.3g} %",
+        "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",
+        "T by chunks": ", ".join(f"{D}: {time:.7g}" for D, time in several.items()),
+    }
+    loss = facts["loss"]
+    if not facts["delivers"]:
+        lines["simulated"] = f"FAILS: {facts['violation']}"
+    elif "target" in facts and facts["simulated_time"] and facts["fluid_time"]:  # a program has no synchronous steps
+        loss = max(facts["simulated_time"] / facts["fluid_time"] - 1, 0.0)
+        lines["T"] = f"{number(facts['fluid_time'], 8)} of the flow, {number(facts['time'], 8)} in synchronous steps"
+        lines["loss"] = f"{100 * loss:.3g} %   (simulated time above the flow's)"
+    if loss > LOSSY:
+        lines["loss"] += "   (other numbers of chunks may lose less: --chunks N,N,...)"
+    if "target" in facts:
+        lines["target"] = f"{facts['target']}, {facts['channels']} channels"
+        lines["elements"] = f"the number per peer must be a multiple of {facts['multiple_of']}"
+        lines |= output.runtime_fits(facts.get("fits_runtime", ()), facts.get("exceeds", {}))
+        if facts["target"] in facts.get("exceeds", {}):
+            lines["instead"] = "fewer --chunks or --instances, another --target, or a schedule in .json, without limits"
+    output.show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")

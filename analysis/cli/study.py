@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opticoll.analysis.cli.completions import complete_studies
-from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, writable_store
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, refuse_together, writable_store
 
 if TYPE_CHECKING:
     from opticoll.analysis.study.running import Summary
@@ -30,16 +30,14 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
     from opticoll.analysis.cli import output
     from opticoll.analysis.study import running
 
-    if jobs is not None and dask is not None:
-        msg = "--jobs and --dask are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--jobs": jobs, "--dask": dask}, ("--jobs", "--dask"))
     store = writable_store(store_dir)
     with output.diverted_stdout():
         summary = running.run(study, store, jobs, dask)
     if as_json:
         output.emit_json(running.as_json(summary))
     else:
-        output.show_summary(summary)
+        _show_summary(summary)
     if summary.interrupted:
         rest = len(summary.study.cells) - len(summary.results)
         notify(f"interrupted with {rest} cell{'s' * (rest != 1)} to go; run `opticoll study {study}` again to resume")
@@ -64,3 +62,42 @@ def _without_answer(summary: Summary) -> int:
     if 0 < failed + unavailable == cells:
         return 3 if failed else 4
     return 0 if summary.complete and not failed else 1
+
+
+def _show_summary(summary: Summary) -> None:
+    """Print the summary of a study, one line per formulation and method."""
+    from opticoll.analysis.cli import output
+    from opticoll.solvers.task import one_line
+
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for cell in summary.study.cells:
+        outcome = summary.results.get(cell.key)
+        groups.setdefault((str(cell.task.formulation), cell.task.method), []).append(outcome)
+    rows = []
+    for (formulation, method), results in groups.items():
+        known = [r for r in results if r is not None]
+        times = sorted(r.solve_s for r in known if r.solve_s is not None)
+        rows.append(
+            {
+                "formulation": formulation,
+                "method": method,
+                "cells": len(results),
+                **{s: sum(r.status == s for r in known) for s in ("done", "skipped", "failed", "unavailable")},
+                "median_solve_s": round(times[len(times) // 2], 4) if times else None,
+            }
+        )
+    columns = [
+        "formulation",
+        "method",
+        "cells",
+        "done",
+        "skipped",
+        "failed",
+        "unavailable",
+        "median_solve_s",
+    ]
+    output.show_table(rows, columns, f"study {summary.study.name}")
+    for cell in summary.study.cells:
+        result = summary.results.get(cell.key)
+        if result is not None and result.status in {"failed", "unavailable"}:
+            click.echo(f"{result.status}: {cell.label}: {one_line(result.message)}", err=True)

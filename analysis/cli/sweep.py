@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -15,10 +15,17 @@ from opticoll.analysis.cli.options import (
     SET,
     STORE,
     notify,
+    refuse_together,
     refuse_unwritable,
     settings_of,
     writable_store,
 )
+
+if TYPE_CHECKING:
+    from opticoll.analysis.sweep import SweepResult
+
+#: Maximum number of cases in the table.
+MOST_CASES = 40
 
 
 @click.command()
@@ -83,9 +90,7 @@ def sweep(
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     from opticoll.analysis.cli import output
 
-    if jobs is not None and dask is not None:
-        msg = "--jobs and --dask are mutually exclusive"
-        raise click.UsageError(msg)
+    refuse_together({"--jobs": jobs, "--dask": dask}, ("--jobs", "--dask"))
     if out is not None:
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
     store = writable_store(store_dir)
@@ -112,7 +117,7 @@ def sweep(
     if as_json:
         output.emit_json(result)
     else:
-        output.show_sweep(result)
+        _show_sweep(result)
     for file in files:
         click.echo(f"wrote {file}", err=True)
     for case in result.cases:
@@ -123,3 +128,16 @@ def sweep(
         notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
         return 130
     return 1 if result.errors else 0
+
+
+def _show_sweep(result: SweepResult) -> None:
+    """Print a sweep: its summary, and the cases in which the bound is violated or undecided, or fails."""
+    from opticoll.analysis.cli import output
+
+    output.show_fields(result.summary, f"sweep of {result.bound} over {result.formulation}")
+    noted = [dict(case.items()) for case in result.cases if case.status not in {"holds", "inapplicable"}]
+    if noted:
+        columns = ["case", "n", "copies", "status", "bound", "optimum", "lower", "upper", "ratio", "message"]
+        output.show_table(noted[:MOST_CASES], columns, "cases in which the bound is violated, undecided or fails")
+        if len(noted) > MOST_CASES:
+            click.echo(f"... {len(noted) - MOST_CASES} more; --json and --out give all")

@@ -26,25 +26,15 @@ if TYPE_CHECKING:
 
     import duckdb
 
-#: What identifies a task, next to its instance and settings: the columns of its request. ``exact`` is NULL in records
-#: of earlier versions.
-_REQUEST = ("method", "form", "time_limit_s", "memory_limit_gib", "tol", "seed", "threads", "repetition")
+#: What identifies a task, next to its instance and settings: the columns of its request.
+_REQUEST = ("method", "form", "time_limit_s", "memory_limit_gib", "tol", "seed", "threads", "repetition", "exact")
 #: Settings as sorted words; files count by their names, since their contents may change.
 _SETTINGS = r"""list_sort([
     concat(name, '=', regexp_replace(json_extract_string(requested_settings, name), '#sha256=[0-9a-f]+$', ''))
     for name in json_keys(requested_settings)])"""
 #: Instances that are made in Python have no other name than their contents.
 _INSTANCE = "CASE WHEN instance LIKE 'custom%' THEN instance_hash ELSE instance END"
-_TASK = ", ".join(
-    [
-        "formulation",
-        _INSTANCE,
-        _SETTINGS,
-        *(f"requested_{name}" for name in _REQUEST),
-        "coalesce(requested_exact, false)",
-        "CASE WHEN requested_method IS NULL THEN coalesce(key, id) END",  # too early a record to tell
-    ]
-)
+_TASK = ", ".join(["formulation", _INSTANCE, _SETTINGS, *(f"requested_{name}" for name in _REQUEST)])
 #: The resume key, and the modules that were imported under computed names, which it does not cover.
 _VERSION = f"concat(coalesce(key, id), CASE WHEN contains(plugins::VARCHAR, '{COMPUTED}') THEN plugins::VARCHAR END)"
 #: Terminations of runs that were not tried.

@@ -194,7 +194,7 @@ class Store:
     def _read(self, path: Path) -> StoredRecord:
         try:
             return schema.decode(read_record_file(path))
-        except (OSError, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
             raise BadFile(damaged(path, error)) from error
 
     def _read_or_warn(self, path: Path) -> StoredRecord | None:

@@ -1,8 +1,8 @@
 """Stored records: their fields, their columns in DuckDB, and the environment of a run.
 
 A stored record is one JSON object on one line. Its fields are those of :class:`opticoll.solvers.task.Record` and of
-:class:`StoredRecord`; unknown is NULL, never a sentinel. Records of this and of earlier versions are read together: a
-field that a record lacks reads as NULL. A change that old readers would misread raises :data:`VERSION`.
+:class:`StoredRecord`; unknown is NULL, never a sentinel. A field that a record lacks reads as NULL. A change that
+other readers would misread raises :data:`VERSION`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import logging
 import os
 import platform
-import re
 import socket
 import stat
 import subprocess
@@ -83,7 +82,7 @@ class StoredRecord(Record, frozen=True, kw_only=True):
     """A record in the store: that of the run, and how, when and where it was made.
 
     ``attempt`` counts the attempts of studies at one cell from 1; ``solution`` is the file of the values and duals;
-    ``extra`` holds fields of other versions that are unknown here.
+    ``extra`` holds fields of later versions that are unknown here.
     """
 
     schema: int | None = VERSION
@@ -106,8 +105,6 @@ _SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", M
 #: Nested objects whose fields become columns under their own names, and numbers lifted out of ``metrics``.
 _BARE = {"environment"}
 LIFTED_METRICS = ("F", "T", "rounds", "max_load")
-#: Fields that earlier versions kept in ``extra``.
-_ONCE_EXTRA = ("needed", "repaired")
 
 #: Nested objects that a record always has.
 _NESTED = ("model", "solver", "time", "size", "requested", "environment")
@@ -129,7 +126,7 @@ def is_answer(record: Record) -> bool:
 
 
 def stored(values: Mapping[str, Json]) -> StoredRecord:
-    """Validate the JSON object of a record of this or of another version; fields unknown here go to ``extra``.
+    """Validate the JSON object of a record; fields that a later version has added go to ``extra``.
 
     Raises
     ------
@@ -139,9 +136,8 @@ def stored(values: Mapping[str, Json]) -> StoredRecord:
     extra = values.get("extra")
     if not isinstance(extra, dict):
         extra = {}
-    early = {name: extra[name] for name in _ONCE_EXTRA if name in extra}
     nested: dict[str, Json] = {name: {} for name in _NESTED if values.get(name) is None}
-    return StoredRecord.read({**early, **values, **nested, "extra": {**extra, **_unknown(values)} or None})
+    return StoredRecord.read({**values, **nested, "extra": {**extra, **_unknown(values)} or None})
 
 
 _CHECKSUM, _DIGITS = b',"checksum":"', 32
@@ -159,33 +155,25 @@ def sound(line: bytes) -> bytes:
 
     Raises
     ------
-    ValueError, TypeError, msgspec.MsgspecError
-        If it holds no record, or the record does not match its checksum. Records of earlier versions have no checksum.
+    ValueError
+        If it holds no record, or the record does not match its checksum.
     """
-    body, name, digits = line[:-_TAIL], line[-_TAIL:][: len(_CHECKSUM)], line[-_TAIL:][len(_CHECKSUM) : -3]
-    if name == _CHECKSUM:
-        if _sum(body) != digits or not line.endswith(b'"}\n'):
-            msg = "it does not match its checksum: it was changed or written in part"
-            raise ValueError(msg)
-    elif _CHECKSUM in line[-2 * _TAIL :] or re.fullmatch(rb"[0-9a-f]{32}", line[-_DIGITS - 3 : -3]):
-        msg = "it was written in part"
+    body, tail = line[:-_TAIL], line[-_TAIL:]
+    if tail != _CHECKSUM + _sum(body) + b'"}\n':
+        msg = "it does not match its checksum: it was changed or written in part"
         raise ValueError(msg)
-    else:
-        _decoded(line)
-    return line if line.endswith(b"\n") else line + b"\n"
+    return line
 
 
 def decode(line: bytes) -> StoredRecord:
-    """The record in a line; errors as for :func:`sound`."""
-    return _decoded(sound(line))
+    """The record in a line.
 
-
-def _decoded(line: bytes) -> StoredRecord:
-    values = msgspec.json.decode(line, type=dict[str, Json])
-    if not isinstance(values.get("id"), str):
-        msg = "it has no id"
-        raise TypeError(msg)
-    return stored(values)
+    Raises
+    ------
+    ValueError, msgspec.MsgspecError
+        As :func:`sound`, or if a field has the wrong type.
+    """
+    return stored(msgspec.json.decode(sound(line), type=dict[str, Json]))
 
 
 def _sum(body: bytes) -> bytes:
@@ -279,7 +267,7 @@ def flat_columns() -> list[tuple[str, str]]:
     flat: list[tuple[str, str]] = []
     for name, kind in columns().items():
         if isinstance(kind, str):
-            flat.append((name, f"coalesce({name}, extra->'{name}')" if name in _ONCE_EXTRA else f'"{name}"'))
+            flat.append((name, f'"{name}"'))
         else:
             prefix = "" if name in _BARE else f"{name}_"
             flat.extend((f"{prefix}{part}", f'"{name}"."{part}"') for part in kind)

@@ -163,7 +163,7 @@ def _gather(records: Path, target: BinaryIO) -> int:
                     continue
                 try:
                     line = schema.sound(read_record_file(entry.name, folder))
-                except (OSError, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+                except (OSError, ValueError, msgspec.MsgspecError) as error:
                     bad.append(damaged(Path(entry.path), error))
                     continue
                 largest = max(largest, len(line))

@@ -39,9 +39,9 @@ import tomllib
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from msgspec import structs
+import msgspec
 
 from opticoll.errors import BadFile, BadInput, SolverUnavailable
 from opticoll.instances.plugins import digests, load_plugin
@@ -51,7 +51,7 @@ from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.task import Task, digest, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
@@ -63,18 +63,40 @@ MOST_PINNED = 256 << 20
 #: More cells than this are taken for a mistake.
 MOST_CELLS = 100_000
 
-_AXES = {
-    "formulations",
-    "instances",
-    "methods",
-    "forms",
-    "seeds",
-    "repetitions",
-    "tol",
-    "threads",
-    "limits",
-    "settings",
-    "exact",
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Names = Annotated[list[Name], msgspec.Meta(min_length=1)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seeds = (
+    Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    | Annotated[list[Annotated[int, msgspec.Meta(ge=0)]], msgspec.Meta(min_length=1)]
+)
+
+_LIST, _NUMBER = "must be a list of strings", "must be a number, not {value!r}"
+_COUNT = "must be a whole number from 1, not {value!r}"
+#: The axes of the cells: the type of each, and what a value of another type must be.
+_AXES: dict[str, tuple[Any, str]] = {
+    "formulations": (Names, _LIST),
+    "instances": (Names, _LIST),
+    "methods": (Names, _LIST),
+    "forms": (Names, _LIST),
+    "seeds": (Seeds, "must be a number of seeds from 1 or a list of seeds from 0, not {value!r}"),
+    "repetitions": (Count, _COUNT),
+    "tol": (float | Annotated[list[float], msgspec.Meta(min_length=1)], _NUMBER),
+    "threads": (Count, _COUNT),
+    "limits": (dict[str, Any], "must be a table [limits]"),
+    "settings": (dict[str, Any], "must be a table [settings]"),
+    "exact": (bool, "must be true or false, not {value!r}"),
+}
+#: The other fields of the file and of its tables, in the same way.
+_FIELDS: dict[str, tuple[Any, str]] = {
+    **_AXES,
+    "name": (Name, "must be a string"),
+    "title": (str, "must be a string"),
+    "plugins": (Names, _LIST),
+    "include": (list[dict[str, Any]], "must be tables [[include]]"),
+    "exclude": (list[dict[str, Any]], "must be tables [[exclude]]"),
+    "time_limit_s": (float, _NUMBER),
+    "memory_limit_gib": (float, _NUMBER),
 }
 _LIMITS = {"time_limit_s", "memory_limit_gib"}
 _RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
@@ -154,7 +176,7 @@ def find(name: str) -> Path:
 def header(path: Path) -> tuple[str, str]:
     """Name and title of a study file."""
     table = _table(path)
-    return _string(table, "name", str(path)), _string(table, "title", str(path), "")
+    return _value(table, "name", str(path)), _value(table, "title", str(path), "")
 
 
 def load(path: Path) -> Study:
@@ -208,19 +230,19 @@ def _load(path: Path, where: str) -> Study:
 def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
     """Name, title and tasks."""
     table = _table(path)
-    _check_keys(table, _AXES | {"name", "title", "include", "exclude", "plugins"}, where)
-    for place in _strings(table, "plugins", where) if "plugins" in table else []:
+    _check_keys(table, _FIELDS.keys() - _LIMITS, where)
+    for place in _value(table, "plugins", where, []):
         load_plugin(path.parent / place if place.endswith(".py") else place)
-    name, title = _string(table, "name", where), _string(table, "title", where, "")
+    name, title = _value(table, "name", where), _value(table, "title", where, "")
     blocks: list[tuple[str, dict[str, Any]]] = []
     top = {key: value for key, value in table.items() if key in _AXES}
     if {"formulations", "instances", "methods"} <= set(top) or "include" not in table:
         blocks.append((where, top))
-    for number, block in enumerate(_tables(table, "include", where), 1):
+    for number, block in enumerate(_value(table, "include", where, []), 1):
         at = f"{where}, include {number}"
-        _check_keys(block, _AXES, at)
+        _check_keys(block, _AXES.keys(), at)
         blocks.append((at, {**top, **block}))
-    rules = _tables(table, "exclude", where)
+    rules = _value(table, "exclude", where, [])
     for number, rule in enumerate(rules, 1):
         _check_keys(rule, _RULE, f"{where}, exclude {number}")
         if not rule:
@@ -232,54 +254,41 @@ def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
 
 def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
     """Every combination of a block's axes; methods, seeds and repetitions vary fastest."""
-    formulations = _strings(block, "formulations", where)
-    instances = [spec for text in _strings(block, "instances", where) for spec in expand(text)]
-    forms: list[str | None] = list(_strings(block, "forms", where, default=["*"]))
-    limits = block.get("limits", {})
-    if not isinstance(limits, dict):
-        msg = f"{where}: limits must be a table [limits]"
-        raise BadFile(msg)
+    formulations = _value(block, "formulations", where)
+    instances = [spec for text in _value(block, "instances", where) for spec in expand(text)]
+    methods = _value(block, "methods", where)
+    forms: list[str | None] = _value(block, "forms", where, [None])
+    limits = _value(block, "limits", where, {})
     _check_keys(limits, _LIMITS, f"{where}, limits")
-    shared: dict[str, Any] = {key: _number(limits, key, f"{where}, limits") for key in limits}
-    tols = _tolerances(block, where)
-    shared |= {"threads": _integer(block, "threads", where)} if "threads" in block else {}
-    if "exact" in block:
-        if not isinstance(block["exact"], bool):
-            msg = f"{where}: exact must be true or false, not {block['exact']!r}"
-            raise BadFile(msg)
-        shared["exact"] = block["exact"]
-    repetitions = _integer(block, "repetitions", where) if "repetitions" in block else 1
-    grid = _grid(block.get("settings", {}), where)
+    shared = {key: _value(limits, key, f"{where}, limits") for key in limits}
+    shared |= {key: _value(block, key, where) for key in ("threads", "exact") if key in block}
+    tol = _value(block, "tol", where) if "tol" in block else []
+    tols = [{"tol": one} for one in (tol if isinstance(tol, list) else [tol])] or [{}]
+    seeds = _value(block, "seeds", where, [0])
+    repetitions = _value(block, "repetitions", where, 1)
+    grid = _grid(_value(block, "settings", where, {}), where)
     for formulation, instance in itertools.product(formulations, instances):
-        for form, settings, tol in itertools.product(forms, grid, tols):
-            for method in _methods(block, formulation, where):
-                for seed in _seeds(block, f"{formulation}|{instance}|{method}", where):
+        for form, settings, accuracy in itertools.product(forms, grid, tols):
+            for method in _methods(methods, formulation, where):
+                for seed in _seeds(seeds, f"{formulation}|{instance}|{method}"):
                     for repetition in range(repetitions):
                         yield Task(
                             formulation,
                             instance,
                             method,
-                            None if form == "*" else form,
+                            form,
                             settings,
                             seed=seed,
                             repetition=repetition,
                             **shared,
-                            **tol,
+                            **accuracy,
                         )
 
 
-def _tolerances(block: Mapping[str, Any], where: str) -> list[dict[str, float]]:
-    """Every tolerance requested, as an argument of a task; the task's default if there is none."""
-    if "tol" not in block:
-        return [{}]
-    values = block["tol"] if isinstance(block["tol"], list) and block["tol"] else [block["tol"]]
-    return [{"tol": _number({"tol": value}, "tol", where)} for value in values]
-
-
-def _methods(block: Mapping[str, Any], formulation: str, where: str) -> list[str]:
+def _methods(words: list[str], formulation: str, where: str) -> list[str]:
     """Method names, with ``@solvers`` and ``@methods`` expanded for this formulation."""
     names: list[str] = []
-    for word in _strings(block, "methods", where):
+    for word in words:
         names.extend(_expanded(word, formulation, where) if word.startswith("@") else [word])
     return list(dict.fromkeys(names))
 
@@ -300,23 +309,16 @@ def _expanded(word: str, formulation: str, where: str) -> list[str]:
     raise BadFile(msg)
 
 
-def _seeds(block: Mapping[str, Any], parts: str, where: str) -> list[int]:
+def _seeds(wanted: int | list[int], parts: str) -> list[int]:
     """The seeds listed, or that many seeds hashed from the cell's named parts, which are the same on every machine."""
-    wanted = block.get("seeds", [0])
-    if isinstance(wanted, list) and wanted and all(_is_whole(seed) and seed >= 0 for seed in wanted):
+    if isinstance(wanted, list):
         return wanted
-    if _is_whole(wanted) and 1 <= wanted <= 1_000_000:
-        texts = (f"opticoll-seed|{parts}|{index}" for index in range(wanted))
-        return [int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1 for text in texts]
-    msg = f"{where}: seeds must be a number of seeds from 1 or a list of seeds from 0, not {wanted!r}"
-    raise BadFile(msg)
+    texts = (f"opticoll-seed|{parts}|{index}" for index in range(wanted))
+    return [int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1 for text in texts]
 
 
-def _grid(settings: Any, where: str) -> list[dict[str, Any]]:
+def _grid(settings: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     """Every combination of the settings."""
-    if not isinstance(settings, dict):
-        msg = f"{where}: settings must be a table [settings]"
-        raise BadFile(msg)
     choices = []
     for name, value in settings.items():
         values = value if isinstance(value, list) else [value]
@@ -374,7 +376,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             }
             unavailable, planned, solver = None, True, ""
             if names_file(spec):
-                task = _with_instance(task, instance)
+                task = msgspec.structs.replace(task, instance=instance)
             try:
                 plan = make_plan(task, instance=instance)
                 rehearse_options(plan)
@@ -389,10 +391,6 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
         if key not in seen:
             seen.add(key)
             yield Cell(task, key, instance.spec, unavailable, facts, planned, solver)
-
-
-def _with_instance(task: Task, instance: Any) -> Task:
-    return structs.replace(task, instance=instance)
 
 
 def unplanned_key(task: Task, instance_hash: str) -> str:
@@ -425,53 +423,24 @@ def _table(path: Path) -> dict[str, Any]:
         raise BadFile(msg) from error
 
 
-def _check_keys(table: Mapping[str, Any], keys: set[str], where: str) -> None:
+def _check_keys(table: Mapping[str, Any], keys: Collection[str], where: str) -> None:
     for key in table:
         if key not in keys:
             msg = f"{where}: no key {key!r}; {nearest(key, sorted(keys))}"
             raise BadFile(msg)
 
 
-def _tables(table: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        msg = f"{where}: {key} must be tables [[{key}]]"
+def _value(table: Mapping[str, Any], key: str, where: str, default: Any = None) -> Any:
+    """The value of a field, of its type; the default, if there is one, for a field that is missing."""
+    kind, must = _FIELDS[key]
+    remedy = f'; write {key} = ["..."]' if must is _LIST else ""
+    if key not in table:
+        if default is not None:
+            return default
+        msg = f"{where}: {key} is missing{remedy}"
         raise BadFile(msg)
-    return value
-
-
-def _string(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    value = table.get(key, default)
-    if not isinstance(value, str) or (not value and default is None):
-        msg = f"{where}: {key} must be a string" if key in table else f"{where}: {key} is missing"
-        raise BadFile(msg)
-    return value
-
-
-def _strings(table: Mapping[str, Any], key: str, where: str, default: list[str] | None = None) -> list[str]:
-    value = table.get(key, default)
-    if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
-        what = "must be a list of strings" if key in table else "is missing"
-        msg = f'{where}: {key} {what}; write {key} = ["..."]'
-        raise BadFile(msg)
-    return value
-
-
-def _number(table: Mapping[str, Any], key: str, where: str) -> float:
-    value = table[key]
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        msg = f"{where}: {key} must be a number, not {value!r}"
-        raise BadFile(msg)
-    return float(value)
-
-
-def _integer(table: Mapping[str, Any], key: str, where: str) -> int:
-    value = table[key]
-    if not _is_whole(value) or value < 1:
-        msg = f"{where}: {key} must be a whole number from 1, not {value!r}"
-        raise BadFile(msg)
-    return int(value)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    try:
+        return msgspec.convert(table[key], kind)
+    except msgspec.ValidationError:
+        msg = f"{where}: {key} {must.format(value=table[key])}{remedy}"
+        raise BadFile(msg) from None

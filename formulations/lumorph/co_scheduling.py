@@ -61,6 +61,7 @@ class CallBatches(Formulation):
     paper = PAPER
     where = "appendix C"
     title = "Batches of all-reduces that share no GPU"
+    example = "training:random,gpus=8,calls=6,seed=3"
     sense = "min"
     problem = "MILP"
     parameters = (

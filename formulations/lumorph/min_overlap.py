@@ -90,6 +90,7 @@ class Overlap(PathFlow, Formulation):
     paper = PAPER
     where = "Algorithm 2, (10)-(16)"
     title = "Routes of minimum circuit overlap"
+    example = "lightpath:4x4"
     sense = "min"
     problem = "MILP"
     parameters = (

@@ -172,6 +172,7 @@ class RoundModel(Formulation):
     paper = PAPER
     where = "Algorithm 1, (1)-(9)"
     title = "Collectives in the fewest rounds of circuits"
+    example = "lightpath:2x2,lasers=2,waveguides=1"
     sense = "min"
     problem = "MILP"
     parameters = PARAMETERS

@@ -127,6 +127,7 @@ class SumModel(Formulation):
     paper = PAPER
     where = "Algorithm 1, section 3.2"
     title = "Sums in the fewest rounds of circuits"
+    example = "lightpath:2x2,lasers=2,waveguides=1"
     sense = "min"
     problem = "MILP"
     parameters = PARAMETERS

@@ -79,6 +79,7 @@ class FileProgram(Formulation):
     paper = "matrix"
     where = "the file"
     title = "Linear or mixed-integer program of an MPS or LP file"
+    example = "mps:program.mps"
     problem: Literal["LP", "MILP"] = "MILP"
     size = "columns of the file"
     forms = ("matrix", "cvxpy", "pyomo")

@@ -63,6 +63,7 @@ class AllToAll(Formulation):
     paper = PAPER
     where = "Lemma 1"
     title = "One-stage all-to-all on an optical line or ring: fewest wavelengths"
+    example = "wdm-ring:n=8,wavelengths=4"
     sense = "min"
     problem = "MILP"
     parameters = (Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),)

@@ -79,6 +79,7 @@ class RingTraffic(Formulation):
     paper = PAPER
     where = "section 3.3 (A.1)"
     title = "Wavelengths on the arcs of an optical ring: minimum time of the slowest transfer"
+    example = "wdm-ring:n=8,wavelengths=32"
     sense = "min"
     problem = "MILP"
     parameters = (

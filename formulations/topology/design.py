@@ -71,6 +71,7 @@ class Design(Formulation):
     paper = "topology"
     where = "ours"
     title = "Topology of given degree with minimum all-to-all time"
+    example = "servers:n=6,degree=2,traffic=alltoall"
     sense = "max"
     problem = "MILP"
     parameters = (

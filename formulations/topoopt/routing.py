@@ -99,6 +99,7 @@ class FixedCircuits(model.GroupedFlow, Formulation):
     paper = PAPER
     where = "section 5.5, figure 15"
     title = "Routing that minimizes the maximum load over the circuits of a heuristic"
+    example = "servers:n=12,degree=4,traffic=dlrm"
     sense = "max"
     problem = "LP"
     parameters = (

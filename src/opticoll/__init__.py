@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from opticoll.analysis.bounds import bounds
     from opticoll.analysis.catalog import solver_table
-    from opticoll.analysis.describe import bounds
     from opticoll.analysis.design import design
     from opticoll.analysis.iteration import iteration
     from opticoll.analysis.model import Model, model
@@ -51,7 +51,7 @@ _HOMES = {
     "Task": ("opticoll.solvers.task", "Task"),
     "Termination": ("opticoll.solvers.task", "Termination"),
     "Topology": ("opticoll.instances", "Topology"),
-    "bounds": ("opticoll.analysis.describe", "bounds"),
+    "bounds": ("opticoll.analysis.bounds", "bounds"),
     "check": ("opticoll.analysis.result_files", "check"),
     "design": ("opticoll.analysis.design", "design"),
     "export": ("opticoll.solvers.solve", "export"),

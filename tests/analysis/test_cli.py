@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from reference import RUN_KEYS
 
-from opticoll.analysis.cli import output
+from opticoll.analysis.cli.check import show_executed
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 
@@ -39,7 +39,7 @@ HEAVY = {
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does, in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "opticoll.analysis.cli", *arguments],
+        [sys.executable, "-m", "opticoll", *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
@@ -61,7 +61,9 @@ def as_json(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0)
     return json.loads(out, parse_constant=refuse)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["results", "--help"], ["--version"], []])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["solve", "--help"], ["results", "--help"], ["benchmark"], ["--version"], []]
+)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys; from opticoll.analysis.cli.main import main; status = main(sys.argv[1:]); "
@@ -315,7 +317,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
     # The last two are not proven within hours, so the study cannot end before it is stopped.
     file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
     process = subprocess.Popen(
-        [sys.executable, "-m", "opticoll.analysis.cli", "study", str(file), "--jobs", "2"],
+        [sys.executable, "-m", "opticoll", "study", str(file), "--jobs", "2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -339,7 +341,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
 
 def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run(
-        f"{sys.executable} -m opticoll.analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
+        f"{sys.executable} -m opticoll list instances | true; exit ${{PIPESTATUS[0]}}",
         shell=True,
         executable="/bin/bash",
         capture_output=True,
@@ -354,7 +356,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 def test_a_run_with_unread_output_is_recorded(tmp_path: Path) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m opticoll.analysis.cli solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
+        f"{sys.executable} -m opticoll solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
         shell=True,
         executable="/bin/bash",
         capture_output=True,
@@ -419,7 +421,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
         [
             sys.executable,
             "-m",
-            "opticoll.analysis.cli",
+            "opticoll",
             *arguments,
             "--json",
             "--no-store",
@@ -453,5 +455,5 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
 def test_round_off_is_not_printed_as_a_distance_from_the_bound(
     over: float, message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    output.show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
+    show_executed({"ranks": 4, "T_bound": 2.0, "over_bound": over})
     assert f"this one is {message}" in " ".join(capfd.readouterr().out.split())

@@ -71,7 +71,7 @@ def test_the_page_shows_parameters_methods_and_both_builds(name):
     text = PAGES.generated(name)
     assert all(f"| `{parameter.name}` |" in text for parameter in model.parameters)
     paper = name.split(".")[0]
-    assert (f"](../claims/{paper}.md)" in text) == (paper in PAPERS)
+    assert (f"](../generated/claims/{paper}.md)" in text) == (paper in PAPERS)
     for form in ("pyomo", "cvxpy"):
         assert f":pyobject: {getattr(model, form).__qualname__}\n" in text
 

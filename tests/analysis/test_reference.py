@@ -19,7 +19,7 @@ import pytest
 
 from opticoll.analysis import catalog, json_outputs
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.describe import EXAMPLES, _text, describe
+from opticoll.analysis.describe import _text, describe
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
 from opticoll.instances import parse
@@ -71,10 +71,6 @@ def test_example_of_matrix_programs_works(tmp_path, monkeypatch, capfd):
     assert main(["bounds", "mps:program.mps"]) == 0
     out = capfd.readouterr().out
     assert out == "mps:program.mps: no analytic bounds; `opticoll solve` computes a bound\n"
-
-
-def test_examples_are_of_formulations_that_exist():
-    assert set(EXAMPLES) - {""} <= set(formulations())
 
 
 def test_sizes_and_bounds_follow_the_instance():

@@ -11,6 +11,7 @@ import pytest
 
 from opticoll.analysis.benchmark import certificates
 from opticoll.analysis.benchmark.benchmark_set import best_known, problems
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.formulations import formulation
 from opticoll.instances import parse
@@ -77,10 +78,8 @@ def test_fill_resumes_and_check_refuses_changed_files(tmp_path, capsys):
         certificates.certified(index)
 
 
-def test_commands(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["certificates", "table"])
-    assert certificates.main() == 0
+def test_commands(capsys):
+    assert main(["benchmark", "certificates"]) == 0
     assert capsys.readouterr().out.startswith("| problem | nonzeros |")
-    monkeypatch.setattr("sys.argv", ["certificates", "check", "no-such-problem"])
-    assert certificates.main() == 2
+    assert main(["benchmark", "check", "no-such-problem"]) == 2
     assert "unknown problem" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from test_solver_metrics import run
 
 from opticoll.analysis.benchmark import benchmark_set, published_results, solver_metrics
+from opticoll.analysis.cli.main import cli, main
 from opticoll.analysis.store import Store
 from opticoll.errors import BadFile, BadInput, NoSolution
 
@@ -91,7 +92,7 @@ def test_repetitions_have_a_spread_and_tolerances_do_not_mix(tmp_path):
 
 
 def test_without_results_the_command_that_makes_them_is_named(tmp_path):
-    with pytest.raises(NoSolution, match="published_results run"):
+    with pytest.raises(NoSolution, match="opticoll benchmark run"):
         published_results.compared(published_results.published(tmp_path))
 
 
@@ -100,7 +101,7 @@ def test_a_subset_is_run_and_shown_beside_the_published_runs(tmp_path, monkeypat
     monkeypatch.setattr(published_results.published, "__defaults__", (tmp_path, None))
     published_results.write_tables(pd.DataFrame([selected()]), tmp_path)
     words = ["run", NAME, "--solver", "highs", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "page")]
-    result = CliRunner().invoke(published_results.cli, words)
+    result = CliRunner().invoke(cli, ["benchmark", *words])
     assert result.exit_code == 0, result.output
     assert "(here)" in result.output
     assert "highs 1.2" in result.output
@@ -108,15 +109,15 @@ def test_a_subset_is_run_and_shown_beside_the_published_runs(tmp_path, monkeypat
     assert {path.suffix for path in (tmp_path / "page" / "figures").iterdir()} == {".svg", ".png"}
     made = pd.read_csv(tmp_path / "page" / "tables" / "solvers-runs.csv")
     assert set(made["verdict"]) == {"solved"}
-    result = CliRunner().invoke(published_results.cli, ["show", NAME])
+    result = CliRunner().invoke(cli, ["benchmark", "show", NAME])
     assert result.exit_code == 0, result.output
-    result = CliRunner().invoke(published_results.cli, [*words, "--alone"])
+    result = CliRunner().invoke(cli, ["benchmark", *words, "--alone"])
     assert result.exit_code == 0, result.output
     assert "highs 1.2" not in result.output
     assert len(list(Store(tmp_path / "store").names())) == 1
 
 
-def test_an_interrupted_subset_says_how_to_resume(tmp_path, monkeypatch):
+def test_an_interrupted_subset_says_how_to_resume(tmp_path, monkeypatch, capfd):
     words = ["run", NAME, "--solver", "highs", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "page")]
 
     def interrupt(task):
@@ -124,12 +125,10 @@ def test_an_interrupted_subset_says_how_to_resume(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr("opticoll.solvers.solve.solve", interrupt)
-        result = CliRunner().invoke(published_results.cli, words)
-    assert result.exit_code != 0
-    assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command resumes" in result.output
+        assert main(["benchmark", *words]) == 130
+    assert f"0 of 1 runs are in {tmp_path / 'store'}; the same command resumes" in capfd.readouterr().err
     assert not (tmp_path / "page").exists()
-    result = CliRunner().invoke(published_results.cli, words)
-    assert result.exit_code == 0, result.output
+    assert main(["benchmark", *words]) == 0
 
 
 def test_a_contestant_is_a_solver_and_its_version_without_that_of_its_package(tmp_path):

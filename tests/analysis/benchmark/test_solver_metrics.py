@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.analysis.benchmark import benchmark_set, solver_metrics
+from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver_metrics
 from opticoll.analysis.benchmark.benchmark_set import BestKnown
-from opticoll.analysis.report import page
+from opticoll.analysis.cli.main import cli
 from opticoll.analysis.report.page import templates
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.isolation import call_isolated
@@ -540,14 +540,14 @@ def test_values_are_taken_from_the_runs_of_a_store(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
     store = tmp_path / "store"
     published_results.run_problems(benchmark_set.problems_named([name]), ["highs"], Store(store))
-    result = CliRunner().invoke(benchmark_set.cli, ["known", "--store", str(store)])
+    result = CliRunner().invoke(cli, ["benchmark", "known", "--store", str(store)])
     assert result.exit_code == 0, result.output
     assert [line.partition(":")[0] for line in result.output.splitlines()] == [name]
     result = read(place)[name]
     assert (result.value, result.bound) == (pytest.approx(1 / 32), pytest.approx(1 / 32))
     assert result.proof == "optimal"
     assert benchmark_set.improved(result, poorer) is None
-    again = CliRunner().invoke(benchmark_set.cli, ["known", name, "--store", str(store)])
+    again = CliRunner().invoke(cli, ["benchmark", "known", name, "--store", str(store)])
     assert (again.exit_code, again.output) == (0, "")
 
 
@@ -574,7 +574,7 @@ def test_only_what_is_named_or_open_is_proven_and_the_rest_is_kept(words, expect
     monkeypatch.setattr(benchmark_set, "BEST", place)
     monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
     monkeypatch.setattr(benchmark_set, "prove", prove)
-    result = CliRunner().invoke(benchmark_set.cli, ["prove", "--time-limit", "7", *words])
+    result = CliRunner().invoke(cli, ["benchmark", "prove", "--time-limit", "7", *words])
     assert result.exit_code == 0, result.output
     assert {name for name, _ in tried} == expected
     assert {limit for _, limit in tried} == {7.0}
@@ -700,8 +700,8 @@ def html(section):
 
 
 def test_the_section_shows_what_was_measured_and_exports_every_curve():
-    result = page.compare(results())
-    drawn = page.figures(result)
+    result = solver_comparison.compare(results())
+    drawn = solver_comparison.figures(result)
     assert {one.name for one in drawn} == {
         "solvers-profile-linear",
         "solvers-times-linear",
@@ -712,10 +712,10 @@ def test_the_section_shows_what_was_measured_and_exports_every_curve():
     }
     assert all(axes.get_xlabel() for one in drawn for axes in one.figure.axes)
     assert all(one.figure.axes[0].get_ylabel() for one in drawn)
-    tables = page.tables(result)
+    tables = solver_comparison.tables(result)
     assert {f"solvers-profile-{name}" for name in ("linear", "integer")} | {"solvers-gaps"} <= set(tables)
     assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
-    text = html(page.section(result, {one.name: one for one in drawn}))
+    text = html(solver_comparison.section(result, {one.name: one for one in drawn}))
     assert text.count("<figure>") == 6
     assert "PAR-10" in text
 
@@ -741,13 +741,13 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
                 "verified": not part,
             }
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
-    result = page.compare(rows)
-    drawn = {one.name: one.caption for one in page.figures(result)}
+    result = solver_comparison.compare(rows)
+    drawn = {one.name: one.caption for one in solver_comparison.figures(result)}
     assert "could not try every problem: cp-sat, gurobi" in drawn["solvers-profile-integer"]
     assert "1 problems that every solver could try" in drawn["solvers-profile-integer-shared"]
     assert set(result.profiles["integer"]["solver"]) == {"highs", "scip"}
     assert set(result.profiles["integer-shared"]["solver"]) == {"highs", "scip", "cp-sat", "gurobi"}
-    assert "solvers-profile-integer-shared" in page.tables(result)
+    assert "solvers-profile-integer-shared" in solver_comparison.tables(result)
 
 
 def test_an_incomplete_study_compares_solvers_only_on_problems_that_all_have_run():
@@ -755,24 +755,24 @@ def test_an_incomplete_study_compares_solvers_only_on_problems_that_all_have_run
     rows = rows[(rows["method"] == "highs") & (rows["instance"] == "ring:16")]
     two = next(p for p in benchmark_set.problems() if p.name == "master-genkautz-n-32-d-4")
     other = {**rows.iloc[0].to_dict(), "instance": two.instance, "method": "scip", "objective": 4 / 85, "bound": 4 / 85}
-    table = page.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
+    table = solver_comparison.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
     assert "linear" not in table.profiles  # highs saw one problem, scip the other
     assert table.summaries["linear"]["mean_penalised_s"].isna().all()
-    assert "solvers-profile-linear" not in {one.name for one in page.figures(table)}
-    assert html(page.section(table, {}))
+    assert "solvers-profile-linear" not in {one.name for one in solver_comparison.figures(table)}
+    assert html(solver_comparison.section(table, {}))
 
 
 def test_no_censored_run_is_drawn_as_a_time():
-    result = page.compare(results())
-    figure = next(one.figure for one in page.figures(result) if one.name == "solvers-times-integer")
+    result = solver_comparison.compare(results())
+    figure = next(one.figure for one in solver_comparison.figures(result) if one.name == "solvers-times-integer")
     axes = figure.axes[0]
     marks = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     assert sorted(marks) == [0.5, pytest.approx(1.35 * results()["requested_time_limit_s"].iloc[0])]
 
 
 def test_a_store_without_benchmark_runs_says_how_to_make_them():
-    assert page.compare(results().iloc[:0]) is None
-    assert page.compare(results().assign(termination="unavailable")) is None
+    assert solver_comparison.compare(results().iloc[:0]) is None
+    assert solver_comparison.compare(results().assign(termination="unavailable")) is None
     assert "opticoll study solver-bench" in html(None)
 
 

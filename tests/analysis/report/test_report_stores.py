@@ -15,7 +15,7 @@ from msgspec import structs
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.papers.paper_figure import figures
-from opticoll.analysis.report import drawings
+from opticoll.analysis.report import drawings, sections
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import failed_run
 from opticoll.analysis.study.study_file import Cell
@@ -75,7 +75,7 @@ def few_figures() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawings, "drawing", drawing)
         patch.setattr(drawings, "png", lambda figure: b"")
-        for module in (drawings, drawings):
+        for module in (drawings, sections):
             patch.setattr(module, "paper_figures", lambda: tuple(one for one in figures() if one.study is not None))
         yield
 

@@ -272,9 +272,6 @@ def break_record(path: Path, how: str) -> None:
         "torn": line[: len(line) // 2],
         "torn at its end": line[:-20],
         "no object": b"[1]\n",
-        "no fields": b"{}\n",
-        "wrong type": b'{"id": "x", "n": "four"}\n',
-        "deep": b"[" * 100_000,
         "another value": line.replace(b'"objective":', b'"objective":1'),
         "not text": b"\xff\xfe\n",
     }
@@ -291,9 +288,6 @@ BROKEN = [
     "torn",
     "torn at its end",
     "no object",
-    "no fields",
-    "wrong type",
-    "deep",
     "another value",
     "not text",
     "folder",
@@ -361,8 +355,8 @@ def test_a_query_leaves_no_copy_of_the_store(store: Store) -> None:
 
 def test_records_of_the_future_are_refused(store: Store) -> None:
     name = store.save(make_run())
-    record = plain(store.read(name)) | {"schema": schema.VERSION + 1}
-    (store.records / "future.json").write_text(json.dumps(record) + "\n")
+    record = schema.stored(plain(store.read(name)) | {"schema": schema.VERSION + 1})
+    (store.records / "future.json").write_bytes(schema.encode(record))
     with pytest.raises(BadFile, match="upgrade opticoll"):
         store.sql("FROM runs")
 
@@ -371,8 +365,9 @@ def test_thousands_of_files(store: Store) -> None:
     name = store.save(make_run())
     record = plain(store.read(name))
     for i in range(3000):
-        text = json.dumps(record | {"id": f"{i}.1", "key": str(i)}) + "\n"
-        (store.records / f"{i}.1.json").write_text(text)
+        (store.records / f"{i}.1.json").write_bytes(
+            schema.encode(schema.stored(record | {"id": f"{i}.1", "key": str(i)}))
+        )
     assert len(store.sql("SELECT key FROM latest")) == 3001
 
 

@@ -122,12 +122,6 @@ def test_contents_of_files_are_versions_and_contents_of_python_objects_are_tasks
     assert current(store)[3:] == [5.0]
 
 
-def test_records_that_do_not_tell_what_was_requested_supersede_nothing(store: Store) -> None:
-    for day in range(2):
-        save(store, TASK, str(day), day + 1.0, day, requested={})
-    assert current(store) == [1.0, 2.0]
-
-
 def test_results_and_report_show_the_current_answer_and_mark_the_others(store: Store, tmp_path: Path, capfd) -> None:
     folder = ["--store", str(store.root)]
     save(store, TASK, "1", 0.5, 0)

@@ -18,8 +18,8 @@ from reference import SMALL, assert_one_matrix, optimum
 from scipy.optimize import linprog
 
 import opticoll as oc
+from opticoll.analysis.bounds import bounds as instance_bounds
 from opticoll.analysis.cli.main import cli
-from opticoll.analysis.describe import bounds as instance_bounds
 from opticoll.errors import BadInput, BadOption
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model

@@ -18,8 +18,8 @@ from reference import assert_one_matrix, optimum
 from scipy.optimize import linprog
 
 import opticoll as oc
+from opticoll.analysis.bounds import bounds as instance_bounds
 from opticoll.analysis.cli.main import cli
-from opticoll.analysis.describe import bounds as instance_bounds
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
 from opticoll.analysis.study.study_file import Cell

@@ -1,15 +1,9 @@
-"""Measure the results, plots and timings of README and ``docs/``, and write them into the documents.
+"""Measure the results, plots and timings of README and ``docs/``, and write them: ``opticoll benchmark measure``.
 
 A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. Words
 and numbers of the table come from the claims ledger, proofs from the records behind each claim. A plot is drawn only
 if every cell of its studies has a run in the store, since part of a study could look like a different result.
-:class:`MissingData` names what a store lacks and the command that computes it.
-
-``python -m opticoll.analysis.bench`` runs the studies behind the plots (stored cells are skipped), the claims and every
-timing table, stores the results, and writes each block of the documents between its markers as soon as it is complete.
-Arguments restrict this to studies, ``claims`` or timing tables by name. ``--from-store`` writes the documents from
-stored results alone. A block without data is unchanged; stderr then names what is missing and the command that computes
-it, and the exit status is 1.
+:class:`MissingData` names what a store lacks and the command that computes it; its block is unchanged.
 
 A timing table states whether its figures are medians or single runs; ratios are within one run of this program. The
 store keeps the tables in ``bench.json`` with their date, duration and machine.
@@ -17,9 +11,8 @@ store keeps the tables in ``bench.json`` with their date, duration and machine.
 
 from __future__ import annotations
 
-import argparse
+import logging
 import re
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -30,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
-from opticoll.analysis.cli.output import number
 from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.ledger.explanation import counted, page
 from opticoll.analysis.ledger.ledger import claims, kept
+from opticoll.analysis.rendering import number
 from opticoll.analysis.report.findings import PAPER_NAMES
-from opticoll.errors import BadFile, BadInput, OpticollError
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.spec import nearest
 from opticoll.solvers.shared_files import rewrite
 
 if TYPE_CHECKING:
@@ -49,6 +43,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.store import Store
 
 
+_log = logging.getLogger("opticoll")
 _BEGIN = re.compile(r"<!-- ([\w-]+):begin -->")
 
 
@@ -108,7 +103,7 @@ def _split(text: str, name: str) -> tuple[str, str, str] | None:
 
 
 #: Folder of the plots, relative to the root of the documents.
-FIGURES = "docs/figures"
+FIGURES = "docs/generated/figures"
 #: Claims that ``docs/results.md`` shows; `opticoll claims` shows all.
 SHOWN = (
     "alltoall.link-mcf-printed",
@@ -194,7 +189,7 @@ def verdicts_table(store: Store) -> str:
     for paper in dict.fromkeys(row.paper for row in rows):
         counts = Counter(row.verdict for row in rows if row.paper == paper)
         name = PAPER_NAMES.get(paper, paper)
-        linked = f"[{name}](docs/claims/{paper}.md)" if paper in PAPER_NAMES else name
+        linked = f"[{name}](docs/generated/claims/{paper}.md)" if paper in PAPER_NAMES else name
         lines.append(f"| {linked} | {' | '.join(str(counts[verdict]) for verdict in _VERDICTS)} |")
     return "\n".join([*lines, "", _counts(rows)])
 
@@ -353,10 +348,10 @@ def _scaling(results: pd.DataFrame) -> tuple[str, str, Figure]:
 
 
 def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
+    from opticoll.analysis.benchmark import solver_comparison
     from opticoll.analysis.plots import store_plots
-    from opticoll.analysis.report import page as report_page
 
-    comparison = report_page.compare(results)
+    comparison = solver_comparison.compare(results)
     steps = None if comparison is None else comparison.profiles.get("linear")
     if comparison is None or steps is None or steps.empty:
         msg = "no solver ran on every linear program of the benchmark; run `opticoll study solver-bench`"
@@ -368,7 +363,8 @@ def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
     most = ", ".join(str(solver) for solver in ends.index[ends >= ends.max()])
     caption = (
         f"{title}: of {count} problems, {first.idxmax()} is the fastest on {first.max():.0%}; the most, "
-        f"{ends.max():.0%}, are solved by {most}, to recomputed residuals of {report_page.ACCURACY:g} within the limit."
+        f"{ends.max():.0%}, are solved by {most}, to recomputed residuals of {solver_comparison.ACCURACY:g} within the "
+        "limit."
     )
     return title, caption, store_plots.profiles(steps, comparison.solvers)
 
@@ -387,10 +383,10 @@ STUDIES = tuple(dict.fromkeys(study for plot in PLOTS for study in plot.studies)
 
 
 #: Documents with blocks, from the root.
-DOCUMENTS = ("README.md", "docs/results.md", "docs/measured.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/generated/measured.md")
 CLAIMS = "claims"
 #: Folder of the claims pages, one per paper, from the root.
-CLAIM_PAGES = "docs/claims"
+CLAIM_PAGES = "docs/generated/claims"
 
 
 def table(rows: list[Row]) -> str:
@@ -468,7 +464,7 @@ def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
     blocks = {}
     for name, stored in stored_tables(store).items():
         if name in known:
-            command = f"`python -m opticoll.analysis.bench {name}`"
+            command = f"`opticoll benchmark measure {name}`"
             source = f"{command}, {stored.seconds:.0f} s, {stored.measured}, {stored.machine}"
             blocks[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(stored.rows)}\n\n({source})"
     return blocks
@@ -499,19 +495,18 @@ def write(root: Path, blocks: Mapping[str, str], known: Mapping[str, Table]) -> 
 
 def _linked_from(document: str, body: str) -> str:
     """Block whose links to files below ``docs/`` are relative to the folder of a document."""
-    return body.replace("](docs/", "](") if document.startswith("docs/") else body
+    return body.replace("](docs/", f"]({'../' * (document.count('/') - 1)}") if document.startswith("docs/") else body
 
 
-def publish(store: Store, root: Path, parts: Sequence[str], known: Mapping[str, Table]) -> dict[str, str]:
+def publish(store: Store, root: Path, parts: Sequence[str]) -> dict[str, str]:
     """Write the blocks of ``parts``; return for each block without data what is missing and how to compute it."""
+    known = tables()
     blocks = {key: text for key, text in timing_blocks(store, known).items() if key.removeprefix("bench-") in parts}
     missing: dict[str, str] = {}
     absent = [name for name in known if name in parts and f"bench-{name}" not in blocks]
     if absent:
         names = " ".join(absent)
-        missing["timings"] = (
-            f"no times of {', '.join(absent)} in the store; run `python -m opticoll.analysis.bench {names}`"
-        )
+        missing["timings"] = f"no times of {', '.join(absent)} in the store; run `opticoll benchmark measure {names}`"
     if CLAIMS in parts:
         try:
             blocks["results"] = results_table(store)
@@ -535,79 +530,34 @@ def publish(store: Store, root: Path, parts: Sequence[str], known: Mapping[str, 
     return missing
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Measure the named parts, by default all, and write their blocks.
+def chosen_parts(names: Sequence[str]) -> list[str]:
+    """The parts with these names, or all: studies behind plots, the claims, timing tables.
 
-    Returns
-    -------
-    int
-        0; 1 if a block lacks data; 2 for bad input; 130 after Ctrl-C (finished measurements are stored).
+    Raises
+    ------
+    BadInput
+        For an unknown name.
     """
-    known = tables()
-    parts = [*STUDIES, CLAIMS, *known]
-    parser = argparse.ArgumentParser(
-        prog="python -m opticoll.analysis.bench", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"parts to measure (default: all): {', '.join(parts)}")
-    parser.add_argument("--from-store", action="store_true", help="write stored results, measure nothing")
-    parser.add_argument(
-        "--jobs", type=int, metavar="N", help="concurrent cells of a study (default: 1, for undisturbed times)"
-    )
-    parser.add_argument("--store", metavar="DIR", help="results store (default: $OPTICOLL_STORE, or ./results)")
-    parser.add_argument(
-        "--root", type=Path, default=Path(), metavar="DIR", help="folder of README.md (default: current folder)"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        return _run(options, parts, known)
-    except OpticollError as error:
-        print(f"opticoll.analysis.bench: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(
-            "opticoll.analysis.bench: interrupted; finished measurements are stored; run the command again to continue",
-            file=sys.stderr,
-        )
-        return 130
-
-
-def _run(options: argparse.Namespace, parts: list[str], known: Mapping[str, Table]) -> int:
-    from opticoll.analysis.store import Store
-    from opticoll.instances.spec import nearest
-
-    for name in options.parts:
+    parts = [*STUDIES, CLAIMS, *tables()]
+    for name in names:
         if name not in parts:
             msg = f"no part {name!r}; {nearest(name, parts)}"
             raise BadInput(msg)
-    chosen = [name for name in parts if name in options.parts] or list(parts)
-    store = Store(options.store)
-    if not options.from_store:
-        store.check_writable()
-        for name in chosen:
-            print(f"{name} ...", file=sys.stderr, flush=True)
-            _measure(name, store, known, options.jobs)
-            publish(store, options.root, [name], known)
-    missing = publish(store, options.root, chosen, known)
-    for block, reason in missing.items():
-        print(f"opticoll.analysis.bench: {block} not updated: {reason}", file=sys.stderr)
-    return 1 if missing else 0
+    return [name for name in parts if name in names] or parts
 
 
-def _measure(name: str, store: Store, known: Mapping[str, Table], jobs: int | None) -> None:
+def measure_part(name: str, store: Store, jobs: int | None) -> None:
+    """Measure a part, and store the results."""
+    known = tables()
     if name in known:
         measure(store, known[name])
-        return
-    if name == CLAIMS:
+    elif name == CLAIMS:
         from opticoll.analysis.ledger.ledger import ledger
 
         for row in ledger((), store, resume=True):
-            print(f"  {row['id']}: {row['verdict']}", file=sys.stderr, flush=True)
-        return
-    from opticoll.analysis.study import running
+            _log.info("%s: %s", row["id"], row["verdict"])
+    else:
+        from opticoll.analysis.study import running
 
-    if running.run(name, store, jobs, None).interrupted:
-        raise KeyboardInterrupt
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        if running.run(name, store, jobs, None).interrupted:
+            raise KeyboardInterrupt

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from opticoll.analysis import bench
-from opticoll.analysis import bench as markers
 from opticoll.analysis.benchmark import benchmark_set
+from opticoll.analysis.benchmark import documents as bench
+from opticoll.analysis.benchmark import documents as markers
 from opticoll.analysis.benchmark.measured_tables import Table, tables
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.claim import ClaimRow, Verdict
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.plots.style import card, new_figure, style
@@ -27,9 +28,10 @@ TEXT = "\n".join(
 @pytest.fixture
 def root(tmp_path):
     """Documents with blocks."""
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "generated").mkdir(parents=True)
     (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
-    (tmp_path / "docs" / "measured.md").write_text(f"# All\n\n{markers.wrapped('bench', '')}\n", encoding="utf-8")
+    measured = tmp_path / "docs" / "generated" / "measured.md"
+    measured.write_text(f"# All\n\n{markers.wrapped('bench', '')}\n", encoding="utf-8")
     shown = "\n".join(markers.wrapped(name, f"old {name}") for name in ("results", "plot-p", "verdicts"))
     (tmp_path / "docs" / "results.md").write_text(f"# Results\n{shown}\n", encoding="utf-8")
     return tmp_path
@@ -58,7 +60,7 @@ def run(root, store, monkeypatch):
     monkeypatch.setattr(bench, "tables", lambda: result)
     monkeypatch.setattr(bench, "STUDIES", (str(study),))
     monkeypatch.setattr(bench, "PLOTS", (bench.Plot("p", (str(study),), make),))
-    return lambda *words: bench.main([*words, "--root", str(root), "--store", str(store.root)])
+    return lambda *words: main(["benchmark", "measure", *words, "--root", str(root), "--store", str(store.root)])
 
 
 def blocks(path):
@@ -221,37 +223,39 @@ def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, caps
     assert run("--from-store") == 1
     assert (root / "README.md").read_text(encoding="utf-8") == TEXT
     assert blocks(root / "docs" / "results.md")["verdicts"] == "old verdicts"
-    assert not (root / "docs" / "figures").exists()
+    assert not (root / "docs" / "generated" / "figures").exists()
     stderr = capsys.readouterr().err
     assert "plot-p not updated: 2 of 2 cells" in stderr
     assert "`opticoll study " in stderr
     assert "results not updated: not measured: alltoall." in stderr
-    assert "run `python -m opticoll.analysis.bench t u`" in stderr
+    assert "run `opticoll benchmark measure t u`" in stderr
 
 
 def test_parts_are_measured_kept_and_written(run, root, store):
     assert run("t") == 0
     kept = json.loads((store.root / "bench.json").read_text(encoding="utf-8"))
     assert kept["t"]["rows"] == [{"cup": "a:1", "s": 0.25}]
-    readme, every = blocks(root / "README.md"), blocks(root / "docs" / "measured.md")
-    assert readme["bench-t"].startswith("**Tea [s]**\n\n| cup | s |\n|---|---|\n| `a:1` | 0.25 |\n\n(`python -m ")
+    readme, every = blocks(root / "README.md"), blocks(root / "docs" / "generated" / "measured.md")
+    assert readme["bench-t"].startswith(
+        "**Tea [s]**\n\n| cup | s |\n|---|---|\n| `a:1` | 0.25 |\n\n(`opticoll benchmark measure "
+    )
     assert readme["results"] == "old results"
     assert every["bench-t"] == readme["bench-t"]
     assert "bench-u" not in every
     assert run("u") == 0
-    assert list(blocks(root / "docs" / "measured.md")) == ["bench", "bench-t", "bench-u"]
+    assert list(blocks(root / "docs" / "generated" / "measured.md")) == ["bench", "bench-t", "bench-u"]
 
 
 def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, capsys):
     study = bench.STUDIES[0]
     assert run(study) == 0
     before = blocks(root / "README.md")
-    assert before["plot-p"].startswith("![Values](docs/figures/p.svg)\n\n*2 values.* (`opticoll study ")
+    assert before["plot-p"].startswith("![Values](docs/generated/figures/p.svg)\n\n*2 values.* (`opticoll study ")
     results = blocks(root / "docs" / "results.md")
-    assert results["plot-p"].startswith("![Values](figures/p.svg)"), "relative to the folder of the document"
-    picture = (root / "docs" / "figures" / "p.svg").read_bytes()
+    assert results["plot-p"].startswith("![Values](generated/figures/p.svg)"), "relative to the folder of the document"
+    picture = (root / "docs" / "generated" / "figures" / "p.svg").read_bytes()
     assert picture.startswith(b"<?xml")
-    made = (root / "docs" / "figures" / "p.svg").stat().st_mtime_ns
+    made = (root / "docs" / "generated" / "figures" / "p.svg").stat().st_mtime_ns
 
     fill(store)
     assert run("t", "u") == 0
@@ -261,7 +265,8 @@ def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, c
     once = [(root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS]
     assert run("--from-store") == 0
     assert once == [(root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS]
-    assert (root / "docs" / "figures" / "p.svg").stat().st_mtime_ns == made, "an equal plot is not written again"
+    again = (root / "docs" / "generated" / "figures" / "p.svg").stat().st_mtime_ns
+    assert again == made, "an equal plot is not written again"
 
     gone = load(find(study)).cells[0].key
     for path in store.records.glob(f"{gone}.*"):
@@ -269,7 +274,7 @@ def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, c
     assert run("--from-store", study) == 1
     assert "1 of 2 cells" in capsys.readouterr().err
     assert blocks(root / "README.md")["plot-p"] == before["plot-p"], "half a study is no plot"
-    assert (root / "docs" / "figures" / "p.svg").read_bytes() == picture
+    assert (root / "docs" / "generated" / "figures" / "p.svg").read_bytes() == picture
 
 
 def test_unknown_parts_and_files_without_tables_are_refused(run, store, capsys):

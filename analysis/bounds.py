@@ -1,0 +1,157 @@
+"""Analytic bounds of instances as rows: ``oc.bounds``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+from opticoll.errors import BadInput
+from opticoll.instances import Topology, as_instance
+from opticoll.instances.spec import expand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Bound
+    from opticoll.instances import Instance
+    from opticoll.solvers.task import Run
+
+
+class BoundRow(TypedDict):
+    """One bound; ``F`` and ``T`` are None where the objective is another quantity.
+
+    ``instance`` is set for bounds of several instances.
+    """
+
+    name: str
+    formulation: str
+    quantity: str
+    sense: str
+    value: float
+    F: float | None
+    T: float | None
+    exact: bool
+    reason: str
+    paper: str | None
+    instance: NotRequired[str]
+
+
+#: The formulation that stands for all all-to-all flows.
+FLOW = "alltoall.master"
+
+
+def bounds(
+    instance: object,
+    formulation: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    *,
+    demand: object = None,
+) -> list[BoundRow]:
+    """Bounds on the optimum of a formulation under ``settings``, or of every applicable formulation if None.
+
+    Bounds of plug-ins are included.
+
+    Of the all-to-all formulations, None selects ``alltoall.master`` alone, whose bounds the others share. A plain
+    topology, or a demand, has only these bounds.
+
+    Parameters
+    ----------
+    instance
+        A spec, in which braces give several instances (``genkautz:n={8..64},d=4``), an instance, or an object that
+        :func:`opticoll.instances.as_instance` reads.
+    formulation, settings
+        Name of the formulation, and its parameters.
+    demand
+        The setting ``demand`` of an all-to-all formulation: a string or data
+        (:class:`opticoll.instances.demands.DemandSpec`).
+
+    Returns
+    -------
+    Rows, tightest first; for several instances in sequence, each row with its ``instance``.
+
+    Raises
+    ------
+    BadInput
+        For a spec that describes no instance, an unknown formulation or one that does not take the instance.
+    """
+    given: dict[str, object] = dict(settings or {})
+    if demand is not None:
+        given["demand"] = demand
+    if formulation is None and given:
+        formulation = FLOW
+    if not (isinstance(instance, str) and "{" in instance):
+        return _of_instance(as_instance(instance), formulation, given)
+    result: list[BoundRow] = []
+    for spec in expand(instance):
+        value = as_instance(spec)
+        result += [{**row, "instance": value.spec} for row in _of_instance(value, formulation, given)]
+    return result
+
+
+def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, Any]) -> list[BoundRow]:
+    from opticoll.formulations import formulation
+
+    if name is not None or type(instance) is Topology:
+        model = formulation(name or FLOW)
+        if model.needs is not None:
+            msg = f"{model.name} takes its data from a solution of {model.needs}; ask for the bounds of {model.needs}"
+            raise BadInput(msg)
+        return _rows(model, instance, settings)
+    return _of_every_formulation(instance.spec, instance)
+
+
+def _of_every_formulation(spec: str, instance: Instance) -> list[BoundRow]:
+    from opticoll.formulations import formulations
+
+    result: list[BoundRow] = []
+    taken = False
+    for model in formulations().values():
+        if model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
+            try:
+                result += _rows(model, instance)
+            except BadInput:
+                continue
+            taken = True
+    if not taken:
+        msg = f"instance {spec!r}: no formulation takes it; `opticoll list formulations` shows what they take"
+        raise BadInput(msg)
+    return result
+
+
+def _rows(model: type[Formulation], instance: Instance, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
+    from opticoll.formulations import bounds_of, plugin_bounds
+    from opticoll.formulations.model import read_parameters
+    from opticoll.solvers.methods import prepared
+
+    problem = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
+    own = bounds_of(problem)
+    return rows(problem, [*own, *plugin_bounds(problem, instance, own)])
+
+
+def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:
+    """Bounds on the optimum of a formulation as rows, tightest first."""
+    return sorted((_row(model, one) for one in bounds), key=lambda row: row["value"], reverse=model.sense == "min")
+
+
+def rows_of(run: Run) -> list[BoundRow]:
+    """The analytic bounds of a run as rows; empty if they need more than the instance."""
+    if run.plan is None or run.plan.formulation.needs is not None:
+        return []
+    return rows(run.plan.formulation, run.bounds or ())
+
+
+def _row(model: Formulation, bound: Bound) -> BoundRow:
+    served = model.concurrent is not None
+    timed = served and model.shards
+    return {
+        "name": bound.name,
+        "formulation": model.name,
+        "quantity": "F" if served else "objective",
+        "sense": "upper" if model.sense == "max" else "lower",
+        "value": bound.value,
+        "F": bound.value if served else None,
+        "T": 1 / bound.value if timed and bound.value else None,
+        "exact": bound.exact,
+        "reason": bound.reason,
+        "paper": bound.paper or None,
+    }

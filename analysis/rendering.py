@@ -1,0 +1,208 @@
+"""What people and programs read: values as text, records and results as lines of text or HTML, tables as JSON rows.
+
+:func:`record_lines` says a record in words; the command line, :class:`opticoll.Result` and the report show these lines.
+As JSON, a record is :func:`opticoll.solvers.task.plain` of itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from opticoll.solvers.task import NOTE
+from opticoll.solvers.verify import FEASIBLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from opticoll.analysis.bounds import BoundRow
+    from opticoll.instances.types import Json
+    from opticoll.solvers.task import Record
+
+#: Columns of the store that hold JSON text.
+_JSON_COLUMNS = {
+    "solver_options",
+    "violations",
+    "metrics",
+    "settings",
+    "solver_claims",
+    "requested_settings",
+    "needed",
+    "repaired",
+    "extra",
+    "plugins",
+}
+#: Maximum length of a name in a title.
+WIDTH = 100
+#: Lines for notebooks; colours are those of the page.
+_HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
+<caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>
+{% for name, text in lines.items() -%}
+<tr style="background:none"><th scope="row" style="text-align:left;padding:1px 1em 1px 0">{{ name }}</th>
+<td style="text-align:left;padding:1px 0">{{ text }}</td></tr>
+{% endfor %}</table>"""
+
+
+# values ---------------------------------------------------------------------------------------------------------------
+
+
+def number(value: Any, digits: int = 8) -> str:
+    """A number as text, or a dash if it is unknown."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return str(value)
+
+
+def cell(value: Any) -> str:
+    """A value in a table: a list by its names, a mapping by its pairs, one that is false omitted."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(v["name"] if isinstance(v, dict) and "name" in v else str(v) for v in value) or "–"
+    if isinstance(value, dict):
+        return ", ".join(k if v is True else f"{k}={v}" for k, v in value.items() if v is not False) or "–"
+    return number(value)
+
+
+# lines ----------------------------------------------------------------------------------------------------------------
+
+
+def as_text(title: str, lines: Mapping[str, str]) -> str:
+    """Names and values in two columns below a title."""
+    width = max(map(len, lines), default=0)
+    return "\n".join([title, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+
+
+def as_html(title: str, lines: Mapping[str, str]) -> str:
+    """Names and values as an HTML table; all text is escaped."""
+    import jinja2
+
+    return jinja2.Environment(autoescape=True).from_string(_HTML).render(title=title, lines=lines)
+
+
+def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] = ()) -> dict[str, str]:
+    """A run in words, by name of the line: value, bound, gap, proof, model, solver, times, metrics.
+
+    Parameters
+    ----------
+    record
+        The record of the run.
+    meaning
+        What the value is, with its unit.
+    bounds
+        Analytic bounds of the problem; a bound of the duals that is named like one of another value is told apart.
+    """
+    metrics = {k: v for k, v in (record.metrics or {}).items() if isinstance(v, (int, float, str))}
+    proof, condition = number(record.proof), metrics.pop("conditional_on", None)
+    if condition and record.objective is not None:
+        proof += f" {condition}"
+        if (free := metrics.get("unrestricted_bound")) is not None:
+            proof += f"; without this restriction, at {'least' if record.sense == 'min' else 'most'} {free:g}"
+    source = record.bound_source
+    alike = [row["value"] for row in bounds if row["name"] == source]
+    if alike and record.bound is not None and not any(math.isclose(one, record.bound) for one in alike):
+        source = f"{source} of the duals"  # not the analytic bound of the same name
+    worst = max((v for v in (record.violations or {}).values() if v is not None), default=None)
+    solver, memory = record.solver, record.peak_memory_mb
+    lines = {
+        "value": number(record.objective, 12) + _note(record.sense),
+        **({"meaning": meaning} if meaning else {}),
+        **({} if record.objective_exact is None else {"exact": record.objective_exact}),
+        "bound": number(record.bound, 12) + _note(source),
+        "gap": number(record.gap, 3),
+        "proof": proof + _note(record.termination and f"ended: {record.termination}"),
+        **({"infeasible": f"proven by {record.infeasible_by}"} if record.infeasible_by else {}),
+        "verified": number(record.verified) + _note(None if worst is None else f"worst violation {worst:.2g}"),
+        **_repair_line(record),
+        "model": _model(record),
+        "method": number(record.method),
+        "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
+        "size": ", ".join(f"{v} {k}" for k, v in record.size.items() if v is not None) or "–",
+        "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None) or "–",
+        "peak memory": "–" if memory is None else f"{memory:.0f} MB",
+    }
+    for name, value in metrics.items():
+        lines[f"{name} (metric)" if name in lines else name.replace(" ", "_")] = number(value, 12)
+    if record.message:
+        lines["message"] = record.message
+    return lines
+
+
+def _note(text: str | None) -> str:
+    return f"   ({text})" if text else ""
+
+
+def extent(record: Record) -> str:
+    """Vertices, and arcs if there are any; empty where the instance is a matrix, whose size is listed anyway."""
+    if record.n is None or record.paper == "matrix":
+        return ""
+    arcs = "" if record.arcs is None else f", {record.arcs} arcs"
+    return f"   ({record.n} vertices{arcs})"
+
+
+def _repair_line(record: Record) -> dict[str, str]:
+    """What was reported before a repair made it feasible, as a line; none if the repair removed only round-off."""
+    old = record.repaired
+    if old is None or old.violation is None:
+        return {}
+    change = abs((old.claimed or 0.0) - (record.objective or 0.0))
+    if old.violation <= FEASIBLE and change <= FEASIBLE * abs(record.objective or 0.0):
+        return {}
+    return {"repaired": f"from {number(old.claimed, 12)}   (worst violation before the repair {old.violation:.2g})"}
+
+
+def _model(record: Record) -> str:
+    """Whether the stated model was built, in which form and size, and what solved it."""
+    model, rows = record.model, record.size.constraints
+    known = "" if model.variables is None else f"{model.variables:,} variables"
+    if model.built is None:
+        return "–"
+    if not model.built:
+        return "not built" + (f" ({known})" if known else "") + f": {model.reason}"
+    parts = [part for part in (known, "" if rows is None else f"{rows:,} rows", model.reason) if part]
+    return f"stated in {model.form}: {', '.join(parts)}"
+
+
+def unsolved(record: Record) -> str:
+    """Why a run has no verified solution, on one line."""
+    reason = "" if (record.message or "").startswith(NOTE) else record.message
+    if not reason and record.infeasible_by:
+        reason = f"there is none: proven by {record.infeasible_by}"
+    elif not reason and record.objective is None:
+        solver = record.solver.name or record.method
+        limitless = record.termination == "unbounded"
+        reason = f"{solver} reports that the objective is unbounded" if limitless else None
+        reason = reason or f"{solver} returned no solution"
+    return f"no solution: ended with {record.termination}: {reason or 'no solution passed verification'}"
+
+
+# tables ---------------------------------------------------------------------------------------------------------------
+
+
+def frame_rows(frame: pd.DataFrame) -> list[dict[str, Json]]:
+    """A frame as JSON-able rows: NULL as None, JSON columns unpacked, times in ISO form."""
+    return [
+        {name: _plain(name, value) for name, value in zip(frame.columns, row, strict=True)}
+        for row in frame.itertuples(index=False, name=None)
+    ]
+
+
+def _plain(name: str, value: Any) -> Json:
+    import pandas as pd
+
+    if hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0:
+        return value.tolist()
+    if not isinstance(value, (list, dict)) and pd.isna(value):
+        return None
+    if isinstance(value, pd.Timestamp):
+        return value.isoformat() + ("Z" if value.tzinfo is None else "")
+    if name in _JSON_COLUMNS and isinstance(value, str):
+        with suppress(ValueError):
+            return json.loads(value)
+    return value

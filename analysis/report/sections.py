@@ -1,0 +1,315 @@
+"""Content of the report's sections, as plain data for the templates."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from opticoll.analysis.ledger.claim import Verdict
+from opticoll.analysis.papers.paper_figure import figures as paper_figures
+from opticoll.analysis.rendering import record_lines
+from opticoll.analysis.report import page_tables
+from opticoll.analysis.report.drawings import slug
+from opticoll.analysis.report.findings import PAPER_NAMES, distinguishing_columns, machine
+from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, missing, table, written
+from opticoll.solvers.task import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from opticoll.analysis.report.drawings import ReportFigure
+    from opticoll.analysis.report.findings import Findings
+    from opticoll.analysis.store import Store
+    from opticoll.analysis.store.schema import StoredRecord
+
+
+#: Maximum number of runs with details on the page. With more than :data:`report.MOST_ROWS`, the JSON text of the
+#: records, which is most of the bytes, is omitted.
+MOST_RECORDS = 5000
+#: Maximum number of instances listed with a claim; the CSV file has all.
+MOST_INSTANCES = 6
+#: Colour class of every verdict, and words that are clear without the colour.
+VERDICTS = {
+    Verdict.REPRODUCED: ("good", "✓ reproduced"),
+    Verdict.DEPENDS: ("fair", "± depends on an open choice"),
+    Verdict.NOT_REPRODUCED: ("bad", "✗ not reproduced"),
+    Verdict.SELF_CONTRADICTED: ("fair", "≠ self-contradicted"),
+    Verdict.NOT_TESTABLE: ("mute", "– not testable"),
+}
+
+_RESULTS = (
+    Column("problem", "instance", "name", link=True),
+    Column("formulation", "formulation"),
+    Column("method", "method"),
+    Column("n", "N", "count"),
+    Column("objective", "objective", "number", link=True),
+    Column("T", "T = 1/F", "number", link=True),
+    Column("proof", "proof", "proof"),
+    Column("gap", "gap", "gap"),
+    Column("time_solve_s", "solve [s]", "seconds"),
+    Column("seconds", "total [s]", "seconds"),
+    Column("solver_name", "solver"),
+)
+_FAILURES = (
+    Column("problem", "instance", "name", link=True),
+    Column("formulation", "formulation"),
+    Column("method", "method"),
+    Column("termination", "termination"),
+    Column("requested_time_limit_s", "time limit [s]", "seconds"),
+    Column("proof", "proof", "proof"),
+    Column("bound", "our bound", "number"),
+    Column("message", "message", "long"),
+)
+_ENVIRONMENT = (
+    Column("platform", "platform"),
+    Column("host", "host"),
+    Column("cpus", "cores", "count"),
+    Column("python", "Python"),
+    Column("opticoll", "opticoll"),
+    Column("git_commit", "commit"),
+    Column("runs", "runs", "count"),
+    Column("first", "first run (UTC)"),
+    Column("last", "last run (UTC)"),
+)
+_RUNS = (
+    Column("problem", "instance", "name", link=True),
+    Column("instance", "instance", "name", link=True),
+    Column("heuristic", "method"),
+    Column("method", "method"),
+    Column("n", "N", "count"),
+    Column("objective", "value", "number"),
+    Column("reference", "optimum or bound", "number"),
+    Column("ratio", "ratio", "ratio"),
+    Column("proof", "proof", "proof"),
+)
+
+
+class Fact(NamedTuple):
+    """A named value; ``code`` sets it in a fixed-width font."""
+
+    name: str
+    value: Any
+    code: bool = False
+
+
+class Overview(NamedTuple):
+    """Counts by proof status: tiles over all, a table by formulation."""
+
+    tiles: list[tuple[str, int]]
+    table: PageTable
+
+
+class BoundsOf(NamedTuple):
+    """Bounds on the instances of one formulation."""
+
+    formulation: str
+    figure: ReportFigure | None
+    table: PageTable
+
+
+class PaperPart(NamedTuple):
+    """One figure of a paper; ``drawn`` is None if the store has no rows for it."""
+
+    title: str
+    statement: str
+    study: str | None
+    drawn: ReportFigure | None
+    runs: PageTable | None
+
+
+class Paper(NamedTuple):
+    """The figures of one paper."""
+
+    anchor: str
+    title: str
+    parts: list[PaperPart]
+
+
+class ReportEnvironment(NamedTuple):
+    """The machine that wrote the report, and the machines that made the runs."""
+
+    facts: list[Fact]
+    table: PageTable
+
+
+class Details(NamedTuple):
+    """One record; ``text`` is its JSON, None if omitted."""
+
+    id: str
+    heading: str
+    facts: list[Fact]
+    text: str | None
+
+
+def overview(findings: Findings) -> Overview:
+    """Counts by proof status, over all and by formulation."""
+    results = findings.results
+    counts = results["proof"].value_counts()
+    words = {name: words.split(" ", 1)[1] for name, (_, words) in PROOFS.items()}
+    tiles = [("runs recorded", findings.runs), ("different cells", len(results))]
+    tiles += [(text, int(counts.get(name, 0))) for name, text in words.items()]
+    tiles.append(("failed or unverified", len(findings.failures)))
+    by = results.groupby("formulation")["proof"].value_counts().unstack(fill_value=0)
+    rows = page_tables.rows(by.reset_index())
+    shown = [Column("formulation", "formulation")]
+    shown += [Column(name, text, "count") for name, text in words.items() if name in by]
+    return Overview(tiles, PageTable("Cells by formulation and proof status", shown, rows, len(rows), sortable=False))
+
+
+def results(findings: Findings) -> PageTable:
+    """Best run of every cell, each with a link to its record."""
+    timed = findings.results["T"].notna().any()
+    apart = [Column(field, heading) for field, heading in distinguishing_columns(findings.results).items()]
+    columns = [*_RESULTS[:3], *apart, *(column for column in _RESULTS[3:] if timed or column.field != "T")]
+    return table(findings.results, columns, "Results")
+
+
+def bounds(findings: Findings, figures: Mapping[str, ReportFigure]) -> list[BoundsOf]:
+    """Optimum over every analytic bound, by formulation; the tightest bound of an instance is bold."""
+    results = []
+    for formulation, rows in findings.bounds.groupby("formulation"):
+        names = list(dict.fromkeys(rows["bound"]))
+        lines: list[dict[str, Any]] = []
+        for instance, group in rows.groupby("instance", sort=False):
+            ratios = dict(zip(group["bound"], group["ratio"], strict=True))
+            known = {name: ratio for name, ratio in ratios.items() if not missing(ratio)}
+            tight = {name for name, ratio in known.items() if ratio >= max(known.values()) - 1e-6}
+            lines.append({"instance": instance, **group.iloc[0][["n", "objective", "proof"]], **ratios, "bold": tight})
+        shown = [
+            Column("instance", "instance", "name"),
+            Column("n", "N", "count"),
+            Column("objective", "optimum", "number"),
+            Column("proof", "proof", "proof"),
+            *(Column(name, f"÷ {name}", "ratio") for name in names),
+        ]
+        made = PageTable("Optimum over each bound", shown, lines, len(lines))
+        results.append(BoundsOf(str(formulation), figures.get(str(formulation)), made))
+    return results
+
+
+def missing_bounds(findings: Findings) -> dict[str, list[str]]:
+    """Instances without bounds, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in findings.missing.items():
+        reasons.setdefault(reason, []).append(name)
+    return reasons
+
+
+def papers(drawn: Mapping[str, ReportFigure], shown: Collection[str]) -> list[Paper]:
+    """Every paper's figures; those of one paper are together.
+
+    Parameters
+    ----------
+    drawn
+        Figures that the store has rows for, by name.
+    shown
+        Ids of the records on the page.
+    """
+    result: dict[str, Paper] = {}
+    for figure in paper_figures():
+        name = figure.paper.lower()
+        made = drawn.get(figure.name)
+        runs = None if made is None or made.rows is None else runs_behind(made.rows, shown)
+        title = f"{figure.where[:1].upper()}{figure.where[1:]}: {figure.title}"
+        paper = result.setdefault(name, Paper(f"paper-{slug(name)}", PAPER_NAMES.get(name, name), []))
+        paper.parts.append(PaperPart(title, figure.says, figure.study, made, runs))
+    return list(result.values())
+
+
+def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> PageTable | None:
+    """Runs that a figure is made of, each with a link to its record; None if the page has none of them.
+
+    Parameters
+    ----------
+    rows
+        The figure's rows; their ``id`` names the run, where they have one.
+    shown
+        Ids of the records on the page.
+    """
+    known = rows[rows["id"].isin(shown)].drop_duplicates("id") if "id" in rows else rows.head(0)
+    if known.empty:
+        return None
+    by_heading = {column.heading: column for column in reversed(_RUNS) if column.field in known}
+    return table(known, reversed(by_heading.values()), "Runs of this figure")
+
+
+def failures(findings: Findings) -> PageTable:
+    """Cells without a verified value."""
+    return table(findings.failures, _FAILURES, "Failures")
+
+
+def environment(findings: Findings) -> ReportEnvironment:
+    """Machines and versions of the runs, and of this report."""
+    current = machine()
+    solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
+    versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
+    facts = _known_facts(
+        Fact("report written on", current["platform"]),
+        Fact("cores", current["cpus"]),
+        Fact("memory [GiB]", current["memory_gib"]),
+        Fact("Python", current["python"]),
+        Fact("opticoll", current["opticoll"]),
+        Fact("commit", current["git_commit"]),
+        Fact("solvers in the store", versions),
+    )
+    rows = page_tables.rows(findings.environments)
+    for row in rows:
+        for moment in ("first", "last"):
+            row[moment] = None if missing(row[moment]) else f"{row[moment]:%Y-%m-%d %H:%M}"
+        if not missing(row["git_commit"]):
+            commit, dash, dirty = str(row["git_commit"]).partition("-")
+            row["git_commit"] = f"{commit[:12]}{dash}{dirty}"
+    return ReportEnvironment(facts, PageTable("Environments", _ENVIRONMENT, rows, len(findings.environments)))
+
+
+def shown_records(store: Store, findings: Findings) -> list[str]:
+    """Ids of the records on the page: those of the results, then those that claims rest on."""
+    stored = set(store.names())
+    used = [name for row in findings.claims for name in row["records"] if name in stored]
+    return list(dict.fromkeys([*findings.results["id"], *used]))[:MOST_RECORDS]
+
+
+def records(shown: Mapping[str, StoredRecord]) -> list[Details]:
+    """Details of records: what each found, its settings, options, versions, times and key; of a few also the JSON text.
+
+    Parameters
+    ----------
+    shown
+        Records by id, in order.
+    """
+    return [_details(record, whole=len(shown) <= page_tables.MOST_ROWS) for record in shown.values()]
+
+
+def _details(record: StoredRecord, *, whole: bool) -> Details:
+    document = plain(record)
+    requested = plain(record.requested)
+    facts = _known_facts(
+        Fact("key", record.key, code=True),
+        Fact("record", record.id, code=True),
+        Fact("instance hash", record.instance_hash, code=True),
+        *(Fact(name, text) for name, text in record_lines(record).items() if text != "–"),
+        Fact("effective settings", _pairs(record.settings)),
+        Fact("effective options", _pairs(record.solver.options)),
+        Fact("limits", _pairs(requested, ("time_limit_s", "memory_limit_gib", "tol"))),
+        Fact("run with", _pairs(requested, ("threads", "seed", "repetition"))),
+        Fact("violations", _pairs({k: written(v, "gap") for k, v in (record.violations or {}).items()})),
+        Fact("versions", _pairs(plain(record.environment), ("opticoll", "git_commit", "python"))),
+        Fact("started, finished (UTC)", " – ".join(filter(None, (record.started, record.finished)))),
+    )
+    problem = ", ".join(written(name, "text") for name in (record.instance, record.formulation, record.method))
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=str) if whole else None
+    return Details(str(record.id), f"{problem}: {written(record.proof, 'text')}", facts, text)
+
+
+def _known_facts(*facts: Fact) -> list[Fact]:
+    return [fact for fact in facts if not missing(fact.value) and fact.value not in ("", {}, [])]
+
+
+def _pairs(values: Any, names: Iterable[str] | None = None) -> str | None:
+    """Values as ``name = value``: all of them, or those of ``names`` that are known."""
+    if not isinstance(values, dict):
+        return None
+    shown = values if names is None else {name: values[name] for name in names if values.get(name) is not None}
+    return ", ".join(f"{name} = {value}" for name, value in shown.items())
