@@ -40,10 +40,6 @@ def double(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Pa
     return {"twice": 2 * arguments["value"], "pid": os.getpid()}, {"x": 2 * arrays["x"]}
 
 
-def import_for_ever() -> None:
-    time.sleep(600)
-
-
 def environment(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
     return {"threads": os.environ["OMP_NUM_THREADS"]}, {}
 
@@ -222,7 +218,7 @@ def test_hang_is_killed_at_the_wall_limit() -> None:
 
 def test_a_large_job_of_a_worker_that_never_imports_its_modules_ends_at_its_limit() -> None:
     answer = call_isolated(
-        f"{HERE}:double", {"value": 1}, {"x": np.zeros(2**20)}, wall_limit_s=4, modules=(f"{HERE}:import_for_ever",)
+        f"{HERE}:double", {"value": 1}, {"x": np.zeros(2**20)}, wall_limit_s=4, modules=("signal:pause",)
     )
     assert answer.ending == Termination.TIME_LIMIT
 
