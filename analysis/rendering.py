@@ -11,7 +11,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from opticoll.solvers.task import NOTE
+from opticoll.solvers.task import NOTE, Proof
 from opticoll.solvers.verify import FEASIBLE
 
 if TYPE_CHECKING:
@@ -38,6 +38,12 @@ _JSON_COLUMNS = {
 }
 #: Maximum length of a name in a title.
 WIDTH = 100
+#: What the proofs mean that do not speak for themselves.
+_PROOFS = {
+    Proof.CERTIFIED_GAP: "a gap remains between the checked value and a certified bound",
+    Proof.FEASIBLE: "the value is checked; no bound proves that it is the best",
+    Proof.BOUND_ONLY: "no solution passed the checker",
+}
 #: Lines for notebooks; colours are those of the page.
 _HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
 <caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>
@@ -108,7 +114,8 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
     alike = [row["value"] for row in bounds if row["name"] == source]
     if alike and record.bound is not None and not any(math.isclose(one, record.bound) for one in alike):
         source = f"{source} of the duals"  # not the analytic bound of the same name
-    worst = max((v for v in (record.violations or {}).values() if v is not None), default=None)
+    blocks = {block: v for block, v in (record.violations or {}).items() if v is not None}
+    worst = max(blocks, key=blocks.__getitem__, default=None)
     solver, memory = record.solver, record.peak_memory_mb
     lines = {
         "value": number(record.objective, 12) + _note(record.sense),
@@ -116,9 +123,9 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
         **({} if record.objective_exact is None else {"exact": record.objective_exact}),
         "bound": number(record.bound, 12) + _note(source),
         "gap": number(record.gap, 3),
-        "proof": proof + _note(record.termination and f"ended: {record.termination}"),
+        "proof": proof + _note("; ".join(filter(None, (_PROOFS.get(record.proof or Proof.NONE), _ended(record))))),
         **({"infeasible": f"proven by {record.infeasible_by}"} if record.infeasible_by else {}),
-        "verified": number(record.verified) + _note(None if worst is None else f"worst violation {worst:.2g}"),
+        "verified": number(record.verified) + _note(None if worst is None else _violation(worst, blocks[worst])),
         **_repair_line(record),
         "model": _model(record),
         "method": number(record.method),
@@ -132,6 +139,14 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
     if record.message:
         lines["message"] = record.message
     return lines
+
+
+def _ended(record: Record) -> str:
+    return f"ended: {record.termination}" if record.termination else ""
+
+
+def _violation(block: str, value: float) -> str:
+    return f"worst violation {value:.2g}" + (f", of {block}" if value > 0 else "")
 
 
 def _note(text: str | None) -> str:
