@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
@@ -511,6 +512,7 @@ def check_stated(cls: type[Formulation]) -> None:
             msg = f"{where}: define the method {method}(self, values) of the class {cls.__name__}"
             raise BadInput(msg)
     _check_methods(cls, where)
+    _check_misspelt(cls, where)
     _check_parameters(cls, where)
 
 
@@ -536,6 +538,18 @@ def _check_methods(cls: type[Formulation], where: str) -> None:
         except TypeError:
             msg = f"{where}: {name} must take ({', '.join(taken)}), not {_arguments(stated)}"
             raise BadInput(msg) from None
+
+
+def _check_misspelt(cls: type[Formulation], where: str) -> None:
+    """Refuse methods whose names are nearly those of :class:`Formulation`: nothing would call them."""
+    known = [name for name in vars(Formulation) if not name.startswith("_")]
+    for name, stated in vars(cls).items():
+        if name.startswith("_") or name in known or not callable(stated):
+            continue
+        close = get_close_matches(name, known, n=1, cutoff=0.84)
+        if close:
+            msg = f"{where}: nothing calls {name}; did you mean {close[0]!r}? A helper's name may begin with '_'"
+            raise BadInput(msg)
 
 
 def _check_parameters(cls: type[Formulation], where: str) -> None:

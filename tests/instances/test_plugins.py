@@ -179,6 +179,10 @@ BAD = {
         MODEL.replace("residuals", "residual"),
         r"line 4: formulation 'own.model': define the method residuals\(self, values\) of the class Model",
     ),
+    "misspelt hook": (
+        MODEL.replace(CHECKER, f"    def certifiy(self, duals):\n        return None\n{CHECKER}"),
+        "line 4: .*: nothing calls certifiy; did you mean 'certify'",
+    ),
     "no build": (MODEL.replace("cvxpy(", "cvxpi("), r"line 4: .*: state the model in a method cvxpy\(self\) or pyomo"),
     "no method": (MODEL.replace(CHECKER, f"    bounds = 3\n{CHECKER}"), "line 4: .*: bounds must be a method, not 3"),
     "other arguments": (
