@@ -184,6 +184,7 @@ EXAMPLES = {
     "topoopt.strategy": "servers:n=12,degree=4,traffic=dlrm",
     "topoopt.topology": "servers:n=5,degree=2,traffic=random,seed=1",
     "topology.design": "servers:n=6,degree=2,traffic=alltoall",
+    "topology.sequence": "servers:n=5,degree=2,traffic=alltoall",
 }
 #: Commands that write and solve an instance, for formulations whose instances are files.
 _COMMANDS = {

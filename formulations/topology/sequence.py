@@ -55,7 +55,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import sequence_bounds
@@ -147,6 +146,12 @@ class TopologySequence(Formulation):
         return np.asarray(self.demand.any(axis=1))
 
     @cached_property
+    def amount(self) -> float | None:
+        """What every node sends to every other; None if the amounts differ."""
+        amounts = self.demand[self.off]
+        return float(amounts[0]) if amounts.min() == amounts.max() else None
+
+    @cached_property
     def longest(self) -> float:
         """L: no less than the length of every configuration in some optimum [shards / link bandwidth]."""
         return sequence_bounds.longest(self)
@@ -168,14 +173,14 @@ class TopologySequence(Formulation):
             raise NotApplicable(msg)
         between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
         if instance.groups or between.min() <= 0 or between.min() != between.max():
-            msg = f"{NAME}: the traffic of the servers is not used; write traffic=alltoall, and --set demand=... for others"
+            msg = f"{NAME}: takes its demand from --set demand=..., not from the servers; write traffic=alltoall"
             raise NotApplicable(msg)
         given = parameters or {}
         stated = given.get("demand", UNIFORM)
         if str(stated).startswith("longest"):
             msg = f"{NAME}: demand=longest-matching needs the distances of a topology; use another demand"
             raise NotApplicable(msg)
-        nodes = parse(f"complete:{instance.n}")
+        nodes = parse(f"ring:{instance.n}")
         assert isinstance(nodes, Topology)
         start = str(given.get("start", ""))
         return sequence_data(
@@ -261,7 +266,7 @@ class TopologySequence(Formulation):
         load = ones((gp * n + gi) * n + gj, np.arange(F), (P * n * n, F))
         room = pairs_of(np.arange(K))
         lines = pairs_of(np.arange(K) * stride)
-        unused, index = [load[lines] @ g - total[room] @ w], [lines]
+        unused, places = [load[lines] @ g - total[room] @ w], [lines]
         variables = {
             "x": Named(x, X.shape, circuits),
             "t": Named(t, (K,)),
@@ -284,13 +289,13 @@ class TopologySequence(Formulation):
             variables["e"] = Named(e, (K - 1, n, n), kept)
             lines = pairs_of(np.arange(K - 1) * 2 + 1)
             unused.append(load[lines] @ g - self.delay * e)
-            index.append(lines)
+            places.append(lines)
             named["kept_before"] = Named(e - total[kept] @ x <= 0, (K - 1, n, n), kept)
             named["kept_after"] = Named(e - total[kept + n * n] @ x <= 0, (K - 1, n, n), kept)
             if self.charge == "changed":
                 change = ones(np.arange(kept.size), kept // (n * n), (kept.size, K - 1))
                 named["waiting"] = Named(e - M * (change @ z) <= 0, (K - 1, n, n), kept)
-        named["capacity"] = Named(cp.hstack(unused) <= 0, (P, n, n), np.concatenate(index))
+        named["capacity"] = Named(cp.hstack(unused) <= 0, (P, n, n), np.concatenate(places))
         entering = ones(((gp * n + gs) * n + gj), np.arange(F), (P * n * n, F))
         sent = np.flatnonzero(gi != gs)
         leaving = ones((gp[sent] * n + gs[sent]) * n + gi[sent], sent, (P * n * n, F))
@@ -444,8 +449,18 @@ class TopologySequence(Formulation):
         entries += states + earlier + flows + leaving + (leaving + earlier if step else 0) + due
         return {
             "variables": 2 * circuits + K + flows + states + windows + (K - 1) * changing,
-            "constraints": 2 * K * n + mutual + ordered + fixed + 2 * circuits + P * pairs + 2 * windows + waiting
-            + setting + states + step + due,
+            "constraints": 2 * K * n
+            + mutual
+            + ordered
+            + fixed
+            + 2 * circuits
+            + P * pairs
+            + 2 * windows
+            + waiting
+            + setting
+            + states
+            + step
+            + due,
             "nonzeros": entries,
             "integers": circuits + (K - 1) * changing,
         }
@@ -648,7 +663,9 @@ def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) 
     counts = np.zeros((n, n), dtype=np.int64)
     np.add.at(counts, (start.tail, start.head), 1)
     if max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) > degree or counts.max() > most:
-        msg = f"{NAME}: start={start.spec} has more links at a node than {degree} ports, or between two nodes than {most}"
+        msg = (
+            f"{NAME}: start={start.spec} has more links at a node than {degree} ports, or between two nodes than {most}"
+        )
         raise NotApplicable(msg)
     if not directed and (counts != counts.T).any():
         msg = f"{NAME}: start={start.spec} has one-way links; add directed=true"

@@ -1,6 +1,6 @@
 r"""Bounds on sequences of topologies: hops that K configurations need, ports, and the delay of changes.
 
-Source  ours. For K = 1 the counts are those of Moore graphs and digraphs (:mod:`opticoll.formulations.topology.design`).
+Source  ours. For K = 1 the counts are those of Moore graphs (:mod:`opticoll.formulations.topology.design`).
 
 A shard travels over circuits of configurations k_1 <= ... <= k_h, with ``relays=step`` k_1 < ... < k_h. Let h(s,v) be
 the fewest circuits of such a walk from s to v.
@@ -16,12 +16,12 @@ are a multiset of h among K, C(K+h-1, h) of them (for ``step`` a set, C(K, h)), 
 shortest walk never takes a circuit back to where it came from in the same configuration, for without these two circuits
 it would be shorter, so a circuit that follows another of its configuration is one of d-1, and the first of a
 configuration one of d. If i configurations are used, C(K,i) ways, the h circuits are split among them in C(h-1,i-1)
-ways, and i of them are the first. (So N_h is the coefficient of z^h in ((1+z) / (1-(d-1)z))^K.) The same counts hold for
-the sources at h hops *from* which v is reached: walk backwards.
+ways, and i of them are the first. (So N_h is the coefficient of z^h in ((1+z) / (1-(d-1)z))^K.) The same counts hold
+for the sources at h hops *from* which v is reached: walk backwards.
 
-Hops. Every shard from s to v takes at least h(s,v) circuits. Source s pays least if its largest demands go to the nodes
-at fewest hops; call this W_s, and W^v the same for the shards that v receives. All configurations together carry at most
-C sum t_k, where C = n d, and 2 floor(n d / 2) if circuits are two-way. Hence
+Hops. Every shard from s to v takes at least h(s,v) circuits. Source s pays least if its largest demands go to the
+nodes at fewest hops; call this W_s, and W^v the same for the shards that v receives. All configurations together carry
+at most C sum t_k, where C = n d, and 2 floor(n d / 2) if circuits are two-way. Hence
 
     sum_k t_k >= max(sum_s W_s, sum_v W^v) / C,
 
@@ -30,8 +30,9 @@ uniform demand sum_s W_s = n sum_h h n_h, with n_h = N_h until n - 1 nodes are r
 bound of ``topology.design`` applies. If the one configuration is given (``start``), h(s,v) and C are its own.
 
 Ports. A node sends and receives over d circuits: sum_k t_k >= D_s / d, with D_s all that s sends or receives.
-Cuts add nothing: at most d |S| circuits leave a set S, and the shards that leave it are at most those its nodes send, so
-the quotient of a cut is at most the mean over S of the quotients of single nodes.
+Cuts add nothing: min(|S|, n - |S|) d circuits may leave a set S, and the shards that leave it are at most those that
+its nodes send and those that the others receive, so the bound of a cut is at most a mean of bounds of single nodes.
+(Cuts could add something where ``parallel`` limits the circuits between two nodes; they are not computed.)
 
 Delay. With ``charge=any`` the objective is sum_k t_k + delay (K-1). With ``charge=changed``, merge configurations
 between which no circuit is set: a sequence of K' <= K configurations, so the least over K' of bound(K') + delay (K'-1)
@@ -51,6 +52,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate, chain
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -105,7 +107,8 @@ def nodes_at(hops: int, configurations: int, degree: int, *, directed: bool, ste
 def layers(data: TopologySequence, configurations: int) -> list[int]:
     """N_1, N_2, ... until all other nodes are reached, or no more are."""
     step = data.relays == "step" and not data.overlap
-    degree, left, result = min(data.degree, data.n - 1), data.n - 1, []
+    degree, left = min(data.degree, data.n - 1), data.n - 1
+    result: list[int] = []
     while left > 0:
         most = nodes_at(len(result) + 1, configurations, degree, directed=data.directed, step=step)
         if most == 0:
@@ -135,32 +138,25 @@ def _exact_rows(matrix: F64) -> list[list[Fraction]]:
     return [[exact(value) for value in row] for row in matrix.tolist()]
 
 
-def _is_uniform(data: TopologySequence) -> bool:
-    off = data.demand[data.off]
-    return bool(off.min() == off.max() > 0)
-
-
 def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
     """Lower bound on the lengths of this many configurations in all, by hops, and its reason."""
     if configurations == 1 and data.standing is not None:
         return _standing_time(data, data.standing)
     reached = layers(data, configurations)
-    if _is_uniform(data):
-        amounts = [exact(float(data.demand[0, 1]))] * (data.n - 1)
-        works: list[Time] = [least_work(amounts, reached)] * data.n
+    if data.amount is not None:
+        work: Time = data.n * least_work([exact(data.amount)] * (data.n - 1), reached)
     else:
         rows = _exact_rows(data.demand), _exact_rows(data.demand.T)
-        works = max(([least_work(row, reached) for row in side] for side in rows), key=sum)
-    work = sum(works)
+        work = max(sum((least_work(row, reached) for row in side), Fraction(0)) for side in rows)
     where = "one configuration" if configurations == 1 else f"{configurations} configurations"
     if work == math.inf:
         return math.inf, f"a node reaches at most {sum(reached)} others in {where}"
     time = Fraction(work) / circuits(data)
     hops = "hop" if len(reached) == 1 else f"to {len(reached)} hops"
     reason = f"at most {', '.join(map(str, reached))} nodes at 1 {hops} in {where}"
-    if configurations == 1 and _is_uniform(data) and data.degree < data.n:
+    if configurations == 1 and data.amount is not None and data.degree < data.n:
         sharper, why = least_time(Design(data.n, data.degree, data.directed))
-        sharper *= exact(float(data.demand[0, 1]))
+        sharper *= exact(data.amount)
         if sharper > time:
             return sharper, why
     return time, reason
@@ -184,8 +180,11 @@ def _standing_time(data: TopologySequence, standing: I64) -> tuple[Time, str]:
 def port_time(data: TopologySequence) -> tuple[Fraction, str]:
     """Lower bound on the lengths of any number of configurations in all, by the ports of one node."""
     degree = min(data.degree, data.parallel * (data.n - 1))
-    rows = (*_exact_rows(data.demand), *_exact_rows(data.demand.T))
-    most = max(sum(row, Fraction(0)) for row in rows)
+    if data.amount is not None:
+        most = (data.n - 1) * exact(data.amount)
+    else:
+        rows = (*_exact_rows(data.demand), *_exact_rows(data.demand.T))
+        most = max(sum(row, Fraction(0)) for row in rows)
     return most / degree, f"a node sends or receives {float(most):g} shards over {degree} circuits"
 
 
@@ -198,7 +197,8 @@ def bounds(data: TopologySequence) -> list[Bound]:
             Bound("hops", _down(_with_delay(data, hops, data.configurations)), reason, "topology"),
             Bound("ports", _down(_with_delay(data, ports, data.configurations)), why, "topology"),
         ]
-    best, reason = math.inf, ""
+    best: Time = math.inf
+    reason = ""
     for configurations in range(1, data.configurations + 1):
         hops, because = hop_time(data, configurations)
         flow, because = (hops, because) if hops > ports else (ports, why)
@@ -232,7 +232,7 @@ def rotation(n: int, degree: int, *, directed: bool) -> list[list[tuple[int, int
             pairs = [((r + i) % (even - 1), (r - i) % (even - 1)) for i in range(1, even // 2)] + [(even - 1, r)]
             real = [pair for pair in pairs if max(pair) < n]
             rounds.append(real + [(v, u) for u, v in real])
-    return [sum(rounds[r : r + degree], []) for r in range(0, len(rounds), degree)]
+    return [list(chain(*rounds[r : r + degree])) for r in range(0, len(rounds), degree)]
 
 
 def ring_time(data: TopologySequence) -> Fraction | None:
@@ -241,25 +241,30 @@ def ring_time(data: TopologySequence) -> Fraction | None:
     copies = min(data.parallel, d if data.directed or n == 2 else d // 2)
     if copies == 0 or data.relays == "step":
         return None
-    ahead, back = [Fraction(0)] * n, [Fraction(0)] * n
-    for s, row in enumerate(data.demand.tolist()):
-        for v, amount in enumerate(map(exact_up, row)):
-            distance = (v - s) % n
-            if data.directed or 2 * distance <= n:
-                steps, load = range(distance), ahead
-            else:
-                steps, load = range(distance, n), back
-            for step in steps if amount else ():
-                load[(s + step) % n] += amount
-    return max(*ahead, *back) / copies
+    farthest = n - 1 if data.directed else n // 2
+    if data.amount is not None:
+        return exact_up(data.amount) * (farthest * (farthest + 1) // 2) / copies
+    loads = []
+    for ahead, distances in ((True, range(1, farthest + 1)), (False, range(1, n - farthest))):
+        change = [Fraction(0)] * (2 * n)  # of the load from one circuit of the ring to the next, unrolled twice
+        for s in range(n):
+            for distance in distances:
+                v = (s + distance) % n if ahead else (s - distance) % n
+                amount, first = exact_up(float(data.demand[s, v])), s if ahead else v
+                change[first] += amount
+                change[first + distance] -= amount
+        total = list(accumulate(change))
+        loads += [total[u] + total[u + n] for u in range(n)]
+    return max(loads) / copies
 
 
 def known_sequences(data: TopologySequence) -> list[KnownSequence]:
     """Sequences that serve the demand from any start, without the start."""
     ring = ring_time(data)
     direct = rotation(data.n, data.degree, directed=data.directed)
-    time = sum((exact_up(max(float(data.demand[pair]) for pair in pairs)) for pairs in direct), Fraction(0))
-    return [KnownSequence(1, ring)] * (ring is not None) + [KnownSequence(len(direct), time)]
+    slowest = [max(float(data.demand[pair]) for pair in pairs) for pairs in direct]
+    time = sum(map(exact_up, slowest), Fraction(0))
+    return [*([] if ring is None else [KnownSequence(1, ring)]), KnownSequence(len(direct), time)]
 
 
 def _changes(data: TopologySequence, known: KnownSequence) -> int:
@@ -268,7 +273,7 @@ def _changes(data: TopologySequence, known: KnownSequence) -> int:
 
 def longest(data: TopologySequence) -> float:
     """L: no less than the length of every configuration in some optimum, a decimal of few digits."""
-    most = sum((exact_up(value) for value in data.demand.ravel().tolist()), Fraction(0))
+    most = sum(map(exact_up, data.demand[data.demand > 0].tolist()), Fraction(0))
     for known in known_sequences(data):
         if _changes(data, known) < data.configurations:
             charged = exact_up(data.delay) * _changes(data, known) if data.charge == "changed" else Fraction(0)

@@ -1,4 +1,4 @@
-"""Flows through given sequences of circuits: least hops, and the lengths of the configurations by linear programming."""
+"""Flows through given sequences of circuits: least hops, and least lengths by linear programming."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def all_lines(data: TopologySequence, counts: I64) -> Lines:
 
 
 def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> Lines:
-    """The circuits u -> u g of a group, and the identity as the source; circuits of one element share their capacity."""
+    """The circuits u -> u g of a group, and the identity as the source; those of an element g share their capacity."""
     n, K = data.n, len(generators)
     counts = np.zeros((K, n), dtype=np.int64)
     np.add.at(counts, (np.repeat(np.arange(K), generators.shape[1]), generators.ravel()), 1)
