@@ -218,7 +218,7 @@ class TopologySequence(Formulation):
         def placed(mask: Mask) -> tuple[I64, I64]:
             """Flat positions of the members, and the number of every one in an array of that shape."""
             flat = np.flatnonzero(mask)
-            number = np.full(mask.size, -1)
+            number = np.full(mask.size, mask.size)
             number[flat] = np.arange(flat.size)
             return flat, number.reshape(mask.shape)
 
@@ -395,7 +395,7 @@ class TopologySequence(Formulation):
             )
             named |= {"kept_before": (K - 1, n, n), "kept_after": (K - 1, n, n)}
         if changing:
-            model.z = pyo.Var(range(K - 1), domain=pyo.Binary)
+            model.z = pyo.Var(sorted({k for k, _, _ in changes}), domain=pyo.Binary)
             variables["z"] = (K - 1,)
             model.setting = pyo.Constraint(
                 [(k, u, v, m) for k, u, v in changes for m in range(M)],

@@ -104,11 +104,12 @@ class Lines:
 
 @dataclass(frozen=True)
 class Routed:
-    """Lengths of the configurations, ``(K,)``, and flows of the sources over the lines, ``(S, A)``."""
+    """Lengths of the configurations, ``(K,)``, flows of the sources over the lines, ``(S, A)``, prices, ``(G,)``."""
 
     time: float
     lengths: F64
     flows: F64
+    prices: F64
 
 
 def in_phases(data: TopologySequence, counts: I64) -> I64:
@@ -205,7 +206,9 @@ def route(data: TopologySequence, lines: Lines, configurations: int) -> Routed |
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
-    x = np.maximum(np.array(highs.getSolution().col_value), 0.0)
+    solution = highs.getSolution()
+    x = np.maximum(np.array(solution.col_value), 0.0)
+    prices = np.maximum(-np.array(solution.row_dual)[stock : stock + G], 0.0)
     flows = np.zeros((S, A))
     flows[source, line] = x[:F]
-    return Routed(float(x[lengths:].sum()), x[lengths:], flows)
+    return Routed(float(x[lengths:].sum()), x[lengths:], flows, prices)

@@ -14,6 +14,14 @@ from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_FLOWS
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.topology.sequence_enumeration import (
+    MOST_SOLVED,
+    ROUND_OFF,
+    all_configurations,
+    distinct,
+    dual_time,
+    surviving,
+)
 from opticoll.solvers.methods.topology.sequence_flows import (
     Lines,
     Routed,
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
 MOST_GROUPS = 6
 #: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
 MOST_EXCHANGED = 20
+#: Nodes above which sequences are not enumerated.
+MOST_ENUMERATED = 8
 #: Least relative progress.
 PROGRESS = 1e-9
 #: Share of the value by which an exchange may be worse at first.
@@ -80,15 +90,18 @@ class SequenceSearch:
     ----------
     context
         Seed, tolerance and time limit.
-    starts, fails, exchanges
+    starts, fails, exchanges, sequences
         Parameters of the method.
     """
 
-    def __init__(self, context: Context, *, starts: int, fails: int, exchanges: int) -> None:
+    def __init__(self, context: Context, *, starts: int, fails: int, exchanges: int, sequences: int) -> None:
         self.context, self.starts, self.fails, self.exchanges = context, starts, fails, exchanges
+        self.most, self.enumerated = sequences, 0
+        #: A bound by enumeration on the value of every number of configurations that was enumerated.
+        self.excluded: dict[int, float] = {}
         self.data: TopologySequence = context.data
         self.random = np.random.default_rng(context.task.seed)
-        self.best, self.solved = Found(), 0
+        self.best, self.solved, self.bounds = Found(), 0, dict[int, float]()
         self.tol = context.task.tol
 
     def run(self) -> None:
@@ -101,14 +114,28 @@ class SequenceSearch:
         """
         K = self.data.configurations
         numbers = range(1, K + 1) if self.data.charge == "changed" else (K,)
-        bounds = {number: self._bound(number) for number in numbers}
-        for number in sorted(bounds, key=lambda number: (bounds[number], number)):
-            if bounds[number] < self.best.value * (1 - self.tol):
-                self._search(replace(self.data, configurations=number, charge="any"), bounds[number] * (1 + self.tol))
+        self.bounds = {number: self._bound(number) for number in numbers}
+        order = sorted(numbers, key=lambda number: (self.bounds[number], number))
+        for number in order:
+            if self.bounds[number] < self.best.value * (1 - self.tol):
+                self._search(self._fixed(number), self.bounds[number] * (1 + self.tol))
+        for number in order:
+            if self.bounds[number] < self.best.value * (1 - self.tol) and not self.data.overlap:
+                self._enumerate(self._fixed(number))
+
+    def _fixed(self, number: int) -> TopologySequence:
+        """The problem with this number of configurations."""
+        return replace(self.data, configurations=number, charge="any")
 
     def _bound(self, number: int) -> float:
-        data = replace(self.data, configurations=number, charge="any")
-        return max(bound.value for bound in sequence_bounds.bounds(data))
+        return max(bound.value for bound in sequence_bounds.bounds(self._fixed(number)))
+
+    @property
+    def bound(self) -> float | None:
+        """Lower bound by enumeration, None without one."""
+        if not self.excluded:
+            return None
+        return min(max(bound, self.excluded.get(number, bound)) for number, bound in self.bounds.items())
 
     def _search(self, data: TopologySequence, target: float) -> None:
         known: list[I64] = []
@@ -119,6 +146,40 @@ class SequenceSearch:
                 self._exchange(data, counts, target)
                 if self.best.value <= target:
                     return
+
+    def _enumerate(self, data: TopologySequence) -> None:
+        """Exclude or solve every sequence of this number of configurations, if they are few enough."""
+        every = all_configurations(data) if self.most > 0 and data.n <= MOST_ENUMERATED else None
+        if every is None:
+            return
+        if data.standing is not None:
+            first = data.standing[None]
+        else:
+            first = distinct(every) if data.amount is not None else every
+        sequences = len(first) * len(every) ** (data.configurations - 1)
+        if sequences > self.most:
+            return
+        waiting = data.delay * (data.configurations - 1)
+        excluded = self.best.value
+        limit = (excluded - waiting) * sequence_bounds.circuits(data) * (1 - ROUND_OFF)
+        listed: list[I64] = []
+        for one in first:
+            self.context.remaining()
+            more = surviving(data, one, every, limit, MOST_SOLVED)
+            if more is None or len(listed) + len(more) > MOST_SOLVED:
+                return
+            listed += more
+        for counts in listed:
+            self.context.remaining()
+            self.solved += 1
+            lines = all_lines(data, counts)
+            routed = route(data, lines, data.configurations)
+            if routed is None:  # hops say that there is a solution
+                return
+            self._keep(data, counts, routed, lines, None)
+            excluded = min(excluded, dual_time(data, counts, lines, routed) + waiting)
+        self.enumerated += sequences
+        self.excluded[data.configurations] = excluded * (1 - ROUND_OFF)
 
     # one sequence
 
@@ -408,7 +469,11 @@ def run_sequence_search(context: Context) -> Answer:
     3. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
        value, by increasing bound
 
-    The search is a heuristic; a value that meets the bounds of the formulation is proven.
+    4. if the bounds of the formulation are not met, without ``overlap`` and for at most 8 nodes: every sequence whose
+       hops allow a better value, up to the names of nodes, is solved, with a bound recomputed from its duals
+       (:mod:`opticoll.solvers.methods.topology.sequence_enumeration`)
+
+    The search is a heuristic; a value is proven where it meets the bounds of the formulation, or by enumeration.
     """
     search = SequenceSearch(context, **{name: int(value) for name, value in context.parameters.items()})
     ending = Termination.TOLERANCE
@@ -418,7 +483,8 @@ def run_sequence_search(context: Context) -> Answer:
         ending = Termination.TIME_LIMIT
     if search.best.value == math.inf:
         return Answer(ending, message="no sequence was found; increase starts, or give more configurations")
-    if search.best.value <= max(bound.value for bound in search.data.bounds()) * (1 + context.task.tol):
+    proven = max(*(bound.value for bound in search.data.bounds()), search.bound or 0.0)
+    if search.best.value <= proven * (1 + context.task.tol):
         ending = Termination.OPTIMAL
     return answer(search, ending)
 
@@ -438,6 +504,10 @@ def answer(search: SequenceSearch, ending: Termination) -> Answer:
     return Answer(
         ending,
         values=values,
+        bound=search.bound,
+        bound_source=f"enumeration of {search.enumerated:,} sequences, by hops and recomputed duals"
+        if search.excluded
+        else None,
         solver={"name": "sequence-search", "version": None, "algorithm": "descents and exchanges", "options": {}},
         metrics={"solved": search.solved},
     )
@@ -461,6 +531,7 @@ METHOD = Method(
         Parameter(
             "exchanges", int, default=150, help="replacements or exchanges, judged by linear programs, per start"
         ),
+        Parameter("sequences", int, default=2_000_000, help="maximum number of sequences to enumerate for a proof"),
     ),
     run=run_sequence_search,
     refuse=_refuse,
