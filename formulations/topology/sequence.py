@@ -58,7 +58,7 @@ import numpy as np
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.variables import SHARDS, TIME, Array
+from opticoll.formulations.variables import SHARDS, TIME, Array, Links
 from opticoll.instances import parse
 from opticoll.instances.demands import UNIFORM, read_demand
 from opticoll.instances.families.regular_graphs import digraph_spec
@@ -566,6 +566,14 @@ class TopologySequence(Formulation):
             "lengths": [float(t[run].sum()) for run in runs],
             "topologies": list(specs),
         }
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """What the circuits of every phase carry, in the order of the phases, and what they could."""
+        counts = np.rint(np.asarray(values["x"], dtype=float)).sum(axis=3)
+        room = self._room(counts, np.asarray(values["t"], dtype=float))
+        phase, tail, head = np.nonzero(room)
+        load = self._moved(values).sum(axis=1)[phase, tail, head]
+        return Links(Topology(self.n, tail, head), load, room[phase, tail, head], 1.0, SHARDS, SHARDS)
 
     def metrics(self, value: float | None) -> Mapping[str, Json]:
         """Figures at a value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import permutations, product
@@ -28,6 +29,9 @@ from opticoll.formulations.topology.sequence_bounds import (
     rotation,
 )
 from opticoll.instances import parse
+from opticoll.solvers.methods.topology.sequence_enumeration import all_configurations as all_configurations_of
+from opticoll.solvers.methods.topology.sequence_enumeration import distinct, dual_time
+from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
 
 
 def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False):
@@ -442,6 +446,72 @@ def test_the_search_attains_the_bound(spec, settings, value):
     assert run.verified
     assert run.proof == "optimal"
     assert run.objective == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("n", "degree", "directed", "most"), [(3, 2, True, 1), (4, 2, False, 2), (4, 1, True, 1), (5, 2, False, 2)]
+)
+def test_every_configuration_is_listed(n, degree, directed, most):
+    """Where parallel circuits are limited, against the circuits that keep to the limit and cannot be extended."""
+    listed = all_configurations_of(sequence_data(n, degree, 1, directed=directed, parallel=most))
+    every = some(n, degree, directed)[0]
+    if most == degree:
+        assert {one.tobytes() for one in listed} == {one.astype(np.int64).tobytes() for one in every}
+        assert len(distinct(listed)) == len(some(n, degree, directed)[1])
+    assert listed.max() <= most
+    assert max(listed.sum(axis=1).max(), listed.sum(axis=2).max()) <= degree
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_duals_bound_the_time_of_given_circuits(seed):
+    draw = np.random.default_rng(seed)
+    n, K, step, directed = 4, int(draw.integers(1, 4)), bool(seed % 2), bool(seed % 3)
+    every = some(n, 2, directed)[0]
+    counts = np.array([every[i] for i in draw.integers(len(every), size=K)])
+    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
+    data = sequence_data(n, 2, K, demand=demand, directed=directed, relays="step" if step else "pass")
+    lines = all_lines(data, counts)
+    routed, best = route(data, lines, K), time_of(counts, demand, step=step)
+    assert (routed is None) == (not np.isfinite(best))
+    if routed is not None:
+        assert routed.time == pytest.approx(best, abs=1e-7)
+        assert dual_time(data, counts, lines, routed) == pytest.approx(best, rel=1e-7, abs=1e-7)
+        assert dual_time(data, counts, lines, replace(routed, prices=routed.prices + 0.1)) <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "degree", "settings", "value"),
+    [
+        (6, 1, {"configurations": 2, "directed": True}, 9),  # the bound is 8
+        (5, 1, {"configurations": 0, "delay": 1.0, "directed": True, "sequences": 0}, None),
+    ],
+)
+def test_small_problems_are_proven_by_enumeration(n, degree, settings, value):
+    run = oc.solve(NAME, f"servers:n={n},degree={degree}", method="sequence-search", **settings)
+    assert run.verified
+    if value is None:
+        assert "enumeration" not in str(run.record.bound_source)
+        return
+    assert run.proof == "optimal"
+    assert run.objective == pytest.approx(value)
+    assert str(run.record.bound_source).startswith("enumeration of")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_enumeration_agrees_with_all_sequences(seed):
+    draw = np.random.default_rng(seed)
+    n, K, directed = int(draw.integers(3, 5)), int(draw.integers(1, 3)), bool(seed % 2)
+    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
+    every = some(n, 1, directed)[0]
+    best = min(time_of(one, demand) for one in product(every, repeat=K))
+    run = oc.solve(
+        NAME, f"servers:n={n},degree=1", method="sequence-search", configurations=K, directed=directed, demand=demand
+    )
+    if np.isfinite(best):
+        assert run.objective == pytest.approx(best, rel=1e-6)
+        assert run.proof == "optimal"
+    else:
+        assert run.objective is None
 
 
 def test_circuits_and_ports_of_odd_sizes():
