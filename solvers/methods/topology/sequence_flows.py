@@ -103,7 +103,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedSequence:
     """Lengths of the configurations, ``(K,)``, flows of the sources over the lines, ``(S, A)``, prices, ``(G,)``."""
 
     time: float
@@ -144,7 +144,7 @@ def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> Lines:
     return Lines(phase[group], tail, head, group, phase, number, np.zeros(1, dtype=np.int64), data.demand[:1])
 
 
-def route(data: TopologySequence, lines: Lines, configurations: int) -> Routed | None:
+def route(data: TopologySequence, lines: Lines, configurations: int) -> RoutedSequence | None:
     """Least sum of the lengths for these circuits, as a linear program; None if they cannot serve the demand.
 
     Columns: flows (source, circuit), none into the source; stocks (phase, source, node); lengths.
@@ -211,4 +211,4 @@ def route(data: TopologySequence, lines: Lines, configurations: int) -> Routed |
     prices = np.maximum(-np.array(solution.row_dual)[stock : stock + G], 0.0)
     flows = np.zeros((S, A))
     flows[source, line] = x[:F]
-    return Routed(float(x[lengths:].sum()), x[lengths:], flows, prices)
+    return RoutedSequence(float(x[lengths:].sum()), x[lengths:], flows, prices)

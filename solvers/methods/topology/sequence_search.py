@@ -24,7 +24,7 @@ from opticoll.solvers.methods.topology.sequence_enumeration import (
 )
 from opticoll.solvers.methods.topology.sequence_flows import (
     Lines,
-    Routed,
+    RoutedSequence,
     all_lines,
     orbit_hops,
     orbit_lines,
@@ -183,10 +183,12 @@ class SequenceSearch:
 
     # one sequence
 
-    def _value(self, data: TopologySequence, routed: Routed) -> float:
+    def _value(self, data: TopologySequence, routed: RoutedSequence) -> float:
         return routed.time + data.delay * (data.configurations - 1)
 
-    def _keep(self, data: TopologySequence, counts: I64, routed: Routed, lines: Lines, table: I64 | None) -> None:
+    def _keep(
+        self, data: TopologySequence, counts: I64, routed: RoutedSequence, lines: Lines, table: I64 | None
+    ) -> None:
         """Remember the sequence if it is the best one."""
         value = self._value(data, routed)
         if value >= self.best.value * (1 - PROGRESS):
