@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import F64, I64
-    from opticoll.solvers.methods.topology.sequence_flows import Lines, RoutedSequence
+    from opticoll.solvers.methods.topology.sequence_flows import CircuitLines, RoutedSequence
 
 
 #: Most configurations, partial ones included, that are listed.
@@ -117,7 +117,7 @@ def surviving(data: TopologySequence, first: I64, every: I64, limit: float, most
     return [np.concatenate([first[None], every[chosen]]) for chosen in found[:count]]
 
 
-def dual_time(data: TopologySequence, counts: I64, lines: Lines, routed: RoutedSequence) -> float:
+def dual_time(data: TopologySequence, counts: I64, lines: CircuitLines, routed: RoutedSequence) -> float:
     r"""Lower bound on the sum of the lengths for these circuits, from the prices y >= 0 of their capacities.
 
     With y scaled so that no configuration's circuits cost more than 1 together, sum_k t_k is at least what the flows

@@ -79,7 +79,7 @@ def orbit_hops(table: I64, generators: I64, step: bool) -> int:
 
 
 @dataclass(frozen=True)
-class Lines:
+class CircuitLines:
     """Circuits over which flows are routed, and the capacities that they share.
 
     Parameters
@@ -121,16 +121,16 @@ def in_phases(data: TopologySequence, counts: I64) -> I64:
     return result
 
 
-def all_lines(data: TopologySequence, counts: I64) -> Lines:
+def all_lines(data: TopologySequence, counts: I64) -> CircuitLines:
     """Every circuit on its own, and all sources."""
     there = in_phases(data, counts)
     phase, tail, head = np.nonzero(there)
     sources = np.flatnonzero(data.sends)
     number = there[phase, tail, head]
-    return Lines(phase, tail, head, np.arange(phase.size), phase, number, sources, data.demand[sources])
+    return CircuitLines(phase, tail, head, np.arange(phase.size), phase, number, sources, data.demand[sources])
 
 
-def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> Lines:
+def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> CircuitLines:
     """The circuits u -> u g of a group, and the identity as the source; those of an element g share their capacity."""
     n, K = data.n, len(generators)
     counts = np.zeros((K, n), dtype=np.int64)
@@ -141,10 +141,10 @@ def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> Lines:
     tail = np.tile(np.arange(n), phase.size)
     head = table[tail, np.repeat(element, n)]
     number = there[phase, element]
-    return Lines(phase[group], tail, head, group, phase, number, np.zeros(1, dtype=np.int64), data.demand[:1])
+    return CircuitLines(phase[group], tail, head, group, phase, number, np.zeros(1, dtype=np.int64), data.demand[:1])
 
 
-def route(data: TopologySequence, lines: Lines, configurations: int) -> RoutedSequence | None:
+def route(data: TopologySequence, lines: CircuitLines, configurations: int) -> RoutedSequence | None:
     """Least sum of the lengths for these circuits, as a linear program; None if they cannot serve the demand.
 
     Columns: flows (source, circuit), none into the source; stocks (phase, source, node); lengths.

@@ -23,7 +23,7 @@ from opticoll.solvers.methods.topology.sequence_enumeration import (
     surviving,
 )
 from opticoll.solvers.methods.topology.sequence_flows import (
-    Lines,
+    CircuitLines,
     RoutedSequence,
     all_lines,
     orbit_hops,
@@ -187,7 +187,7 @@ class SequenceSearch:
         return routed.time + data.delay * (data.configurations - 1)
 
     def _keep(
-        self, data: TopologySequence, counts: I64, routed: RoutedSequence, lines: Lines, table: I64 | None
+        self, data: TopologySequence, counts: I64, routed: RoutedSequence, lines: CircuitLines, table: I64 | None
     ) -> None:
         """Remember the sequence if it is the best one."""
         value = self._value(data, routed)
