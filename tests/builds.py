@@ -166,6 +166,15 @@ CASES = {
         ("servers:n=5,degree=3", {"rack": "2", "cables": "1", "uplinks": "2"}),
         ("servers:n=4,degree=2", {"rack": "2", "uplinks": "1", "directed": "true"}),
     ],
+    "topology.sequence": [
+        ("servers:n=3,degree=2", {"delay": "0.5", "configurations": "3", "charge": "changed", "overlap": "true"}),
+        ("servers:n=3,degree=1", {"directed": "true"}),
+        ("servers:n=4,degree=2", {"directed": "true", "relays": "step", "parallel": "1", "delay": "1"}),
+        ("servers:n=4,degree=2", {"start": "ring:4", "delay": "0.25", "overlap": "true", "charge": "changed"}),
+        ("servers:n=3,degree=3", {"demand": "permutation:1", "configurations": "0", "delay": "0.25"}),
+        ("servers:n=4,degree=1", {"configurations": "3", "relays": "step", "delay": "0.125", "overlap": "true"}),
+        ("servers:n=4,degree=1", {"configurations": "1", "directed": "true", "demand": "gravity:2"}),
+    ],
     "topoopt.topology": [
         ("servers:n=3,degree=2,traffic=vgg", {}),
         ("servers:n=4,degree=2,traffic=dlrm", {"flows": "pair"}),
@@ -359,6 +368,8 @@ COMPARISONS = {
     ast.Gt: ast.LtE,
     ast.In: ast.NotIn,
     ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
 }
 SUMS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.MatMult: ast.Sub}
 

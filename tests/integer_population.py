@@ -210,6 +210,15 @@ def _co_scheduling(random: Random) -> tuple[Instance, dict[str, Any]]:
     return parse(f"training:random,gpus={gpus},calls={calls},seed={seed}"), settings
 
 
+def _sequence(random: Random) -> tuple[Instance, dict[str, Any]]:
+    n = int(random.integers(3, 5))
+    settings: dict[str, Any] = {"configurations": int(random.integers(1, 3)), "directed": bool(random.integers(2))}
+    if random.random() < 0.5:
+        settings |= {"delay": float(random.choice([0.25, 1.0])), "overlap": bool(random.integers(2))}
+    settings["relays"] = str(random.choice(["pass", "step"]))
+    return parse(f"servers:n={n},degree={int(random.integers(1, 3))},traffic=alltoall"), settings
+
+
 #: Number of cases and the draw of one, by formulation.
 DRAWS: Mapping[str, tuple[int, Draw]] = {
     "alltoall.min-congestion": (80, _min_congestion),
@@ -227,6 +236,7 @@ DRAWS: Mapping[str, tuple[int, Draw]] = {
     "topology.design": (16, _design),
     "topoopt.strategy": (12, _strategy),
     "topoopt.topology": (20, _topology),
+    "topology.sequence": (12, _sequence),
 }
 
 

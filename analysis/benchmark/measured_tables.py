@@ -245,6 +245,7 @@ STATED: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
         {"traffic": "random", "seed": "1", "model": "arcs"},
         ("wdm-ring:n=8,wavelengths=32", "wdm-ring:n=8,wavelengths=64"),
     ),
+    ("topology.sequence", {"configurations": "2"}, tuple(f"servers:n={n},degree=2" for n in (4, 5, 6))),
     ("topoopt.strategy", {}, tuple(f"servers:n=128,degree=2,traffic={model}" for model in ("dlrm", "vgg"))),
     ("topoopt.topology", {}, tuple(f"servers:n={n},degree=2,traffic=random,seed=1" for n in (4, 5, 6))),
 )

@@ -22,6 +22,7 @@ VERSIONED = {
     "alltoall.min-congestion": "ring:4",
     "lumorph.rounds": "lightpath:2x2",
     "topology.design": "servers:n=4,degree=2",
+    "topology.sequence": "servers:n=4,degree=2",
     "optree.tree": "wdm-line:n=4,wavelengths=2",
 }
 

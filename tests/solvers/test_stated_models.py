@@ -33,6 +33,7 @@ CASES = {
     "sipml.placement": ("op-graph:model=chain,splits=1x2x2", {"k": 2}, "placement-enumeration"),
     "topoopt.topology": ("servers:n=3,degree=2,traffic=dlrm", {}, "design-search"),
     "topology.design": ("servers:n=5,degree=2", {}, "symmetric-search"),
+    "topology.sequence": ("servers:n=4,degree=1", {"configurations": 3, "directed": True}, "sequence-search"),
     "topoopt.routing": ("servers:n=5,degree=2,traffic=dlrm", {}, "certified-pdlp"),
     "topoopt.strategy": ("servers:n=4,degree=2,traffic=bert", {"memory": 0.5}, "strategy-front"),
 }

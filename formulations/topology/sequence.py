@@ -1,0 +1,691 @@
+r"""Circuits that change during a collective: K configurations in turn, at least time.
+
+Source  ours. The question: *To Reconfigure or Not to Reconfigure*, arXiv 2602.10468; *When Light Bends to the
+        Collective Will*, arXiv 2510.08072. Bounds: :mod:`opticoll.formulations.topology.sequence_bounds`
+Sets    i, j, u in V nodes (n); s in V sources that send; k = 0..K-1 configurations; m = 0..M-1 parallel circuits;
+        p = 0..P-1 phases: the configurations and, with ``overlap``, the K-1 changes between them (P = 2K-1, else K)
+Data    d ports: circuits out of and into a node, each of capacity 1; M parallel circuits at most; D_sv >= 0 demand
+        [shards], (n,n); delay >= 0 of a change [shards / link bandwidth]; optional: x^0 the circuits at the start;
+        L no less than the length of a configuration in some optimum [shards / link bandwidth]
+Vars    x_kijm in {0,1} circuit m from i to j, (K,n,n,M); t_k >= 0 length of a configuration, at most L, (K,);
+        w_kijm >= 0 shards that a circuit can carry, (K,n,n,M); g_psij >= 0 flow of source s in a phase, none into s,
+        (P,n,n,n); b_psu >= 0 shards of s held by u != s after a phase, (P,n,n); with ``overlap``: e_kij >= 0 circuits
+        kept in change k, (K-1,n,n); with ``charge=changed``: z_k in {0,1} whether change k sets a circuit, (K-1,)
+
+min sum_k t_k + delay (K-1)      or, with ``charge=changed``,      sum_k t_k + delay sum_k z_k      s.t.
+    ports_out[k,i]       sum_jm x_kijm <= d
+    ports_in[k,j]        sum_im x_kijm <= d
+    both_ways[k,i,j,m]   x_kijm = x_kjim                            i < j       (unless ``directed``)
+    order[k,i,j,m]       x_kijm >= x_kij,m+1                        m < M-1
+    standing[i,j,m]      x_0ijm = x^0_ijm                                       (with ``start``)
+    lit[k,i,j,m]         w_kijm <= L x_kijm
+    lasting[k,i,j,m]     w_kijm <= t_k
+    capacity[p,i,j]      sum_s g_psij <= sum_m w_kijm                           p is configuration k
+                         sum_s g_psij <= delay e_kij                            p is change k   (``overlap``)
+    kept_before[k,i,j]   e_kij <= sum_m x_kijm                                  (``overlap``)
+    kept_after[k,i,j]    e_kij <= sum_m x_k+1,ijm                               (``overlap``)
+    waiting[k,i,j]       e_kij <= M z_k                                         (``overlap`` and ``charge=changed``)
+    setting[k,i,j,m]     x_k+1,ijm - x_kijm <= z_k                              (``charge=changed``)
+    stock[p,s,u]         b_psu = b_p-1,su + inflow_u(g_ps) - outflow_u(g_ps)    u != s, b_-1 = 0
+    held[p,s,u]          outflow_u(g_ps) <= b_p-1,su                            u != s          (``relays=step``)
+    served[s,u]          b_P-1,su >= D_su                                       D_su > 0
+
+Time. Within a configuration data flow as a fluid, as in ``topology.design``, which is K = 1 with M = 1 and
+``relays=pass``; between configurations nodes store them. With ``relays=step`` what a node sends in a phase it held
+before it.
+
+Exactness. x_kij t_k, the capacity of a configuration, is the largest sum of w that ``lit`` and ``lasting`` allow, for
+t_k <= L. Some optimum has t_k <= L: the flow of a source in a phase can be freed of cycles, so that a circuit carries
+at most the total demand; and no configuration of an optimum outlasts the time of a known sequence, a ring or a
+rotation of direct circuits (:func:`opticoll.formulations.topology.sequence_bounds.known_sequences`). Flow grouped by
+source is exact: over the phases it is a single-source flow, which decomposes into paths that end at (u, P-1).
+
+Delay. ``charge=any``: each of the K-1 changes takes the delay, even one that changes nothing. ``charge=changed``: only
+changes that set a circuit which was not there, so that K is a maximum. In a change the whole fabric stops; with
+``overlap`` only circuits that change are dark, and those of both configurations transmit. ``start`` is the first
+configuration, which may be left at once (t_0 = 0). ``configurations=0`` chooses K: with ``charge=changed`` and a K
+that no optimum exceeds (:func:`opticoll.formulations.topology.sequence_bounds.most_useful`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.flows.concurrent_flow import demand_parameter
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.variables import SHARDS, TIME, Array, Links
+from opticoll.instances import parse
+from opticoll.instances.demands import UNIFORM, read_demand
+from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.instances.servers import ServerPool
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Json, Settings
+
+
+NAME = "topology.sequence"
+#: Maximum number of entries of the flows of a solution.
+MOST_FLOWS = 20_000_000
+#: Maximum number of configurations.
+MOST_CONFIGURATIONS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class TopologySequence(Formulation):
+    """Data of the model."""
+
+    name = NAME
+    paper = "topology"
+    where = "ours"
+    title = "Circuits that change during a collective: K configurations in turn, at least time"
+    example = "servers:n=5,degree=2,traffic=alltoall"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("configurations", int, default=2, help="number of configurations K; 0 to choose it, for a delay > 0"),
+        Parameter("delay", float, default=0.0, help="time of a change of circuits [shards / link bandwidth]"),
+        Parameter("directed", bool, default=False, help="allow one-way circuits"),
+        demand_parameter(),
+        Parameter("start", str, default="", help="spec of the topology that stands at the start; empty for any"),
+        Parameter(
+            "relays",
+            str,
+            default="pass",
+            choices=("pass", "step"),
+            help="within a configuration data pass through several circuits, or over one only",
+        ),
+        Parameter(
+            "charge",
+            str,
+            default="any",
+            choices=("any", "changed"),
+            help="every change takes the delay, or only one that sets a circuit which was not there",
+        ),
+        Parameter("overlap", bool, default=False, help="circuits that do not change transmit during a change"),
+        Parameter("parallel", int, default=0, help="maximum number of circuits from a node to another; 0 for no limit"),
+    )
+    size = "P n (n-1)^2 flows, 2 K M n (n-1) circuits and capacities"
+    meaning = "time of all configurations and changes [shards / link bandwidth]"
+    shards = True
+    forms = ("cvxpy", "pyomo")
+
+    n: int
+    degree: int
+    configurations: int
+    demand: F64
+    delay: float = 0.0
+    directed: bool = False
+    standing: I64 | None = None
+    relays: str = "pass"
+    charge: str = "any"
+    overlap: bool = False
+    parallel: int = 1
+    chosen: bool = False
+
+    @property
+    def phases(self) -> int:
+        """Number of phases P: the configurations and, with ``overlap``, the changes between them."""
+        return 2 * self.configurations - 1 if self.overlap else self.configurations
+
+    @property
+    def off(self) -> Mask:
+        """Pairs of different nodes, ``(n, n)``."""
+        return ~np.eye(self.n, dtype=bool)
+
+    @property
+    def sends(self) -> Mask:
+        """Whether a node has any demand to send, ``(n,)``."""
+        return np.asarray(self.demand.any(axis=1))
+
+    @cached_property
+    def amount(self) -> float | None:
+        """What every node sends to every other; None if the amounts differ."""
+        amounts = self.demand[self.off]
+        return float(amounts[0]) if amounts.min() == amounts.max() else None
+
+    @cached_property
+    def longest(self) -> float:
+        """L: no less than the length of every configuration in some optimum [shards / link bandwidth]."""
+        return sequence_bounds.longest(self)
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> TopologySequence:
+        """Prepare the data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            For anything but a server pool with uniform traffic, parameters that exclude each other, or a start that
+            is no topology of the pool's nodes and ports.
+        BadInput
+            For a demand or a start that cannot be read.
+        """
+        if not isinstance(instance, ServerPool):
+            msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=2"
+            raise NotApplicable(msg)
+        between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
+        if instance.groups or between.min() <= 0 or between.min() != between.max():
+            msg = f"{NAME}: takes its demand from --set demand=..., not from the servers; write traffic=alltoall"
+            raise NotApplicable(msg)
+        given = parameters or {}
+        stated = given.get("demand", UNIFORM)
+        if str(stated).startswith("longest"):
+            msg = f"{NAME}: demand=longest-matching needs the distances of a topology; use another demand"
+            raise NotApplicable(msg)
+        nodes = parse(f"ring:{instance.n}")
+        assert isinstance(nodes, Topology)
+        start = str(given.get("start", ""))
+        return sequence_data(
+            instance.n,
+            instance.degree,
+            int(given.get("configurations", 2)),
+            demand=read_demand(stated, nodes, NAME),
+            delay=float(given.get("delay", 0.0)),
+            directed=bool(given.get("directed", False)),
+            start=parse(start) if start else None,
+            relays=str(given.get("relays", "pass")),
+            charge=str(given.get("charge", "any")),
+            overlap=bool(given.get("overlap", False)),
+            parallel=int(given.get("parallel", 0)),
+        )
+
+    def bounds(self) -> list[Bound]:
+        """Bounds on every sequence, from hops, ports and the delay."""
+        return sequence_bounds.bounds(self)
+
+    def refute(self) -> Bound | None:
+        """Bound that excludes every sequence: some source reaches too few nodes."""
+        return next((bound for bound in self.bounds() if bound.value == np.inf), None)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        _refuse_large(self)
+        n, K, M, P, off = self.n, self.configurations, self.parallel, self.phases, self.off
+        stride = 2 if self.overlap else 1
+        nodes, sends = np.arange(n), self.sends
+
+        def placed(mask: Mask) -> tuple[I64, I64]:
+            """Flat positions of the members, and the number of every one in an array of that shape."""
+            flat = np.flatnonzero(mask)
+            number = np.full(mask.size, mask.size)
+            number[flat] = np.arange(flat.size)
+            return flat, number.reshape(mask.shape)
+
+        def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
+            return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
+
+        circuits, X = placed(np.broadcast_to(off[None, :, :, None], (K, n, n, M)))
+        k, i, j, m = np.unravel_index(circuits, X.shape)
+        carried = off[None, :, :] & (nodes[None, None, :] != nodes[:, None, None]) & sends[:, None, None]
+        flows, G = placed(np.broadcast_to(carried, (P, n, n, n)))
+        gp, gs, gi, gj = np.unravel_index(flows, G.shape)
+        stocks, B = placed(np.broadcast_to(off & sends[:, None], (P, n, n)))
+        bp, bs, bu = np.unravel_index(stocks, B.shape)
+        C, F, S = circuits.size, flows.size, stocks.size
+        x = cp.Variable(C, name="x", boolean=True)
+        t = cp.Variable(K, name="t", bounds=[np.zeros(K), np.full(K, self.longest)])
+        w = cp.Variable(C, name="w", nonneg=True)
+        g = cp.Variable(F, name="g", nonneg=True)
+        b = cp.Variable(S, name="b", nonneg=True)
+        each, place = np.arange(C), (k * n + i) * n + j
+        total = ones(place, each, (K * n * n, C))  # all parallel circuits of a pair
+
+        def pairs_of(layers: I64) -> I64:
+            """Flat positions of all pairs in these layers of an array (., n, n)."""
+            return np.asarray(layers[:, None] * n * n + np.flatnonzero(off)[None, :]).ravel()
+
+        named = {
+            "ports_out": Named(ones(k * n + i, each, (K * n, C)) @ x <= self.degree, (K, n), np.arange(K * n)),
+            "ports_in": Named(ones(k * n + j, each, (K * n, C)) @ x <= self.degree, (K, n), np.arange(K * n)),
+            "lit": Named(w - self.longest * x <= 0, X.shape, circuits),
+            "lasting": Named(w - ones(each, k, (C, K)) @ t <= 0, X.shape, circuits),
+        }
+        if not self.directed:
+            onward = np.flatnonzero(i < j)
+            back = X[k[onward], j[onward], i[onward], m[onward]]
+            named["both_ways"] = Named(x[onward] - x[back] == 0, X.shape, circuits[onward])
+        if M > 1:
+            first = np.flatnonzero(m < M - 1)
+            index = np.ravel_multi_index((k[first], i[first], j[first], m[first]), (K, n, n, M - 1))
+            named["order"] = Named(x[first] - x[first + 1] >= 0, (K, n, n, M - 1), index)
+        if self.standing is not None:
+            first = np.flatnonzero(k == 0)
+            wanted = (m[first] < self.standing[i[first], j[first]]).astype(float)
+            named["standing"] = Named(x[first] == wanted, (n, n, M), circuits[first])
+        load = ones((gp * n + gi) * n + gj, np.arange(F), (P * n * n, F))
+        room = pairs_of(np.arange(K))
+        lines = pairs_of(np.arange(K) * stride)
+        unused, places = [load[lines] @ g - total[room] @ w], [lines]
+        variables = {
+            "x": Named(x, X.shape, circuits),
+            "t": Named(t, (K,)),
+            "w": Named(w, X.shape, circuits),
+            "g": Named(g, G.shape, flows),
+            "b": Named(b, B.shape, stocks),
+        }
+        waiting: Any = self.delay * (K - 1)
+        if self.charge == "changed" and K > 1:
+            z = cp.Variable(K - 1, name="z", boolean=True)
+            variables["z"] = Named(z, (K - 1,))
+            waiting = self.delay * cp.sum(z)
+            later = np.flatnonzero(k > 0)
+            before = X[k[later] - 1, i[later], j[later], m[later]]
+            change = ones(np.arange(later.size), k[later] - 1, (later.size, K - 1))
+            named["setting"] = Named(x[later] - x[before] - change @ z <= 0, (K - 1, n, n, M), circuits[before])
+        if self.overlap and K > 1:
+            kept = pairs_of(np.arange(K - 1))
+            e = cp.Variable(kept.size, name="e", nonneg=True)
+            variables["e"] = Named(e, (K - 1, n, n), kept)
+            lines = pairs_of(np.arange(K - 1) * 2 + 1)
+            unused.append(load[lines] @ g - self.delay * e)
+            places.append(lines)
+            named["kept_before"] = Named(e - total[kept] @ x <= 0, (K - 1, n, n), kept)
+            named["kept_after"] = Named(e - total[kept + n * n] @ x <= 0, (K - 1, n, n), kept)
+            if self.charge == "changed":
+                change = ones(np.arange(kept.size), kept // (n * n), (kept.size, K - 1))
+                named["waiting"] = Named(e - M * (change @ z) <= 0, (K - 1, n, n), kept)
+        named["capacity"] = Named(cp.hstack(unused) <= 0, (P, n, n), np.concatenate(places))
+        entering = ones(((gp * n + gs) * n + gj), np.arange(F), (P * n * n, F))
+        sent = np.flatnonzero(gi != gs)
+        leaving = ones((gp[sent] * n + gs[sent]) * n + gi[sent], sent, (P * n * n, F))
+        again = np.flatnonzero(bp > 0)
+        earlier = ones(again, B[bp[again] - 1, bs[again], bu[again]], (S, S))
+        moved = (entering - leaving)[stocks]
+        named["stock"] = Named(b - earlier @ b - moved @ g == 0, B.shape, stocks)
+        if self.relays == "step":
+            named["held"] = Named(leaving[stocks] @ g - earlier @ b <= 0, B.shape, stocks)
+        due = np.flatnonzero((bp == P - 1) & (self.demand[bs, bu] > 0))
+        named["served"] = Named(b[due] >= self.demand[bs[due], bu[due]], (n, n), stocks[due] - (P - 1) * n * n)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(t) + waiting), [row.item for row in named.values()]), variables, named
+        )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring."""
+        import pyomo.environ as pyo
+
+        _refuse_large(self)
+        n, K, M, L, D = self.n, self.configurations, self.parallel, self.longest, self.demand.tolist()
+        V, changing = range(n), self.charge == "changed" and self.configurations > 1
+        windows = self.overlap and K > 1
+        pairs = [(u, v) for u in V for v in V if u != v]
+        senders = [s for s in V if max(D[s]) > 0]
+        phases = range(self.phases)
+        circuits = [(k, u, v, m) for k in range(K) for u, v in pairs for m in range(M)]
+        states = [(p, s, u) for p in phases for s in senders for u in V if u != s]
+        changes = [(k, u, v) for k in range(K - 1) for u, v in pairs]
+        model = pyo.ConcreteModel(name="circuits that change during a collective")
+        model.x = pyo.Var(circuits, domain=pyo.Binary)
+        model.t = pyo.Var(range(K), bounds=(0, L))
+        model.w = pyo.Var(circuits, domain=pyo.NonNegativeReals)
+        model.g = pyo.Var(
+            [(p, s, u, v) for p in phases for s in senders for u, v in pairs if v != s], domain=pyo.NonNegativeReals
+        )
+        model.b = pyo.Var(states, domain=pyo.NonNegativeReals)
+        variables: dict[str, tuple[Any, ...]] = {
+            "x": (K, n, n, M),
+            "t": (K,),
+            "w": (K, n, n, M),
+            "g": (self.phases, n, n, n),
+            "b": (self.phases, n, n),
+        }
+        named: dict[str, tuple[Any, ...]] = {
+            "ports_out": (K, n),
+            "ports_in": (K, n),
+            "lit": (K, n, n, M),
+            "lasting": (K, n, n, M),
+            "capacity": (self.phases, n, n),
+            "stock": (self.phases, n, n),
+            "served": (n, n),
+        }
+        model.ports_out = pyo.Constraint(
+            range(K), V, rule=lambda c, k, u: sum(c.x[k, u, v, m] for v in V if v != u for m in range(M)) <= self.degree
+        )
+        model.ports_in = pyo.Constraint(
+            range(K), V, rule=lambda c, k, v: sum(c.x[k, u, v, m] for u in V if u != v for m in range(M)) <= self.degree
+        )
+        if not self.directed:
+            model.both_ways = pyo.Constraint(
+                [(k, u, v, m) for k, u, v, m in circuits if u < v],
+                rule=lambda c, k, u, v, m: c.x[k, u, v, m] == c.x[k, v, u, m],
+            )
+            named["both_ways"] = (K, n, n, M)
+        if M > 1:
+            model.order = pyo.Constraint(
+                [(k, u, v, m) for k, u, v, m in circuits if m < M - 1],
+                rule=lambda c, k, u, v, m: c.x[k, u, v, m] >= c.x[k, u, v, m + 1],
+            )
+            named["order"] = (K, n, n, M - 1)
+        if self.standing is not None:
+            there = self.standing.tolist()
+            model.standing = pyo.Constraint(
+                [(u, v, m) for u, v in pairs for m in range(M)],
+                rule=lambda c, u, v, m: c.x[0, u, v, m] == (1 if there[u][v] > m else 0),
+            )
+            named["standing"] = (n, n, M)
+        model.lit = pyo.Constraint(circuits, rule=lambda c, *at: c.w[at] <= L * c.x[at])
+        model.lasting = pyo.Constraint(circuits, rule=lambda c, *at: c.w[at] <= c.t[at[0]])
+
+        def capacity(c: Any, p: int, u: int, v: int) -> Any:
+            used = pyo.quicksum(c.g[p, s, u, v] for s in senders if s != v)
+            if not windows:
+                return used <= pyo.quicksum(c.w[p, u, v, m] for m in range(M))
+            k, change = divmod(p, 2)
+            return used <= (self.delay * c.e[k, u, v] if change else pyo.quicksum(c.w[k, u, v, m] for m in range(M)))
+
+        if windows:
+            model.e = pyo.Var(changes, domain=pyo.NonNegativeReals)
+            variables["e"] = (K - 1, n, n)
+            model.kept_before = pyo.Constraint(
+                changes, rule=lambda c, k, u, v: c.e[k, u, v] <= sum(c.x[k, u, v, m] for m in range(M))
+            )
+            model.kept_after = pyo.Constraint(
+                changes, rule=lambda c, k, u, v: c.e[k, u, v] <= sum(c.x[k + 1, u, v, m] for m in range(M))
+            )
+            named |= {"kept_before": (K - 1, n, n), "kept_after": (K - 1, n, n)}
+        if changing:
+            model.z = pyo.Var(sorted({k for k, _, _ in changes}), domain=pyo.Binary)
+            variables["z"] = (K - 1,)
+            model.setting = pyo.Constraint(
+                [(k, u, v, m) for k, u, v in changes for m in range(M)],
+                rule=lambda c, k, u, v, m: c.x[k + 1, u, v, m] - c.x[k, u, v, m] <= c.z[k],
+            )
+            named["setting"] = (K - 1, n, n, M)
+        if windows and changing:
+            model.waiting = pyo.Constraint(changes, rule=lambda c, k, u, v: c.e[k, u, v] <= M * c.z[k])
+            named["waiting"] = (K - 1, n, n)
+        model.capacity = pyo.Constraint([(p, u, v) for p in phases for u, v in pairs], rule=capacity)
+
+        def held_before(c: Any, p: int, s: int, u: int) -> Any:
+            return c.b[p - 1, s, u] if p else 0
+
+        def outflow(c: Any, p: int, s: int, u: int) -> Any:
+            return pyo.quicksum(c.g[p, s, u, v] for v in V if v not in (s, u))
+
+        model.stock = pyo.Constraint(
+            states,
+            rule=lambda c, p, s, u: (
+                c.b[p, s, u] - held_before(c, p, s, u)
+                == pyo.quicksum(c.g[p, s, v, u] for v in V if v != u) - outflow(c, p, s, u)
+            ),
+        )
+        if self.relays == "step":
+            model.held = pyo.Constraint(states, rule=lambda c, p, s, u: outflow(c, p, s, u) <= held_before(c, p, s, u))
+            named["held"] = (self.phases, n, n)
+        model.served = pyo.Constraint(
+            [(s, u) for s in senders for u in V if D[s][u] > 0],
+            rule=lambda c, s, u: c.b[self.phases - 1, s, u] >= D[s][u],
+        )
+        waiting = pyo.quicksum(model.z[k] for k in range(K - 1)) if changing else K - 1
+        model.time = pyo.Objective(expr=pyo.quicksum(model.t[k] for k in range(K)) + self.delay * waiting)
+        return PyomoModel(model, variables, named)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        n, K, M, P = self.n, self.configurations, self.parallel, self.phases
+        pairs, senders, due = n * (n - 1), int(self.sends.sum()), int((self.demand > 0).sum())
+        circuits, changes = K * M * pairs, (K - 1) * pairs
+        flows, states = P * senders * (n - 1) ** 2, P * senders * (n - 1)
+        windows, changing = changes * self.overlap, K > 1 and self.charge == "changed"
+        leaving = flows - states // (n - 1) * (n - 1)  # flows that do not leave their source
+        earlier = states - senders * (n - 1)
+        mutual = 0 if self.directed else circuits // 2
+        ordered, fixed = K * (M - 1) * pairs, 0 if self.standing is None else M * pairs
+        setting, waiting = changes * M * changing, windows * changing
+        step = states if self.relays == "step" else 0
+        entries = 2 * circuits + 2 * mutual + 2 * ordered + fixed + 4 * circuits
+        entries += flows + circuits + windows + 2 * windows * (1 + M) + 2 * waiting + 3 * setting
+        entries += states + earlier + flows + leaving + (leaving + earlier if step else 0) + due
+        return {
+            "variables": 2 * circuits + K + flows + states + windows + (K - 1) * changing,
+            "constraints": 2 * K * n
+            + mutual
+            + ordered
+            + fixed
+            + 2 * circuits
+            + P * pairs
+            + 2 * windows
+            + waiting
+            + setting
+            + states
+            + step
+            + due,
+            "nonzeros": entries,
+            "integers": circuits + (K - 1) * changing,
+        }
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of the variables; capacities, stocks and kept circuits follow from the others."""
+        n, K, P, pair = self.n, self.configurations, self.phases, ("src", "dst")
+        wide = (K, n, n, self.parallel)
+        axes = ("configuration", *pair, "circuit")
+        result = {
+            "x": Array(wide, axes=axes),
+            "t": Array((K,), axes=("configuration",), unit=TIME),
+            "w": Array(wide, axes=axes, unit=SHARDS, required=False),
+            "g": Array((P, n, n, n), axes=("phase", "source", *pair), unit=SHARDS),
+            "b": Array((P, n, n), axes=("phase", "source", "node"), unit=SHARDS, required=False),
+        }
+        if K > 1 and self.charge == "changed":
+            result["z"] = Array((K - 1,), axes=("change",))
+        if K > 1 and self.overlap:
+            result["e"] = Array((K - 1, n, n), axes=("change", *pair), required=False)
+        return result
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block; amounts relative to the largest demand.
+
+        Capacities are circuits times length, stocks the sum of what arrived less what left: w, b and e are not read.
+        """
+        given = np.nan_to_num(np.asarray(values["x"], dtype=float)) * self.off[None, :, :, None]
+        bits = np.rint(np.clip(given, 0.0, 1.0))
+        t, counts = np.nan_to_num(np.asarray(values["t"], dtype=float)), bits.sum(axis=3)
+        moved = self._moved(values)
+        room = self._room(counts, t)
+        arrived = moved.sum(axis=2) - moved.sum(axis=3)  # (P, s, u)
+        stock = np.cumsum(arrived, axis=0)
+        others, largest = self.off & self.sends[:, None], float(self.demand.max())
+        before = np.concatenate([np.zeros_like(stock[:1]), stock[:-1]])
+        result = {
+            "integrality": float(np.abs(given - bits).max()),
+            "ports_out": float(max((counts.sum(axis=2) - self.degree).max(), 0.0)),
+            "ports_in": float(max((counts.sum(axis=1) - self.degree).max(), 0.0)),
+            "both_ways": 0.0 if self.directed else float(np.abs(counts - counts.transpose(0, 2, 1)).max()),
+            "standing": 0.0 if self.standing is None else float(np.abs(counts[0] - self.standing).max()),
+            "capacity": float(max((moved.sum(axis=1) - room).max(), 0.0)) / largest,
+            "stock": float(max(-(stock * others).min(), 0.0)) / largest,
+            "served": float(max(((self.demand - stock[-1]) * others).max(), 0.0)) / largest,
+            "sign": float(max(-moved.min(), -t.min(), 0.0)) / largest,
+        }
+        if self.relays == "step":
+            result["held"] = float(max(((moved.sum(axis=3) - before) * others).max(), 0.0)) / largest
+        if self.charge == "changed" and self.configurations > 1:
+            given = np.asarray(values["z"], dtype=float)
+            z = np.rint(np.clip(np.nan_to_num(given), 0.0, 1.0))
+            result["integrality"] = max(result["integrality"], float(np.abs(given - z).max()))
+            new = np.maximum(np.diff(counts, axis=0), 0.0).max(axis=(1, 2))
+            result["setting"] = float(np.maximum((new > 0) - z, 0.0).max())
+            if self.overlap:  # no change, no time of a change
+                late = moved[1::2].sum(axis=(1, 2, 3)) * (z == 0)
+                result["waiting"] = float(late.max()) / largest
+        return result
+
+    def _moved(self, values: Mapping[str, F64]) -> F64:
+        """Flows without entries that no variable has, ``(P, n, n, n)``."""
+        g = np.nan_to_num(np.asarray(values["g"], dtype=float))
+        into_source = np.arange(self.n)[:, None, None] == np.arange(self.n)[None, None, :]
+        return np.where(into_source | ~self.off | ~self.sends[:, None, None], 0.0, g)
+
+    def _room(self, counts: F64, t: F64) -> F64:
+        """Capacity of every pair in every phase [shards], ``(P, n, n)``, for circuits ``(K, n, n)``."""
+        room = counts * t[:, None, None]
+        if not self.overlap or self.configurations == 1:
+            return room
+        result = np.zeros((self.phases, self.n, self.n))
+        result[::2] = room
+        result[1::2] = self.delay * np.minimum(counts[:-1], counts[1:])
+        return result
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Time of all configurations and changes."""
+        changes: Any = self.configurations - 1
+        if self.charge == "changed" and self.configurations > 1:
+            changes = np.asarray(values["z"], dtype=float).sum()
+        return float(np.asarray(values["t"], dtype=float).sum() + self.delay * changes)
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """Properties of a verified solution: its configurations, their lengths and topologies."""
+        counts = np.rint(np.asarray(values["x"], dtype=float)).sum(axis=3).astype(np.int64)
+        t = np.asarray(values["t"], dtype=float)
+        runs = [[0]]
+        for k in range(1, self.configurations):
+            if self.charge == "changed" and (counts[k] <= counts[k - 1]).all():
+                runs[-1].append(k)
+            else:
+                runs.append([k])
+        specs = []
+        for run in runs:
+            tail, head = np.nonzero(counts[run[0]])
+            copies = counts[run[0]][tail, head]
+            spec = digraph_spec(Topology(self.n, np.repeat(tail, copies), np.repeat(head, copies)))
+            specs.append(spec or "")
+        return {
+            "configurations": len(runs),
+            "T_flow": float(t.sum()),
+            "lengths": [float(t[run].sum()) for run in runs],
+            "topologies": list(specs),
+        }
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """What the circuits of every phase carry, in the order of the phases, and what they could."""
+        counts = np.rint(np.asarray(values["x"], dtype=float)).sum(axis=3)
+        room = self._room(counts, np.asarray(values["t"], dtype=float))
+        phase, tail, head = np.nonzero(room)
+        load = self._moved(values).sum(axis=1)[phase, tail, head]
+        return Links(Topology(self.n, tail, head), load, room[phase, tail, head], 1.0, SHARDS, SHARDS)
+
+    def metrics(self, value: float | None) -> Mapping[str, Json]:
+        """Figures at a value."""
+        return {} if value is None else {"T": value}
+
+
+def sequence_data(
+    n: int,
+    degree: int,
+    configurations: int,
+    *,
+    demand: F64 | None = None,
+    delay: float = 0.0,
+    directed: bool = False,
+    start: object = None,
+    relays: str = "pass",
+    charge: str = "any",
+    overlap: bool = False,
+    parallel: int = 0,
+) -> TopologySequence:
+    """Prepare the data of the model for n nodes of the given degree.
+
+    Parameters
+    ----------
+    n, degree
+        Number of nodes, and of circuits out of and into each.
+    configurations
+        Number of configurations; 0 to choose it.
+    demand
+        Shards from every node to every other, ``(n, n)``; None for one each.
+    start
+        Topology that stands at the start, as an instance; None for any.
+    delay, directed, relays, charge, overlap, parallel
+        As the parameters of the formulation.
+
+    Raises
+    ------
+    NotApplicable
+        If the parameters are out of range or exclude each other.
+    """
+    if n < 2 or not 0 <= configurations <= MOST_CONFIGURATIONS or parallel < 0:
+        msg = (
+            f"{NAME}: {n} nodes, {configurations} configurations, {parallel} parallel circuits: give at least 2 nodes, "
+            f"0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
+        )
+        raise NotApplicable(msg)
+    if not 0 <= delay < np.inf:
+        msg = f"{NAME}: delay={delay} must be finite and nonnegative"
+        raise NotApplicable(msg)
+    needing = {"charge=changed": charge == "changed", "overlap=true": overlap, "configurations=0": configurations == 0}
+    if delay == 0 and any(needing.values()):
+        word = next(word for word, stated in needing.items() if stated)
+        msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
+        raise NotApplicable(msg)
+    amounts = np.ones((n, n)) - np.eye(n) if demand is None else np.asarray(demand, dtype=float)
+    standing = None if start is None else _standing(start, n, degree, directed=directed, most=parallel or degree)
+    chosen = configurations == 0
+    data = TopologySequence(
+        n,
+        degree,
+        configurations or 1,
+        amounts,
+        delay,
+        directed,
+        standing,
+        relays,
+        "changed" if chosen else charge,
+        overlap,
+        min(parallel or degree, degree),
+        chosen,
+    )
+    if chosen:
+        most = sequence_bounds.most_useful(data)
+        if most > MOST_CONFIGURATIONS:
+            msg = (
+                f"{NAME}: at delay={delay:g}, {most} configurations may pay; give configurations= up to "
+                f"{MOST_CONFIGURATIONS}"
+            )
+            raise NotApplicable(msg)
+        object.__setattr__(data, "configurations", most)
+    return data
+
+
+def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) -> I64:
+    """Circuits of the topology at the start, ``(n, n)``.
+
+    Raises
+    ------
+    NotApplicable
+        If it is no topology of these nodes and ports.
+    """
+    if not isinstance(start, Topology) or start.n != n or start.ranks != n or (start.capacity != 1).any():
+        msg = f"{NAME}: start must be a topology of {n} nodes with links of capacity 1, such as ring:{n}"
+        raise NotApplicable(msg)
+    counts = np.zeros((n, n), dtype=np.int64)
+    np.add.at(counts, (start.tail, start.head), 1)
+    if max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) > degree or counts.max() > most:
+        msg = (
+            f"{NAME}: start={start.spec} has more links at a node than {degree} ports, or between two nodes than {most}"
+        )
+        raise NotApplicable(msg)
+    if not directed and (counts != counts.T).any():
+        msg = f"{NAME}: start={start.spec} has one-way links; add directed=true"
+        raise NotApplicable(msg)
+    return counts
+
+
+def _refuse_large(data: TopologySequence) -> None:
+    if data.phases * data.n**3 > MOST_FLOWS:
+        msg = f"{NAME}: {data.phases} phases of {data.n} nodes have too many flows to store; use fewer nodes"
+        raise NotApplicable(msg)
+
+
+FORMULATION = TopologySequence

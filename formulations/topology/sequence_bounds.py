@@ -1,0 +1,289 @@
+r"""Bounds on sequences of topologies: hops that K configurations need, ports, and the delay of changes.
+
+Source  ours. For K = 1 the counts are those of Moore graphs (:mod:`opticoll.formulations.topology.design`).
+
+A shard travels over circuits of configurations k_1 <= ... <= k_h, with ``relays=step`` k_1 < ... < k_h. Let h(s,v) be
+the fewest circuits of such a walk from s to v.
+
+Nodes at h hops. At most N_h nodes have h(s,v) = h, in any sequence of K configurations of degree d:
+
+    one-way, pass     N_h = d^h C(K+h-1, h)
+    two-way, pass     N_h = sum_{i=1..min(h,K)} C(K,i) C(h-1,i-1) d^i (d-1)^(h-i)
+    step              N_h = d^h C(K, h)
+
+Proof. Each such node is the end of a walk of h circuits; no two nodes share one. One-way: the configurations of a walk
+are a multiset of h among K, C(K+h-1, h) of them (for ``step`` a set, C(K, h)), and each circuit is one of d. Two-way: a
+shortest walk never takes a circuit back to where it came from in the same configuration, for without these two circuits
+it would be shorter, so a circuit that follows another of its configuration is one of d-1, and the first of a
+configuration one of d. If i configurations are used, C(K,i) ways, the h circuits are split among them in C(h-1,i-1)
+ways, and i of them are the first. (So N_h is the coefficient of z^h in ((1+z) / (1-(d-1)z))^K.) The same counts hold
+for the sources at h hops *from* which v is reached: walk backwards.
+
+Hops. Every shard from s to v takes at least h(s,v) circuits. Source s pays least if its largest demands go to the
+nodes at fewest hops; call this W_s, and W^v the same for the shards that v receives. All configurations together carry
+at most C sum t_k, where C = n d, and 2 floor(n d / 2) if circuits are two-way. Hence
+
+    sum_k t_k >= max(sum_s W_s, sum_v W^v) / C,
+
+and if the counts N_1, N_2, ... end before the positive demands of a source (target) do, there is no solution. For
+uniform demand sum_s W_s = n sum_h h n_h, with n_h = N_h until n - 1 nodes are reached. For K = 1 the sharper
+bound of ``topology.design`` applies. If the one configuration is given (``start``), h(s,v) and C are its own.
+
+Ports. A node sends and receives over d circuits: sum_k t_k >= D_s / d, with D_s all that s sends or receives.
+Cuts add nothing: min(|S|, n - |S|) d circuits may leave a set S, and the shards that leave it are at most those that
+its nodes send and those that the others receive, so the bound of a cut is at most a mean of bounds of single nodes.
+(Cuts could add something where ``parallel`` limits the circuits between two nodes; they are not computed.)
+
+Delay. With ``charge=any`` the objective is sum_k t_k + delay (K-1). With ``charge=changed``, merge configurations
+between which no circuit is set: a sequence of K' <= K configurations, so the least over K' of bound(K') + delay (K'-1)
+is a bound. With ``overlap`` a change also carries at most C delay shards, over circuits of both configurations: they
+count as circuits of the earlier one, and a walk remains one of ``pass``. Then sum_k t_k + delay (K-1) >= W / C and the
+same for ports, without the delay on the right, and of course the objective >= delay (K-1).
+
+Known sequences. One configuration: all demand around a ring, shortest way round if two-way (not with ``step``). Direct
+circuits: shifts i -> i+r, or the rounds of a tournament, d in a configuration, each as long as its largest demand. An
+optimum takes no longer than the best of them, which bounds the length of its configurations (L) and, as the
+configurations of an optimum take at least the ports' bound, the number of changes that can pay:
+K - 1 <= (known - ports) / delay; with ``overlap`` K - 1 <= known / delay.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, chain
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.model import Bound
+from opticoll.formulations.topology.design import Design, least_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.instances.topology import F64, I64
+
+
+#: Significant digits of the length L, so that it stands for a decimal.
+LENGTH_DIGITS = 6
+
+#: A time, or infinity where there is no solution.
+Time = Fraction | float
+
+
+@dataclass(frozen=True)
+class KnownSequence:
+    """Number of configurations of a sequence that serves the demand, and the sum of their lengths."""
+
+    configurations: int
+    time: Fraction
+
+
+def exact(value: float) -> Fraction:
+    """The smaller of a float and the shortest decimal that it stands for, as a fraction."""
+    return min(rounding.decimal(value), Fraction(value))
+
+
+def exact_up(value: float) -> Fraction:
+    """The larger of a float and the shortest decimal that it stands for, as a fraction."""
+    return max(rounding.decimal(value), Fraction(value))
+
+
+def nodes_at(hops: int, configurations: int, degree: int, *, directed: bool, step: bool) -> int:
+    """N_h: the most nodes whose fewest hops from a node are ``hops``, in any sequence of configurations."""
+    h, K, d = hops, configurations, degree
+    if step:
+        return int(d**h * comb(K, h))
+    if directed:
+        return int(d**h * comb(K + h - 1, h))
+    return sum(comb(K, i) * comb(h - 1, i - 1) * d**i * (d - 1) ** (h - i) for i in range(1, min(h, K) + 1))
+
+
+def layers(data: TopologySequence, configurations: int) -> list[int]:
+    """N_1, N_2, ... until all other nodes are reached, or no more are."""
+    step = data.relays == "step" and not data.overlap
+    degree, left = min(data.degree, data.n - 1), data.n - 1
+    result: list[int] = []
+    while left > 0:
+        most = nodes_at(len(result) + 1, configurations, degree, directed=data.directed, step=step)
+        if most == 0:
+            break
+        result.append(min(most, left))
+        left -= result[-1]
+    return result
+
+
+def circuits(data: TopologySequence) -> int:
+    """C: the most circuits of a configuration; a two-way circuit counts twice."""
+    total = data.n * min(data.degree, data.parallel * (data.n - 1))
+    return total if data.directed else total // 2 * 2
+
+
+def least_work(amounts: Sequence[Fraction], reached: Sequence[int]) -> Time:
+    """W_s: least shards times circuits of the demands of one source, with the most nodes that each hop reaches."""
+    left = sorted((amount for amount in amounts if amount > 0), reverse=True)
+    work = Fraction(0)
+    for hops, most in enumerate(reached, 1):
+        work += hops * sum(left[:most], Fraction(0))
+        left = left[most:]
+    return math.inf if left else work
+
+
+def _exact_rows(matrix: F64) -> list[list[Fraction]]:
+    return [[exact(value) for value in row] for row in matrix.tolist()]
+
+
+def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
+    """Lower bound on the lengths of this many configurations in all, by hops, and its reason."""
+    if configurations == 1 and data.standing is not None:
+        return _standing_time(data, data.standing)
+    reached = layers(data, configurations)
+    if data.amount is not None:
+        work: Time = data.n * least_work([exact(data.amount)] * (data.n - 1), reached)
+    else:
+        rows = _exact_rows(data.demand), _exact_rows(data.demand.T)
+        work = max(sum((least_work(row, reached) for row in side), Fraction(0)) for side in rows)
+    where = "one configuration" if configurations == 1 else f"{configurations} configurations"
+    if work == math.inf:
+        return math.inf, f"a node reaches at most {sum(reached)} others in {where}"
+    time = Fraction(work) / circuits(data)
+    hops = "hop" if len(reached) == 1 else f"to {len(reached)} hops"
+    reason = f"at most {', '.join(map(str, reached))} nodes at 1 {hops} in {where}"
+    if configurations == 1 and data.amount is not None and data.degree < data.n:
+        sharper, why = least_time(Design(data.n, data.degree, data.directed))
+        sharper *= exact(data.amount)
+        if sharper > time:
+            return sharper, why
+    return time, reason
+
+
+def _standing_time(data: TopologySequence, standing: I64) -> tuple[Time, str]:
+    """Lower bound on the length of the configuration at the start, if there is no other."""
+    distance = np.where(standing > 0, 1.0, np.inf)
+    np.fill_diagonal(distance, 0.0)
+    if data.relays == "pass":
+        for k in range(data.n):
+            np.minimum(distance, distance[:, k : k + 1] + distance[k : k + 1, :], out=distance)
+    wanted = data.demand > 0
+    if np.isinf(distance[wanted]).any():
+        return math.inf, "the topology at the start has no path for some demand"
+    pairs = zip(data.demand[wanted].tolist(), distance[wanted].tolist(), strict=True)
+    work = sum((exact(amount) * int(hops) for amount, hops in pairs), Fraction(0))
+    return work / int(standing.sum()), "hops on the topology at the start, over all its circuits"
+
+
+def port_time(data: TopologySequence) -> tuple[Fraction, str]:
+    """Lower bound on the lengths of any number of configurations in all, by the ports of one node."""
+    degree = min(data.degree, data.parallel * (data.n - 1))
+    if data.amount is not None:
+        most = (data.n - 1) * exact(data.amount)
+    else:
+        rows = (*_exact_rows(data.demand), *_exact_rows(data.demand.T))
+        most = max(sum(row, Fraction(0)) for row in rows)
+    return most / degree, f"a node sends or receives {float(most):g} shards over {degree} circuits"
+
+
+def bounds(data: TopologySequence) -> list[Bound]:
+    """All bounds on the objective, rounded down."""
+    ports, why = port_time(data)
+    if data.charge == "any" or data.configurations == 1:
+        hops, reason = hop_time(data, data.configurations)
+        return [
+            Bound("hops", _down(_with_delay(data, hops, data.configurations)), reason, "topology"),
+            Bound("ports", _down(_with_delay(data, ports, data.configurations)), why, "topology"),
+        ]
+    best: Time = math.inf
+    reason = ""
+    for configurations in range(1, data.configurations + 1):
+        hops, because = hop_time(data, configurations)
+        flow, because = (hops, because) if hops > ports else (ports, why)
+        value = _with_delay(data, flow, configurations)
+        if value < best or not reason:
+            best, reason = value, f"{because}; least for {configurations} of up to {data.configurations} configurations"
+    return [Bound("choice", _down(best), reason, "topology"), Bound("ports", _down(ports), why, "topology")]
+
+
+def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time:
+    """Lower bound on the objective of this many configurations from one on what they and changes carry."""
+    waiting = exact(data.delay) * (configurations - 1)
+    return max(flow, waiting) if data.overlap else flow + waiting
+
+
+def _down(value: Time) -> float:
+    return math.inf if value == math.inf else rounding.fraction_down(Fraction(value))
+
+
+# known sequences ------------------------------------------------------------------------------------------------------
+
+
+def rotation(n: int, degree: int, *, directed: bool) -> list[list[tuple[int, int]]]:
+    """Configurations of direct circuits between all pairs: ordered pairs, one-way shifts or rounds of a tournament."""
+    if directed:
+        rounds = [[(i, (i + r) % n) for i in range(n)] for r in range(1, n)]
+    else:
+        even = n + n % 2
+        rounds = []
+        for r in range(even - 1):
+            pairs = [((r + i) % (even - 1), (r - i) % (even - 1)) for i in range(1, even // 2)] + [(even - 1, r)]
+            real = [pair for pair in pairs if max(pair) < n]
+            rounds.append(real + [(v, u) for u, v in real])
+    return [list(chain(*rounds[r : r + degree])) for r in range(0, len(rounds), degree)]
+
+
+def ring_time(data: TopologySequence) -> Fraction | None:
+    """Time of all demand around the ring 0, 1, ..., n-1 of parallel circuits; None if the ports allow no ring."""
+    n, d = data.n, data.degree
+    copies = min(data.parallel, d if data.directed or n == 2 else d // 2)
+    if copies == 0 or data.relays == "step":
+        return None
+    farthest = n - 1 if data.directed else n // 2
+    if data.amount is not None:
+        return exact_up(data.amount) * (farthest * (farthest + 1) // 2) / copies
+    loads = []
+    for ahead, distances in ((True, range(1, farthest + 1)), (False, range(1, n - farthest))):
+        change = [Fraction(0)] * (2 * n)  # of the load from one circuit of the ring to the next, unrolled twice
+        for s in range(n):
+            for distance in distances:
+                v = (s + distance) % n if ahead else (s - distance) % n
+                amount, first = exact_up(float(data.demand[s, v])), s if ahead else v
+                change[first] += amount
+                change[first + distance] -= amount
+        total = list(accumulate(change))
+        loads += [total[u] + total[u + n] for u in range(n)]
+    return max(loads) / copies
+
+
+def known_sequences(data: TopologySequence) -> list[KnownSequence]:
+    """Sequences that serve the demand from any start, without the start."""
+    ring = ring_time(data)
+    direct = rotation(data.n, data.degree, directed=data.directed)
+    slowest = [max(float(data.demand[pair]) for pair in pairs) for pairs in direct]
+    time = sum(map(exact_up, slowest), Fraction(0))
+    return [*([] if ring is None else [KnownSequence(1, ring)]), KnownSequence(len(direct), time)]
+
+
+def _changes(data: TopologySequence, known: KnownSequence) -> int:
+    return known.configurations - (data.standing is None)
+
+
+def longest(data: TopologySequence) -> float:
+    """L: no less than the length of every configuration in some optimum, a decimal of few digits."""
+    most = sum(map(exact_up, data.demand[data.demand > 0].tolist()), Fraction(0))
+    for known in known_sequences(data):
+        if _changes(data, known) < data.configurations:
+            charged = exact_up(data.delay) * _changes(data, known) if data.charge == "changed" else Fraction(0)
+            most = min(most, known.time + charged)
+    return rounding.digits_up(rounding.fraction_up(most), LENGTH_DIGITS)
+
+
+def most_useful(data: TopologySequence) -> int:
+    """Number of configurations that no optimum needs to exceed, for a delay > 0."""
+    delay = exact(data.delay)
+    known = min(known.time + delay * _changes(data, known) for known in known_sequences(data))
+    spare = known if data.overlap else known - port_time(data)[0]
+    return 1 + max(math.floor(spare / delay * (1 + Fraction(1, 10**9))), 0)

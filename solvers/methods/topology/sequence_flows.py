@@ -1,0 +1,214 @@
+"""Flows through given sequences of circuits: least hops, and least lengths by linear programming."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.instances.topology import F64, I64
+
+
+#: Hops to a node that is not reached.
+UNREACHED = 1 << 20
+#: Columns above which a linear program is solved by interior points.
+SIMPLEX_COLUMNS = 4000
+
+
+@njit(cache=True)
+def least_hops(counts: I64, source: int, step: bool) -> I64:
+    """Fewest circuits of a walk from ``source`` to every node in time, ``(n,)``, over circuits ``(K, n, n)``.
+
+    Walks stay in a configuration or go on to a later one; with ``step`` each configuration gives one circuit.
+    """
+    K, n = counts.shape[0], counts.shape[1]
+    hops = np.full(n, UNREACHED)
+    hops[source] = 0
+    for k in range(K):
+        changed = True
+        while changed:
+            changed = False
+            before = hops.copy()
+            for u in range(n):
+                if before[u] < UNREACHED:
+                    for v in range(n):
+                        if counts[k, u, v] > 0 and before[u] + 1 < hops[v]:
+                            hops[v] = before[u] + 1
+                            changed = not step
+    return hops
+
+
+@njit(cache=True)
+def weighted_hops(counts: I64, demand: F64, step: bool) -> tuple[float, float]:
+    """Demand times least hops, and the demand that no walk serves."""
+    work, missing = 0.0, 0.0
+    for source in range(demand.shape[0]):
+        if demand[source].any():
+            hops = least_hops(counts, source, step)
+            for v in range(demand.shape[1]):
+                if hops[v] >= UNREACHED:
+                    missing += demand[source, v]
+                else:
+                    work += demand[source, v] * hops[v]
+    return work, missing
+
+
+@njit(cache=True)
+def orbit_hops(table: I64, generators: I64, step: bool) -> int:
+    """Sum of the least hops from the identity over circuits u -> u g in time; generators are ``(K, d)``."""
+    n = table.shape[0]
+    hops = np.full(n, UNREACHED)
+    hops[0] = 0
+    for k in range(generators.shape[0]):
+        changed = True
+        while changed:
+            changed = False
+            before = hops.copy()
+            for u in range(n):
+                if before[u] < UNREACHED:
+                    for g in generators[k]:
+                        v = table[u, g]
+                        if before[u] + 1 < hops[v]:
+                            hops[v] = before[u] + 1
+                            changed = not step
+    return hops.sum()
+
+
+@dataclass(frozen=True)
+class CircuitLines:
+    """Circuits over which flows are routed, and the capacities that they share.
+
+    Parameters
+    ----------
+    phase, tail, head, group
+        Phase and ends of every circuit, and the capacity that its flow counts against, ``(A,)`` each.
+    shared_phase, circuits
+        Phase of every capacity, and the number of its circuits, ``(G,)`` each.
+    sources, demand
+        Sources that are routed, ``(S,)``, and what they send to every node, ``(S, n)``.
+    """
+
+    phase: I64
+    tail: I64
+    head: I64
+    group: I64
+    shared_phase: I64
+    circuits: I64
+    sources: I64
+    demand: F64
+
+
+@dataclass(frozen=True)
+class RoutedSequence:
+    """Lengths of the configurations, ``(K,)``, flows of the sources over the lines, ``(S, A)``, prices, ``(G,)``."""
+
+    time: float
+    lengths: F64
+    flows: F64
+    prices: F64
+
+
+def in_phases(data: TopologySequence, counts: I64) -> I64:
+    """Circuits in every phase, ``(P, ...)``, from those of the configurations, ``(K, ...)``."""
+    if not data.overlap or len(counts) == 1:
+        return counts
+    result = np.zeros((2 * len(counts) - 1, *counts.shape[1:]), dtype=np.int64)
+    result[::2], result[1::2] = counts, np.minimum(counts[:-1], counts[1:])
+    return result
+
+
+def all_lines(data: TopologySequence, counts: I64) -> CircuitLines:
+    """Every circuit on its own, and all sources."""
+    there = in_phases(data, counts)
+    phase, tail, head = np.nonzero(there)
+    sources = np.flatnonzero(data.sends)
+    number = there[phase, tail, head]
+    return CircuitLines(phase, tail, head, np.arange(phase.size), phase, number, sources, data.demand[sources])
+
+
+def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> CircuitLines:
+    """The circuits u -> u g of a group, and the identity as the source; those of an element g share their capacity."""
+    n, K = data.n, len(generators)
+    counts = np.zeros((K, n), dtype=np.int64)
+    np.add.at(counts, (np.repeat(np.arange(K), generators.shape[1]), generators.ravel()), 1)
+    there = in_phases(data, counts)
+    phase, element = np.nonzero(there)
+    group = np.repeat(np.arange(phase.size), n)
+    tail = np.tile(np.arange(n), phase.size)
+    head = table[tail, np.repeat(element, n)]
+    number = there[phase, element]
+    return CircuitLines(phase[group], tail, head, group, phase, number, np.zeros(1, dtype=np.int64), data.demand[:1])
+
+
+def route(data: TopologySequence, lines: CircuitLines, configurations: int) -> RoutedSequence | None:
+    """Least sum of the lengths for these circuits, as a linear program; None if they cannot serve the demand.
+
+    Columns: flows (source, circuit), none into the source; stocks (phase, source, node); lengths.
+    """
+    import highspy
+    import scipy.sparse as sp
+
+    n, S, A = data.n, lines.sources.size, lines.phase.size
+    windows = data.overlap and configurations > 1
+    P, stride = (2 * configurations - 1, 2) if windows else (configurations, 1)
+    source, line = np.nonzero(lines.head[None, :] != lines.sources[:, None])
+    F = source.size
+    states = np.arange(P * S * n).reshape(P, S, n)
+    lengths = F + P * S * n
+    columns = lengths + configurations
+    phase, tail, head = lines.phase[line], lines.tail[line], lines.head[line]
+    flow, leaving = np.arange(F), np.flatnonzero(tail != lines.sources[source])
+    stock, G = states.size, lines.circuits.size
+    lasting = np.flatnonzero(lines.shared_phase % stride == 0)
+    out_of = states[phase[leaving], source[leaving], tail[leaving]]
+    later = states[1:].ravel()
+    rows = [states.ravel(), later, states[phase, source, head], out_of, stock + lines.group[line], stock + lasting]
+    cols = [F + states.ravel(), F + later - S * n, flow, leaving, flow, lengths + lines.shared_phase[lasting] // stride]
+    entries = [
+        np.ones(stock),
+        -np.ones(later.size),
+        -np.ones(F),
+        np.ones(leaving.size),
+        np.ones(F),
+        -lines.circuits[lasting].astype(float),
+    ]
+    upper = np.concatenate([np.zeros(stock), data.delay * lines.circuits * (lines.shared_phase % stride != 0)])
+    lower = np.concatenate([np.zeros(stock), np.full(G, -np.inf)])
+    if data.relays == "step":
+        rows += [stock + G + out_of, stock + G + later]
+        cols += [leaving, F + later - S * n]
+        entries += [np.ones(leaving.size), -np.ones(later.size)]
+        upper, lower = np.concatenate([upper, np.zeros(stock)]), np.concatenate([lower, np.full(stock, -np.inf)])
+    matrix = sp.csc_array(
+        (np.concatenate(entries), (np.concatenate(rows), np.concatenate(cols))), shape=(upper.size, columns)
+    )
+    least = np.zeros(columns)
+    least[F + states[-1].ravel()] = lines.demand.ravel()
+    most = np.full(columns, np.inf)
+    own = F + states[:, np.arange(S), lines.sources].ravel()  # what a source keeps of its own is not counted
+    most[own] = 0.0
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = columns, upper.size
+    lp.col_cost_ = (np.arange(columns) >= lengths).astype(float)
+    lp.col_lower_, lp.col_upper_, lp.row_lower_, lp.row_upper_ = least, most, lower, upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    highs = highspy.Highs()
+    highs.resetGlobalScheduler(True)  # an earlier run with other threads in this process would make this one fail
+    solver = "simplex" if columns <= SIMPLEX_COLUMNS else "ipm"
+    for name, setting in (("output_flag", False), ("solver", solver), ("threads", 1)):
+        highs.setOptionValue(name, setting)
+    highs.passModel(lp)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    solution = highs.getSolution()
+    x = np.maximum(np.array(solution.col_value), 0.0)
+    prices = np.maximum(-np.array(solution.row_dual)[stock : stock + G], 0.0)
+    flows = np.zeros((S, A))
+    flows[source, line] = x[:F]
+    return RoutedSequence(float(x[lengths:].sum()), x[lengths:], flows, prices)

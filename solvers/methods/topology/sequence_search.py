@@ -1,0 +1,542 @@
+"""Method ``sequence-search``: sequences of circuits by descents over generators of groups, and by exchanges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.model import Parameter
+from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.topology.sequence import MOST_FLOWS
+from opticoll.instances.families.low_diameter import inverse, product
+from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.methods.topology.sequence_enumeration import (
+    MOST_SOLVED,
+    ROUND_OFF,
+    all_configurations,
+    distinct,
+    dual_time,
+    surviving,
+)
+from opticoll.solvers.methods.topology.sequence_flows import (
+    CircuitLines,
+    RoutedSequence,
+    all_lines,
+    orbit_hops,
+    orbit_lines,
+    route,
+    weighted_hops,
+)
+from opticoll.solvers.methods.topology.symmetric_search import groups
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.instances.topology import F64, I64
+    from opticoll.solvers.methods.method import Context
+
+
+#: Most groups of an order whose generators are searched.
+MOST_GROUPS = 6
+#: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
+MOST_EXCHANGED = 20
+#: Nodes above which sequences are not enumerated.
+MOST_ENUMERATED = 8
+#: Least relative progress.
+PROGRESS = 1e-9
+#: Share of the value by which an exchange may be worse at first.
+THRESHOLD = 0.03
+#: Tries to draw an element or a move.
+TRIES = 50
+
+
+@dataclass(frozen=True)
+class Group:
+    """Table of products ``(n, n)`` and inverses ``(n,)`` of a group; 0 is the identity."""
+
+    table: I64
+    inverses: I64
+
+
+def some_groups(n: int) -> Iterator[Group]:
+    """At most ``MOST_GROUPS`` groups of order n: the cyclic one first, for powers of two that of all x -> x xor g."""
+    nodes = np.arange(n)
+    listed = groups(n)
+    if n & (n - 1) == 0 and n > 2:
+        yield Group(nodes[:, None] ^ nodes[None, :], nodes)
+    listed.sort(key=lambda group: group[1])
+    for m, k, r in listed[: MOST_GROUPS - 1]:
+        yield Group(product(m, k, r, nodes[:, None], nodes[None, :]), inverse(m, k, r, nodes))
+
+
+@dataclass
+class Found:
+    """The best sequence of a search: its circuits ``(K, n, n)``, their lengths and all flows ``(P, n, n, n)``."""
+
+    value: float = math.inf
+    counts: I64 = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.int64))
+    lengths: F64 = field(default_factory=lambda: np.zeros(0))
+    flows: F64 = field(default_factory=lambda: np.zeros(0))
+
+
+class SequenceSearch:
+    """Search for the best sequence of one problem, over all numbers of configurations that it allows.
+
+    Parameters
+    ----------
+    context
+        Seed, tolerance and time limit.
+    starts, fails, exchanges, sequences
+        Parameters of the method.
+    """
+
+    def __init__(self, context: Context, *, starts: int, fails: int, exchanges: int, sequences: int) -> None:
+        self.context, self.starts, self.fails, self.exchanges = context, starts, fails, exchanges
+        self.most, self.enumerated = sequences, 0
+        #: A bound by enumeration on the value of every number of configurations that was enumerated.
+        self.excluded: dict[int, float] = {}
+        self.data: TopologySequence = context.data
+        self.random = np.random.default_rng(context.task.seed)
+        self.best, self.solved, self.bounds = Found(), 0, dict[int, float]()
+        self.tol = context.task.tol
+
+    def run(self) -> None:
+        """Search every number of configurations whose bound is below the best value, the smallest bound first.
+
+        Raises
+        ------
+        TimeoutError
+            When no time is left.
+        """
+        K = self.data.configurations
+        numbers = range(1, K + 1) if self.data.charge == "changed" else (K,)
+        self.bounds = {number: self._bound(number) for number in numbers}
+        order = sorted(numbers, key=lambda number: (self.bounds[number], number))
+        for number in order:
+            if self.bounds[number] < self.best.value * (1 - self.tol):
+                self._search(self._fixed(number), self.bounds[number] * (1 + self.tol))
+        for number in order:
+            if self.bounds[number] < self.best.value * (1 - self.tol) and not self.data.overlap:
+                self._enumerate(self._fixed(number))
+
+    def _fixed(self, number: int) -> TopologySequence:
+        """The problem with this number of configurations."""
+        return replace(self.data, configurations=number, charge="any")
+
+    def _bound(self, number: int) -> float:
+        return max(bound.value for bound in sequence_bounds.bounds(self._fixed(number)))
+
+    @property
+    def bound(self) -> float | None:
+        """Lower bound by enumeration, None without one."""
+        if not self.excluded:
+            return None
+        return min(max(bound, self.excluded.get(number, bound)) for number, bound in self.bounds.items())
+
+    def _search(self, data: TopologySequence, target: float) -> None:
+        known: list[I64] = []
+        if data.standing is None and _is_vertex_transitive(data):
+            known += self._over_groups(data, target)
+        if self.best.value > target and (data.n <= MOST_EXCHANGED or not known):
+            for counts in (*_known(data), *known[:1], *(self._drawn(data) for _ in range(self.starts))):
+                self._exchange(data, counts, target)
+                if self.best.value <= target:
+                    return
+
+    def _enumerate(self, data: TopologySequence) -> None:
+        """Exclude or solve every sequence of this number of configurations, if they are few enough."""
+        every = all_configurations(data) if self.most > 0 and data.n <= MOST_ENUMERATED else None
+        if every is None:
+            return
+        if data.standing is not None:
+            first = data.standing[None]
+        else:
+            first = distinct(every) if data.amount is not None else every
+        sequences = len(first) * len(every) ** (data.configurations - 1)
+        if sequences > self.most:
+            return
+        waiting = data.delay * (data.configurations - 1)
+        excluded = self.best.value
+        limit = (excluded - waiting) * sequence_bounds.circuits(data) * (1 - ROUND_OFF)
+        listed: list[I64] = []
+        for one in first:
+            self.context.remaining()
+            more = surviving(data, one, every, limit, MOST_SOLVED)
+            if more is None or len(listed) + len(more) > MOST_SOLVED:
+                return
+            listed += more
+        for counts in listed:
+            self.context.remaining()
+            self.solved += 1
+            lines = all_lines(data, counts)
+            routed = route(data, lines, data.configurations)
+            if routed is None:  # hops say that there is a solution
+                return
+            self._keep(data, counts, routed, lines, None)
+            excluded = min(excluded, dual_time(data, counts, lines, routed) + waiting)
+        self.enumerated += sequences
+        self.excluded[data.configurations] = excluded * (1 - ROUND_OFF)
+
+    # one sequence
+
+    def _value(self, data: TopologySequence, routed: RoutedSequence) -> float:
+        return routed.time + data.delay * (data.configurations - 1)
+
+    def _keep(
+        self, data: TopologySequence, counts: I64, routed: RoutedSequence, lines: CircuitLines, table: I64 | None
+    ) -> None:
+        """Remember the sequence if it is the best one."""
+        value = self._value(data, routed)
+        if value >= self.best.value * (1 - PROGRESS):
+            return
+        flows = np.zeros((data.phases, data.n, data.n, data.n))
+        if table is None:
+            flows[lines.phase, lines.sources[:, None], lines.tail, lines.head] = routed.flows
+        else:  # the flow of source s is that of the identity, multiplied by s from the left
+            for s in range(data.n):
+                flows[lines.phase, s, table[s, lines.tail], table[s, lines.head]] = routed.flows[0]
+        self.best = Found(value, counts, routed.lengths, flows)
+        self.context.save(answer(self, Termination.TOLERANCE), value)
+
+    # groups
+
+    def _over_groups(self, data: TopologySequence, target: float) -> list[I64]:
+        """Descend over the generators of groups; circuits of the best sequences, the best one first."""
+        results: list[tuple[float, I64]] = []
+        step = data.relays == "step" and not data.overlap
+        for group in some_groups(data.n):
+            listed: dict[bytes, tuple[int, I64]] = {}
+            for _ in range(self.starts):
+                self.context.remaining()
+                generators = self._generators(data, group)
+                if generators is None:
+                    break
+                total, generators = self._descend(data, group, generators, step=step)
+                listed[np.sort(generators, axis=1).tobytes()] = total, generators
+            for total, generators in sorted(listed.values(), key=lambda one: one[0])[:3]:
+                if self._least(data, total) >= self.best.value:
+                    break
+                value, generators = self._refine(data, group, generators, step=step, target=target)
+                results.append((value, _counts(data, group, generators)))
+                if self.best.value <= target:
+                    return []
+        results.sort(key=lambda one: one[0])
+        return [counts for value, counts in results if value < math.inf]
+
+    def _least(self, data: TopologySequence, hops: int) -> float:
+        """Lower bound on the value over generators with this sum of hops."""
+        amount, waiting = float(data.demand[0, 1]), data.delay * (data.configurations - 1)
+        return max(hops * amount / data.degree, waiting) if data.overlap else hops * amount / data.degree + waiting
+
+    def _generators(self, data: TopologySequence, group: Group) -> I64 | None:
+        """Random generators of all configurations, ``(K, d)``, with inverses if two-way; None if there are none."""
+        result = np.zeros((data.configurations, data.degree), dtype=np.int64)
+        for k in range(data.configurations):
+            row = self._generating(data, group)
+            if row is None:
+                return None
+            result[k] = row
+        return result
+
+    def _generating(self, data: TopologySequence, group: Group) -> list[int] | None:
+        elements = self.random.permutation(np.arange(1, data.n)).tolist()
+        row: list[int] = []
+        for v in elements:
+            back = int(group.inverses[v])
+            new = [v] if data.directed or back == v else [v, back]
+            if v not in row and len(row) + len(new) <= data.degree:
+                row += new
+        return row if len(row) == data.degree else None
+
+    def _changed(self, data: TopologySequence, group: Group, generators: I64) -> I64 | None:
+        """Generators with one of them replaced, with its inverse if two-way; None if none is found soon."""
+        k, place = int(self.random.integers(len(generators))), int(self.random.integers(data.degree))
+        row = generators[k].tolist()
+        old = row[place]
+        gone = {old} if data.directed else {old, int(group.inverses[old])}
+        kept = [v for v in row if v not in gone]
+        for _ in range(TRIES):
+            v = int(self.random.integers(1, data.n))
+            new = {v} if data.directed else {v, int(group.inverses[v])}
+            if len(new) == len(row) - len(kept) and not new & set(row):
+                result = generators.copy()
+                result[k] = [*kept, *sorted(new)]
+                return result
+        return self._redrawn(data, group, generators, k)
+
+    def _redrawn(self, data: TopologySequence, group: Group, generators: I64, k: int) -> I64 | None:
+        row = self._generating(data, group)
+        if row is None:
+            return None
+        result = generators.copy()
+        result[k] = row
+        return result
+
+    def _descend(self, data: TopologySequence, group: Group, generators: I64, *, step: bool) -> tuple[int, I64]:
+        """Generators with a small sum of hops."""
+        best, bad = int(orbit_hops(group.table, generators, step)), 0
+        while bad < self.fails:
+            bad += 1
+            other = self._changed(data, group, generators)
+            if other is None:
+                break
+            total = int(orbit_hops(group.table, other, step))
+            if total <= best:
+                bad = 0 if total < best else bad
+                best, generators = total, other
+        return best, generators
+
+    def _refine(
+        self, data: TopologySequence, group: Group, generators: I64, *, step: bool, target: float
+    ) -> tuple[float, I64]:
+        """Generators with a small value, by replacements that do not increase it."""
+        now, bad = self._solve_orbit(data, group, generators), 0
+        while bad < self.exchanges and self.best.value > target:
+            self.context.remaining()
+            bad += 1
+            other = self._changed(data, group, generators)
+            if other is None:
+                break
+            if self._least(data, int(orbit_hops(group.table, other, step))) > now:
+                continue
+            value = self._solve_orbit(data, group, other)
+            if value <= now:
+                bad = 0 if value < now * (1 - PROGRESS) else bad
+                now, generators = value, other
+        return now, generators
+
+    def _solve_orbit(self, data: TopologySequence, group: Group, generators: I64) -> float:
+        self.solved += 1
+        lines = orbit_lines(data, group.table, generators)
+        routed = route(data, lines, data.configurations)
+        if routed is None:
+            return math.inf
+        self._keep(data, _counts(data, group, generators), routed, lines, group.table)
+        return self._value(data, routed)
+
+    # exchanges
+
+    def _drawn(self, data: TopologySequence) -> I64:
+        """Random circuits of every configuration, ``(K, n, n)``, without loops and with all ports that allow it."""
+        counts = np.zeros((data.configurations, data.n, data.n), dtype=np.int64)
+        pairs = np.argwhere(data.off)
+        for k in range(len(counts)):
+            if k == 0 and data.standing is not None:
+                counts[0] = data.standing
+                continue
+            for _ in range(data.parallel):
+                _fill(data, counts[k], self.random.permutation(pairs).tolist())
+        return counts
+
+    def _moved(self, data: TopologySequence, counts: I64) -> I64 | None:
+        """Circuits with the heads of two of them exchanged, in one configuration; None if none is found soon."""
+        first = 0 if data.standing is None else 1
+        if first == len(counts):
+            return None
+        for _ in range(TRIES):
+            k = int(self.random.integers(first, len(counts)))
+            tail, head = np.nonzero(counts[k])
+            if not tail.size:
+                continue
+            (a, b), result = self.random.integers(tail.size, size=2), counts.copy()
+            u, v, x, y = (int(value) for value in (tail[a], head[a], tail[b], head[b]))
+            one = result[k]
+            if a == b:  # a circuit moves to free ports, if there are any
+                _put(data, one, u, v, -1)
+                _fill(data, one, self.random.permutation(np.argwhere(data.off)).tolist())
+            elif u != y and v != x and (u, v) != (y, x):
+                _put(data, one, u, v, -1)
+                _put(data, one, x, y, -1)
+                _put(data, one, u, y, 1)
+                _put(data, one, x, v, 1)
+                if one.min() < 0 or one.max() > data.parallel:
+                    continue
+                if max(one.sum(axis=0).max(), one.sum(axis=1).max()) > data.degree:
+                    continue
+            if (one != counts[k]).any():
+                return result
+        return None
+
+    def _exchange(self, data: TopologySequence, counts: I64, target: float) -> None:
+        """Exchange circuits; a worse value within a falling threshold is accepted."""
+        step = data.relays == "step" and not data.overlap
+        circuits, waiting = sequence_bounds.circuits(data), data.delay * (data.configurations - 1)
+        now = self._solve(data, counts)
+        missing = weighted_hops(counts, data.demand, step)[1]
+        for turn in range(self.exchanges):
+            if self.best.value <= target:
+                return
+            self.context.remaining()
+            other = self._moved(data, counts)
+            if other is None:
+                return
+            work, lost = weighted_hops(other, data.demand, step)
+            limit = now * (1 + THRESHOLD * (1 - turn / self.exchanges) ** 2)
+            least = work / circuits
+            least = max(least, waiting) if data.overlap else least + waiting
+            if lost > missing or (lost == 0 and least > limit):
+                continue
+            value = self._solve(data, other) if lost == 0 else math.inf
+            if value <= limit:
+                now, missing, counts = value, lost, other
+
+    def _solve(self, data: TopologySequence, counts: I64) -> float:
+        self.solved += 1
+        lines = all_lines(data, counts)
+        routed = route(data, lines, data.configurations)
+        if routed is None:
+            return math.inf
+        self._keep(data, counts, routed, lines, None)
+        return self._value(data, routed)
+
+
+def _is_vertex_transitive(data: TopologySequence) -> bool:
+    """Whether all nodes are alike: the demand is uniform, and there are elements enough for the ports."""
+    return data.amount is not None and data.degree < data.n
+
+
+def _counts(data: TopologySequence, group: Group, generators: I64) -> I64:
+    """Circuits u -> u g of every configuration, ``(K, n, n)``."""
+    counts = np.zeros((len(generators), data.n, data.n), dtype=np.int64)
+    nodes = np.arange(data.n)
+    for k, row in enumerate(generators):
+        for g in row.tolist():
+            counts[k, nodes, group.table[nodes, g]] += 1
+    return counts
+
+
+def _put(data: TopologySequence, circuits: I64, u: int, v: int, way: int) -> None:
+    """Add (``way`` = 1) or remove (-1) a circuit."""
+    circuits[u, v] += way
+    if not data.directed:
+        circuits[v, u] += way
+
+
+def _fill(data: TopologySequence, circuits: I64, pairs: list[list[int]]) -> None:
+    """Add a circuit for every pair in turn whose ports are free."""
+    out, into = circuits.sum(axis=1), circuits.sum(axis=0)
+    for u, v in pairs:
+        if out[u] < data.degree and into[v] < data.degree and circuits[u, v] < data.parallel:
+            if not data.directed and (out[v] >= data.degree or into[u] >= data.degree):
+                continue
+            _put(data, circuits, u, v, 1)
+            for a, b in ((u, v),) if data.directed else ((u, v), (v, u)):
+                out[a] += 1
+                into[b] += 1
+
+
+def _known(data: TopologySequence) -> Iterator[I64]:
+    """Sequences to start from: rounds of direct circuits and rings, and circuits for the largest demands left."""
+    n, K = data.n, data.configurations
+    fixed = [] if data.standing is None else [data.standing]
+    rounds = sequence_bounds.rotation(n, data.degree, directed=data.directed)
+    direct = np.zeros((K, n, n), dtype=np.int64)
+    for k in range(len(fixed), K):
+        for u, v in rounds[(k - len(fixed)) % len(rounds)]:
+            direct[k, u, v] = 1
+    greedy, left = np.zeros((K, n, n), dtype=np.int64), data.demand.copy()
+    for k in range(len(fixed), K):
+        wanted = left if data.directed else left + left.T
+        order = np.argsort(-wanted, axis=None, kind="stable")
+        _fill(data, greedy[k], [list(divmod(int(at), n)) for at in order if at // n != at % n])
+        left = np.where(greedy[k] > 0, 0.0, left)
+    copies = min(data.parallel, data.degree if data.directed or n == 2 else data.degree // 2)
+    ring = np.zeros((K, n, n), dtype=np.int64)
+    nodes = np.arange(n)
+    ring[:, nodes, (nodes + 1) % n] = copies
+    if not data.directed:
+        ring = np.maximum(ring, ring.transpose(0, 2, 1))
+    for counts in (direct, greedy, *([ring] if copies else [])):
+        if fixed:
+            counts[0] = fixed[0]
+        yield counts
+
+
+def run_sequence_search(context: Context) -> Answer:
+    """Sequences of circuits by search over generators of groups, and by exchanges of circuits.
+
+    For given circuits, the least lengths are a linear program
+    (:mod:`opticoll.solvers.methods.topology.sequence_flows`). For uniform demand without a start, circuits u -> u g of
+    a group make all nodes alike: one source and one capacity per generator remain.
+
+    1. generators of every configuration in groups of order n (cyclic, elementary abelian, metacyclic): descents of the
+       sum of hops in time, then replacements judged by the linear program
+    2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration,
+       judged by hops first and then by the linear program, from direct rounds, circuits for the largest demands, a
+       ring, the best symmetric sequence and random circuits
+    3. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
+       value, by increasing bound
+
+    4. if the bounds of the formulation are not met, without ``overlap`` and for at most 8 nodes: every sequence whose
+       hops allow a better value, up to the names of nodes, is solved, with a bound recomputed from its duals
+       (:mod:`opticoll.solvers.methods.topology.sequence_enumeration`)
+
+    The search is a heuristic; a value is proven where it meets the bounds of the formulation, or by enumeration.
+    """
+    search = SequenceSearch(context, **{name: int(value) for name, value in context.parameters.items()})
+    ending = Termination.TOLERANCE
+    try:
+        search.run()
+    except TimeoutError:
+        ending = Termination.TIME_LIMIT
+    if search.best.value == math.inf:
+        return Answer(ending, message="no sequence was found; increase starts, or give more configurations")
+    proven = max(*(bound.value for bound in search.data.bounds()), search.bound or 0.0)
+    if search.best.value <= proven * (1 + context.task.tol):
+        ending = Termination.OPTIMAL
+    return answer(search, ending)
+
+
+def answer(search: SequenceSearch, ending: Termination) -> Answer:
+    """The best sequence as arrays of the model; the last configuration is repeated up to their number."""
+    data, best = search.data, search.best
+    K, number = data.configurations, len(best.counts)
+    counts = np.concatenate([best.counts, np.repeat(best.counts[-1:], K - number, axis=0)])
+    x = (counts[..., None] > np.arange(data.parallel)).astype(float)
+    values: dict[str, Any] = {"x": x, "t": np.concatenate([best.lengths, np.zeros(K - number)])}
+    flows = np.zeros((data.phases, data.n, data.n, data.n))
+    flows[: len(best.flows)] = best.flows
+    values["g"] = flows
+    if data.charge == "changed" and K > 1:
+        values["z"] = (np.arange(K - 1) < number - 1).astype(float)
+    return Answer(
+        ending,
+        values=values,
+        bound=search.bound,
+        bound_source=f"enumeration of {search.enumerated:,} sequences, by hops and recomputed duals"
+        if search.excluded
+        else None,
+        solver={"name": "sequence-search", "version": None, "algorithm": "descents and exchanges", "options": {}},
+        metrics={"solved": search.solved},
+    )
+
+
+def _refuse(data: Any) -> str | None:
+    if data.phases * data.n**3 > MOST_FLOWS:
+        return f"lists {data.phases} x {data.n}^3 flows, more than {MOST_FLOWS:,}"
+    return None
+
+
+METHOD = Method(
+    name="sequence-search",
+    title="Sequences of circuits by generators of groups and by exchanges",
+    summary="circuits of groups with few hops in time, then exchanges of circuits, each judged by a linear program of "
+    "the flows; proven where a bound is met",
+    serves=("topology.sequence",),
+    # n=5, D=2, K=2 362 variables in 4.7 s, n=4, D=2, K=3 291 in 3.4 s; n=5, D=1, K=3 423, n=6, D=1, K=2 482 not solved.
+    takes_over=(Beyond("topology.sequence", 370, 1_300, proves=False),),
+    parameters=(
+        Parameter("starts", int, default=8, help="random generators of each group, and random circuits, to start from"),
+        Parameter("fails", int, default=400, help="consecutive replacements without fewer hops that end a descent"),
+        Parameter(
+            "exchanges", int, default=150, help="replacements or exchanges, judged by linear programs, per start"
+        ),
+        Parameter("sequences", int, default=2_000_000, help="maximum number of sequences to enumerate for a proof"),
+    ),
+    run=run_sequence_search,
+    refuse=_refuse,
+)

@@ -1,0 +1,521 @@
+"""Circuits that change during a collective: bounds against all sequences, the model, the search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+import opticoll as oc
+from opticoll.errors import BadInput
+from opticoll.formulations.topology.design import NAME as DESIGN
+from opticoll.formulations.topology.design import design_data, least_time
+from opticoll.formulations.topology.sequence import NAME, sequence_data
+from opticoll.formulations.topology.sequence_bounds import (
+    bounds,
+    circuits,
+    hop_time,
+    known_sequences,
+    layers,
+    nodes_at,
+    port_time,
+    ring_time,
+    rotation,
+)
+from opticoll.instances import parse
+from opticoll.solvers.methods.topology.sequence_enumeration import all_configurations as all_configurations_of
+from opticoll.solvers.methods.topology.sequence_enumeration import distinct, dual_time
+from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
+
+
+def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False):
+    """Least sum of lengths for these circuits, by a plain LP over flows of every source; infinite if there is none."""
+    K, n = len(configurations), len(demand)
+    rooms = []  # circuits of every phase, and the configuration whose length they last; None for the delay
+    for k, counts in enumerate(configurations):
+        if k and overlap:
+            rooms.append((np.minimum(configurations[k - 1], counts), None))
+        rooms.append((counts, k))
+    flows = [
+        (p, s, u, v) for p, (room, _) in enumerate(rooms) for s in range(n) for u, v in np.argwhere(room) if v != s
+    ]
+    column = {name: place for place, name in enumerate(flows)}
+    size = len(flows) + K
+    above, right = [], []
+
+    def row(entries, most):
+        above.append(entries)
+        right.append(most)
+
+    for p, (room, k) in enumerate(rooms):
+        for u, v in np.argwhere(room).tolist():
+            entries = [(column[p, s, u, v], 1.0) for s in range(n) if s != v]
+            if k is None:
+                row(entries, delay * room[u, v])
+            else:
+                row([*entries, (len(flows) + k, -float(room[u, v]))], 0.0)
+    for s, u in permutations(range(n), 2):
+        out, into = [], []
+        for p, (room, _) in enumerate(rooms):
+            leaving = [(column[p, s, u, v], 1.0) for v in range(n) if room[u, v] and v != s]
+            if step:
+                row([*into, *out, *leaving], 0.0)
+            out = out + leaving
+            into = into + [(column[p, s, v, u], -1.0) for v in range(n) if room[v, u]]
+            row([*into, *out], -demand[s][u] if p == len(rooms) - 1 else 0.0)
+    places = [(r, c, a) for r, entries in enumerate(above) for c, a in entries]
+    rows, cols, entries = zip(*places, strict=True)
+    matrix = sp.csr_array((entries, (rows, cols)), shape=(len(above), size))
+    cost = np.append(np.zeros(len(flows)), np.ones(K))
+    result = linprog(cost, A_ub=matrix, b_ub=right)
+    return result.fun if result.status == 0 else np.inf
+
+
+def all_configurations(n, degree, *, directed):
+    """Circuit counts of every maximal configuration, parallel circuits included."""
+    pairs = [(u, v) for u in range(n) for v in range(n) if (u != v if directed else u < v)]
+    result = []
+
+    def add(place, counts):
+        out, into = counts.sum(axis=1), counts.sum(axis=0)
+        if place == len(pairs):
+            if not any(out[u] < degree and into[v] < degree for u in range(n) for v in range(n) if u != v):
+                result.append(counts.copy())
+            return
+        u, v = pairs[place]
+        for copies in range(degree + 1):
+            more = counts.copy()
+            more[u, v] += copies
+            if not directed:
+                more[v, u] += copies
+            if more[u].sum() <= degree and more[:, v].sum() <= degree:
+                add(place + 1, more)
+
+    add(0, np.zeros((n, n), dtype=int))
+    return result
+
+
+@cache
+def some(n, degree, directed):
+    """All configurations, and one of each isomorphism class to begin with."""
+    every = all_configurations(n, degree, directed=directed)
+    seen, first = set(), []
+    for counts in every:
+        if counts.tobytes() not in seen:
+            first.append(counts)
+            seen |= {counts[np.ix_(order, order)].tobytes() for order in map(list, permutations(range(n)))}
+    return every, first
+
+
+def uniform(n):
+    return np.ones((n, n)) - np.eye(n)
+
+
+#: n, degree, one-way, K: every sequence, up to the names of nodes.
+EVERY = [
+    *((n, 1, directed, K) for n in (3, 4) for directed in (False, True) for K in (1, 2, 3)),
+    (5, 1, False, 1),
+    (5, 1, False, 2),
+    (5, 1, True, 1),
+    (5, 1, True, 2),
+    *((3, 2, directed, K) for directed in (False, True) for K in (1, 2, 3)),
+    *((4, 2, directed, 1) for directed in (False, True)),
+    (4, 2, False, 2),
+    *((5, 2, directed, 1) for directed in (False, True)),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in ((4, 2, False, 3), (4, 2, True, 2), (5, 1, False, 3), (5, 1, True, 3), (5, 2, False, 2))
+    ),
+]
+
+
+def sequences(n, degree, directed, K):
+    every, first = some(n, degree, directed)
+    for start in first:
+        for rest in product(every, repeat=K - 1):
+            yield [start, *rest]
+
+
+@pytest.mark.parametrize(("n", "degree", "directed", "K"), EVERY)
+def test_no_sequence_is_below_the_bounds(n, degree, directed, K):
+    demands = [uniform(n)]
+    if (n, K) in {(3, 2), (4, 2), (4, 1)}:
+        draw = np.random.default_rng(n)
+        demands.append(np.rint(draw.exponential(size=(n, n)) * 8) * uniform(n))
+    for demand in demands:
+        stated = {
+            bound.name: bound.value for bound in bounds(sequence_data(n, degree, K, demand=demand, directed=directed))
+        }
+        best = min(time_of(one, demand) for one in sequences(n, degree, directed, K))
+        assert best >= max(stated.values()) * (1 - 1e-9)
+        if np.isfinite(best) and demand is demands[0]:
+            assert best <= known_time(n, degree, directed, K) * (1 + 1e-9)
+
+
+def known_time(n, degree, directed, K):
+    """The best of the known sequences of at most K configurations."""
+    known = known_sequences(sequence_data(n, degree, K, directed=directed))
+    return float(min((one.time for one in known if one.configurations <= K), default=np.inf))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_hold_for_random_sequences(seed):
+    """With any demand, relays, delay and overlap; also sequences that are too many to list."""
+    draw = np.random.default_rng(seed)
+    n, degree, K = int(draw.integers(3, 6)), int(draw.integers(1, 3)), int(draw.integers(1, 4))
+    directed, step, overlap = (bool(value) for value in draw.integers(0, 2, size=3))
+    delay = float(draw.choice([0.25, 0.5, 1.0]))
+    demand = uniform(n) if seed % 2 else np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
+    if not demand.any():
+        return
+    every, _ = some(n, degree, directed)
+    data = sequence_data(
+        n,
+        degree,
+        K,
+        demand=demand,
+        delay=delay,
+        directed=directed,
+        relays="step" if step else "pass",
+        overlap=overlap,
+    )
+    stated = max(bound.value for bound in data.bounds())
+    for _ in range(30):
+        chosen = [every[i] for i in draw.integers(len(every), size=K)]
+        time = time_of(chosen, demand, delay=delay, overlap=overlap, step=step)
+        assert time + delay * (K - 1) >= stated * (1 - 1e-9)
+
+
+def hops_of(configurations, source, *, step):
+    """Fewest circuits to every node, by trying all walks configuration by configuration."""
+    hops = {source: 0}
+    for counts in configurations:
+        edge = dict(hops)
+        while edge:
+            new = {}
+            for u, far in edge.items():
+                for v in np.flatnonzero(counts[u]).tolist():
+                    if far + 1 < min(hops.get(v, np.inf), new.get(v, np.inf)):
+                        new[v] = far + 1
+            hops |= new
+            edge = {} if step else new
+    return hops
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize(("degree", "K"), [(1, 3), (2, 2), (2, 3), (3, 1), (3, 2)])
+def test_layers_are_never_larger_and_random_circuits_attain_them(degree, K, step, directed):
+    draw, n = np.random.default_rng(degree * 10 + K), 400
+    most = 0
+    for turn in range(6):
+        size = n if turn < 3 else 12
+        configurations = []
+        for _ in range(K):
+            counts = np.zeros((size, size), dtype=int)
+            for _ in range(degree):
+                order = draw.permutation(size)
+                heads, tails = np.roll(order, 1), order
+                if not directed:
+                    tails, heads = order[::2], order[1::2]
+                    counts[heads, tails] += 1
+                counts[tails, heads] += 1
+            configurations.append(counts)
+        sources = range(size) if size < 100 else range(0, size, 20)
+        for source in sources:
+            reached = np.bincount(list(hops_of(configurations, source, step=step).values()))
+            limit = [nodes_at(h, K, degree, directed=directed, step=step) for h in range(1, len(reached))]
+            assert (reached[1:] <= limit).all()
+            most = max(most, int((reached[1:3] == limit[:2]).all()))
+    assert most == 1
+
+
+def test_two_way_counts_are_the_coefficients_of_their_generating_function():
+    for degree, K in product(range(1, 6), range(1, 6)):
+        series, factor = np.zeros(7), np.zeros(7)
+        factor[0], factor[1:] = 1, [degree * (degree - 1) ** (j - 1) for j in range(1, 7)]
+        series[0] = 1
+        for _ in range(K):
+            series = np.convolve(series, factor)[:7]
+        assert series[1:].tolist() == [nodes_at(h, K, degree, directed=False, step=False) for h in range(1, 7)]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("n", "degree"), [(5, 2), (7, 2), (10, 3), (9, 3), (22, 3), (13, 4)])
+def test_one_configuration_has_the_bound_of_designs(n, degree, directed):
+    data = sequence_data(n, degree, 1, directed=directed)
+    assert hop_time(data, 1)[0] == least_time(design_data(n, degree, directed))[0]
+
+
+def test_bounds_of_two_prototypes():
+    values = {K: hop_time(sequence_data(16, 2, K, directed=True), K)[0] for K in (1, 2, 3, 4)}
+    assert values == {1: 19, 2: 13, 3: 12, 4: 11}
+    values = {K: hop_time(sequence_data(32, 4, K, directed=True), K)[0] for K in (2, 3, 4)}
+    assert values == {2: Fraction(27, 2), 3: Fraction(25, 2), 4: Fraction(23, 2)}
+
+
+def test_the_load_of_a_ring_is_that_of_its_paths():
+    for seed, (n, directed) in enumerate(product((3, 4, 5, 6), (False, True))):
+        random = np.rint(np.random.default_rng(seed).exponential(size=(n, n)) * 8)
+        demand = uniform(n) * (3.0 if n == 5 else random)
+        load = np.zeros((2, n))
+        for s, v in permutations(range(n), 2):
+            ahead = (v - s) % n
+            back = not directed and 2 * ahead > n
+            for step in range(ahead, n) if back else range(ahead):
+                load[int(back), (s + step) % n] += demand[s, v]
+        data = sequence_data(n, 2, 1, demand=demand, directed=directed)
+        assert ring_time(data) == Fraction(load.max()) / (2 if directed else 1)
+
+
+@pytest.mark.parametrize(("n", "degree"), [(2, 1), (5, 1), (6, 1), (6, 2), (7, 3)])
+@pytest.mark.parametrize("directed", [False, True])
+def test_rotations_serve_every_pair_within_the_ports(n, degree, directed):
+    served = np.zeros((n, n), dtype=int)
+    for pairs in rotation(n, degree, directed=directed):
+        counts = np.zeros((n, n), dtype=int)
+        for u, v in pairs:
+            counts[u, v] += 1
+        assert max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) <= degree
+        assert directed or (counts == counts.T).all()
+        served += counts
+    assert (served == uniform(n)).all()
+
+
+# the model ------------------------------------------------------------------------------------------------------------
+
+MODELS = [
+    (3, 1, {"directed": True, "configurations": 2}),
+    (3, 1, {"configurations": 3, "relays": "step", "delay": 0.5}),
+    (4, 1, {"configurations": 2}),
+    (4, 1, {"configurations": 3, "delay": 0.5, "charge": "changed"}),
+    (3, 2, {"configurations": 2, "delay": 0.25, "overlap": True}),
+    (3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True}),
+    (3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True, "charge": "changed"}),
+    (3, 2, {"configurations": 2, "demand": np.array([[0, 5.0, 1], [0, 0, 2], [0.5, 0, 0]]), "delay": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("n", "degree", "settings"), MODELS)
+def test_the_model_has_the_least_time_of_all_sequences(n, degree, settings):
+    given = dict(settings)
+    demand, K = given.get("demand", uniform(n)), given.pop("configurations")
+    delay, overlap, directed = (given.get(key, 0) for key in ("delay", "overlap", "directed"))
+    changed, best = given.get("charge") == "changed", np.inf
+    for one in sequences(n, degree, bool(directed), K):
+        kept = [one[0]]
+        for counts in one[1:]:  # without a charge for changes that set nothing
+            if not changed or (counts > kept[-1]).any():
+                kept.append(counts)
+        time = time_of(kept, demand, delay=delay, overlap=overlap, step=given.get("relays") == "step")
+        best = min(best, time + delay * (len(kept) - 1))
+    for method in ("highs", "sequence-search"):
+        run = oc.solve(NAME, f"servers:n={n},degree={degree}", method=method, configurations=K, **given)
+        assert run.verified
+        assert run.objective == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_one_configuration_without_parallel_circuits_is_a_design(directed):
+    ours = oc.solve(NAME, "servers:n=5,degree=2", configurations=1, parallel=1, directed=directed)
+    design = oc.solve(DESIGN, "servers:n=5,degree=2", directed=directed)
+    assert ours.objective == pytest.approx(1 / design.objective, rel=1e-6)
+
+
+def test_the_number_of_configurations_is_chosen():
+    """At a small delay direct circuits in turn, at a large one a ring that stays."""
+    spec = "servers:n=4,degree=1"
+    counts = {}
+    for delay in (0.25, 1.5, 4.0):
+        given = {"delay": delay, "directed": True, "method": "sequence-search", "exchanges": 30, "starts": 2}
+        run = oc.solve(NAME, spec, configurations=0, **given)
+        fixed = [oc.solve(NAME, spec, configurations=K, **given).objective for K in (1, 2, 3)]
+        assert run.objective == pytest.approx(min(fixed), rel=1e-6)
+        counts[delay] = run.metrics["configurations"]
+    assert counts == {0.25: 3, 1.5: 2, 4.0: 1}
+
+
+def test_a_start_stands_until_it_is_changed():
+    stay = oc.solve(NAME, "servers:n=4,degree=1", configurations=1, start="ring:4,directed", directed=True)
+    assert stay.objective == pytest.approx(6)
+    spec = "servers:n=5,degree=2"
+    run = oc.solve(NAME, spec, configurations=2, start="ring:5", delay=0.25, method="sequence-search")
+    assert run.metrics["topologies"][0] == "digraph:14.02.13.24.03"
+    assert run.objective >= max(bound.value for bound in run.bounds)
+
+
+@pytest.mark.parametrize(
+    ("instance", "settings", "message"),
+    [
+        ("ring:4", {}, "servers:n=8"),
+        ("servers:n=4,degree=2,traffic=dlrm", {}, "traffic=alltoall"),
+        ("servers:n=4,degree=2", {"configurations": 0}, "delay= greater than 0"),
+        ("servers:n=4,degree=2", {"overlap": True}, "delay= greater than 0"),
+        ("servers:n=4,degree=2", {"charge": "changed"}, "delay= greater than 0"),
+        ("servers:n=4,degree=2", {"configurations": 65}, "0 to 64 configurations"),
+        ("servers:n=4,degree=2", {"delay": -1.0}, "nonnegative"),
+        ("servers:n=4,degree=2", {"delay": float("inf")}, "finite"),
+        ("servers:n=4,degree=1", {"start": "ring:4"}, "more links at a node than 1 ports"),
+        ("servers:n=4,degree=2", {"start": "ring:4,directed"}, "directed=true"),
+        ("servers:n=4,degree=2", {"start": "ring:5"}, "a topology of 4 nodes"),
+        ("servers:n=4,degree=2", {"demand": "longest-matching"}, "another demand"),
+        ("servers:n=200,degree=2", {"configurations": 0, "delay": 1e-3, "directed": True}, "configurations may pay"),
+        ("servers:n=300,degree=2", {"configurations": 2, "method": "sequence-search"}, "lists 2 x 300.3 flows"),
+    ],
+)
+def test_other_problems_are_refused_in_one_line(instance, settings, message):
+    with pytest.raises(BadInput, match=message) as refusal:
+        oc.solve(NAME, instance, **settings)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("settings", [{"degree": 1, "K": 1}, {"degree": 1, "K": 2, "n": 5}])
+def test_too_few_configurations_are_refuted(settings):
+    n = settings.get("n", 4)
+    run = oc.solve(NAME, f"servers:n={n},degree={settings['degree']}", configurations=settings["K"])
+    assert run.termination == "infeasible"
+    assert sum(layers(sequence_data(n, 1, settings["K"]), settings["K"])) < n - 1
+
+
+# the checker ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return oc.solve(
+        NAME,
+        "servers:n=5,degree=2",
+        method="sequence-search",
+        configurations=3,
+        delay=0.5,
+        overlap=True,
+        charge="changed",
+        relays="step",
+        exchanges=30,
+        starts=2,
+    )
+
+
+def test_every_wrong_entry_is_noticed(solved):
+    draw = np.random.default_rng(0)
+    data = sequence_data(5, 2, 3, delay=0.5, overlap=True, charge="changed", relays="step")
+    values = {name: np.array(array) for name, array in solved.values.items()}
+    assert max(data.residuals(values).values()) < 1e-7
+    assert data.objective(values) == pytest.approx(solved.objective)
+    changes = 0
+    for _ in range(60):
+        name = str(draw.choice(["x", "t", "g"]))
+        wrong = {key: array.copy() for key, array in values.items()}
+        used = np.argwhere(wrong[name] > 1e-6)
+        place = tuple(used[draw.integers(len(used))])
+        wrong[name][place] -= 1.0 if name == "x" else 0.05
+        worse = max(data.residuals(wrong).values()) > 1e-3
+        changes += worse or name == "t"  # lengths may be longer than needed by a ring of idle circuits
+    assert changes == 60
+    wrong = {key: array.copy() for key, array in values.items()}
+    wrong["z"][:] = 0
+    assert (data.residuals(wrong)["setting"] > 0.5) == bool((values["z"] > 0.5).any())
+
+
+def test_a_solution_file_is_checked(solved, tmp_path):
+    path = tmp_path / "sequence.json"
+    solved.save(path)
+    assert oc.load(path).verified
+
+
+# the search -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "value"),
+    [
+        ("servers:n=16,degree=2", {"configurations": 3, "directed": True}, 12),
+        ("servers:n=16,degree=2", {"configurations": 4, "directed": True}, 11),
+        ("servers:n=32,degree=4", {"configurations": 3, "directed": True}, 12.5),
+        ("servers:n=8,degree=1", {"configurations": 3, "relays": "step"}, 12),
+    ],
+)
+def test_the_search_attains_the_bound(spec, settings, value):
+    run = oc.solve(NAME, spec, method="sequence-search", **settings)
+    assert run.verified
+    assert run.proof == "optimal"
+    assert run.objective == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("n", "degree", "directed", "most"), [(3, 2, True, 1), (4, 2, False, 2), (4, 1, True, 1), (5, 2, False, 2)]
+)
+def test_every_configuration_is_listed(n, degree, directed, most):
+    """Where parallel circuits are limited, against the circuits that keep to the limit and cannot be extended."""
+    listed = all_configurations_of(sequence_data(n, degree, 1, directed=directed, parallel=most))
+    every = some(n, degree, directed)[0]
+    if most == degree:
+        assert {one.tobytes() for one in listed} == {one.astype(np.int64).tobytes() for one in every}
+        assert len(distinct(listed)) == len(some(n, degree, directed)[1])
+    assert listed.max() <= most
+    assert max(listed.sum(axis=1).max(), listed.sum(axis=2).max()) <= degree
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_duals_bound_the_time_of_given_circuits(seed):
+    draw = np.random.default_rng(seed)
+    n, K, step, directed = 4, int(draw.integers(1, 4)), bool(seed % 2), bool(seed % 3)
+    every = some(n, 2, directed)[0]
+    counts = np.array([every[i] for i in draw.integers(len(every), size=K)])
+    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
+    data = sequence_data(n, 2, K, demand=demand, directed=directed, relays="step" if step else "pass")
+    lines = all_lines(data, counts)
+    routed, best = route(data, lines, K), time_of(counts, demand, step=step)
+    assert (routed is None) == (not np.isfinite(best))
+    if routed is not None:
+        assert routed.time == pytest.approx(best, abs=1e-7)
+        assert dual_time(data, counts, lines, routed) == pytest.approx(best, rel=1e-7, abs=1e-7)
+        assert dual_time(data, counts, lines, replace(routed, prices=routed.prices + 0.1)) <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "degree", "settings", "value"),
+    [
+        (6, 1, {"configurations": 2, "directed": True}, 9),  # the bound is 8
+        (5, 1, {"configurations": 0, "delay": 1.0, "directed": True, "sequences": 0}, None),
+    ],
+)
+def test_small_problems_are_proven_by_enumeration(n, degree, settings, value):
+    run = oc.solve(NAME, f"servers:n={n},degree={degree}", method="sequence-search", **settings)
+    assert run.verified
+    if value is None:
+        assert "enumeration" not in str(run.record.bound_source)
+        return
+    assert run.proof == "optimal"
+    assert run.objective == pytest.approx(value)
+    assert str(run.record.bound_source).startswith("enumeration of")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_enumeration_agrees_with_all_sequences(seed):
+    draw = np.random.default_rng(seed)
+    n, K, directed = int(draw.integers(3, 5)), int(draw.integers(1, 3)), bool(seed % 2)
+    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
+    every = some(n, 1, directed)[0]
+    best = min(time_of(one, demand) for one in product(every, repeat=K))
+    run = oc.solve(
+        NAME, f"servers:n={n},degree=1", method="sequence-search", configurations=K, directed=directed, demand=demand
+    )
+    if np.isfinite(best):
+        assert run.objective == pytest.approx(best, rel=1e-6)
+        assert run.proof == "optimal"
+    else:
+        assert run.objective is None
+
+
+def test_circuits_and_ports_of_odd_sizes():
+    assert circuits(sequence_data(5, 3, 1)) == 14
+    assert circuits(sequence_data(5, 3, 1, directed=True)) == 15
+    assert port_time(sequence_data(5, 3, 1))[0] == Fraction(4, 3)
+    assert str(parse("complete:5").spec) == "complete:5"
