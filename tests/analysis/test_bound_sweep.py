@@ -126,14 +126,14 @@ def test_copies_are_kept_apart_where_their_optima_may_differ():
     assert [case.bound for case in middle.cases] == pytest.approx([1 / 9, 2 / 9]), "the bound depends on the numbering"
 
 
-def test_functions_of_the_data_and_errors_are_rows(bounds, capsys):
+def test_functions_of_the_data_and_errors_are_rows(bounds, private_store, capsys):
     command = ["sweep", "alltoall.master", "--on", "T", "--over", "ring:{3..6}"]
     assert main([*command, "--bound", f"{bounds}:loose", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["cases"]
     assert [row["status"] for row in rows] == ["inapplicable", "holds", "holds", "holds"]
     assert rows[1]["ratio"] == pytest.approx(0.5)
     assert rows[0]["optimum"] is None
-    assert len(records(bounds.parent / "store")) == 3  # a case without a bound is not solved
+    assert len(records(private_store)) == 3  # a case without a bound is not solved
     assert main([*command, "--bound", f"{bounds}:broken", "--json"]) == 1
     out, err = capsys.readouterr()
     result = json.loads(out)
@@ -167,7 +167,7 @@ def test_functions_of_the_data_and_errors_are_rows(bounds, capsys):
         (["--bound", "moore", "--out", "no/such/folder"], "cannot be written"),
     ],
 )
-def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, capsys, options, message):
+def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, private_store, capsys, options, message):
     bad = tmp_path / "bad.py"
     bad.write_text("def f(:\n", encoding="utf-8")
     options = [option.replace("{file}", str(bounds)).replace("{bad}", str(bad)) for option in options]
@@ -175,7 +175,7 @@ def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, capsys, options, m
     err = capsys.readouterr().err.strip()
     assert message in err
     assert len(err.splitlines()) == 1
-    records = tmp_path / "store" / "records"
+    records = private_store / "records"
     assert "--sense" in options or not records.exists()
 
 

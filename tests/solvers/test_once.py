@@ -12,7 +12,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Bound
-from opticoll.solvers import plan, solve
+from opticoll.solvers import plan, procedure, solve
 from opticoll.solvers.task import Proof, Task
 
 CASES = {
@@ -36,7 +36,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return call
 
-    monkeypatch.setattr(plan, "parse", counted("parse", plan.parse))
+    for module in (plan, procedure):
+        monkeypatch.setattr(module, "parse", counted("parse", module.parse))
     for model in map(formulation, CASES):
         for method in ("prepare", "bounds"):
             monkeypatch.setattr(model, method, counted(f"{method} {model.name}", getattr(model, method)))
@@ -89,5 +90,5 @@ def test_a_worker_computes_the_data_once(name: str, method: str, calls: Counter[
     own = plan.make_plan(task)
     assert own.procedure is not None
     calls.clear()
-    solve.run_in_worker(*plan.send(task, own.instance), lambda *_: None)
+    solve.run_in_worker(*procedure.send(task, own.instance), lambda *_: None)
     assert (calls["parse"], calls[f"prepare {name}"]) == (1, 1)
