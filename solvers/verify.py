@@ -603,8 +603,8 @@ def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> s
             )
     if (relative_gap(objective, best.value, sense) or 0.0) < 0:
         return (
-            f"value and bound contradict each other: the value {objective:.12g} is verified, but {best.name} gives "
-            f"{best.value:.12g}"
+            f"value and bound contradict each other: the value {objective:.12g} satisfies every constraint, but "
+            f"{best.name} gives {best.value:.12g}"
         )
     return None
 

@@ -22,6 +22,7 @@ from builds import (
 )
 
 from opticoll.formulations import formulation, formulations
+from opticoll.formulations.model import check_stated
 from opticoll.solvers.standard_form import compile_model
 
 #: The builds of this one share their rows.
@@ -30,6 +31,12 @@ PENDING = pytest.param("lumorph.rounds", marks=pytest.mark.xfail(reason="its bui
 
 def compiled(name, spec, settings, build):
     return compile_model(build(problem_of(name, spec, tuple(settings.items()))))
+
+
+@pytest.mark.parametrize("name", sorted(formulations()))
+def test_ours_are_stated_as_those_of_users_must_be(name):
+    """A misspelt or wrongly declared method would otherwise be ignored."""
+    check_stated(formulation(name))
 
 
 def test_every_formulation_has_both_forms_and_cases():

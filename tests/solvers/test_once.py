@@ -63,7 +63,7 @@ def test_bounds_shown_beside_a_value_are_compared_with_it(
     monkeypatch.setattr("opticoll.solvers.auto.bounds_of", lambda problem: [wrong])
     assert main(["solve", "alltoall.master", "ring:8", "--method", "highs", "--store", str(tmp_path)]) == 3
     shown = capfd.readouterr()
-    assert "the value 0.125 is verified, but planted gives 0.1; nothing is proven" in shown.err
+    assert "the value 0.125 satisfies every constraint, but planted gives 0.1; nothing is proven" in shown.err
     (name,) = Store(tmp_path).names()
     assert (Store(tmp_path).read(name).proof, Store(tmp_path).read(name).verified) == (Proof.NONE, False)
 
