@@ -248,13 +248,13 @@ def stoppable() -> Iterator[threading.Event]:
     def interrupted(number: int, frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
-        stop.set()
         notify("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
+        stop.set()  # last, since it may end what this thread does at once
 
     def ended(number: int, frame: object) -> None:
         if not stop.is_set():
-            stop.set()
             notify(f"stopping on {signal.Signals(number).name}; the incumbent is kept")
+            stop.set()
 
     handlers = {signal.SIGINT: interrupted, signal.SIGTERM: ended}
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # not under nohup

@@ -50,11 +50,13 @@ that no optimum exceeds (:func:`opticoll.formulations.topology.sequence_bounds.m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import sequence_bounds
@@ -197,6 +199,10 @@ class TopologySequence(Formulation):
             overlap=bool(given.get("overlap", False)),
             parallel=int(given.get("parallel", 0)),
         )
+
+    def derived(self) -> list[Fraction]:
+        """The demands, and the bound L on the lengths, which holds with some room."""
+        return [*rounding.decimals(self.demand), rounding.decimal(self.longest)]
 
     def bounds(self) -> list[Bound]:
         """Bounds on every sequence, from hops, ports and the delay."""
