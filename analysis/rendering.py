@@ -11,6 +11,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from opticoll.formulations.variables import TIME
 from opticoll.solvers.task import NOTE, Proof
 from opticoll.solvers.verify import FEASIBLE
 
@@ -44,6 +45,8 @@ _PROOFS = {
     Proof.FEASIBLE: "the value is checked; no bound proves that it is the best",
     Proof.BOUND_ONLY: "no solution passed the checker",
 }
+#: Units of metrics that several formulations have.
+_UNITS = {"T": f"   [{TIME}]", "T_s": " s"}
 #: Lines for notebooks; colours are those of the page.
 _HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
 <caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>
@@ -135,7 +138,8 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
         "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
     for name, value in metrics.items():
-        lines[f"{name} (metric)" if name in lines else name.replace(" ", "_")] = number(value, 12)
+        shown = number(value, 12) + _UNITS.get(name, "")
+        lines[f"{name} (metric)" if name in lines else name.replace(" ", "_")] = shown
     if record.message:
         lines["message"] = record.message
     return lines
