@@ -92,8 +92,7 @@ class Adapter(ABC):
         distribution    name of the distribution to install
         algorithm       algorithm it runs ("simplex", "interior point", "branch and bound", …)
         capabilities    see :class:`Capabilities`
-        bytes_per_entry lowest measured peak of its process [bytes per variable, constraint and nonzero]; by default
-                        that of a copy of the matrix
+        bytes_per_entry lowest measured peak of its process [bytes per variable, constraint and nonzero]
         install         installation instructions, one line
         modules         modules to import before timing starts; by default the package
     """
