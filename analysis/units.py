@@ -9,16 +9,15 @@ import msgspec
 
 from opticoll.analysis.plots.style import label
 from opticoll.errors import BadInput
-from opticoll.formulations.registry import formulation
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
-from opticoll.instances import Topology, as_instance
+from opticoll.instances import Topology
 from opticoll.instances.topology import parse_rate, parse_size
 
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.task import Record, Run, Task
+    from opticoll.solvers.task import Record, Run
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,6 @@ class Scale:
         }
         name, factor = known.get(unit, ("", None))
         return None if factor is None else (name, factor)
-
-
-def scale_of(task: Task, shard: str | float | None) -> Scale:
-    """The scale of a task; errors as in :meth:`Scale.of`."""
-    return Scale.of(formulation(task.formulation), as_instance(task.instance), shard)
 
 
 def timed(run: Run, scale: Scale) -> Record:

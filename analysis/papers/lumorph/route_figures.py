@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 FIGURES = Figures("lumorph")
 _FORMULATION = "lumorph.min-overlap"
-_PAPER = "LuMorph"
 #: Radix of an exchange by the name of its circuit list.
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
 _ROUTES = {"negotiated-rerouting": "MCF", "random-shortest": "Random"}

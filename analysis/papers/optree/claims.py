@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 LOST = "The formula; it is restored from the numbers that the text keeps."
 WRHT_LOST = "WRHT's number of steps in terms of n and w."
 _AT_1024: dict[str, Json] = {"nodes": 1024, "wavelengths": 64}
+_BY_ASSIGNMENT = (
+    "We assign wavelengths by a construction that attains the load of the busiest arc, check every circuit, and prove "
+    "the optimum of small cases by an integer program."
+)
 #: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
 #: Rules that turn the root of Theorem 2 into a depth: Theorem 2 rounds; Table I's depth 7 is the ceiling.
@@ -352,8 +356,7 @@ CLAIMS.stated(
     "floor(N^2/4)",
     scope={"nodes": 128, "nodes of the ILP": 6},
     weight=2,
-    procedure="We assign wavelengths by a construction that attains the load of the busiest arc, check every "
-    "circuit, and prove the optimum of small cases by an integer program.",
+    procedure=_BY_ASSIGNMENT,
     lost=LOST,
 )(lambda lab: _lemma_1(lab, ring=False))
 
@@ -365,8 +368,7 @@ CLAIMS.stated(
     "N^2/8, rounded",
     scope={"nodes": 128, "nodes of the ILP": 6},
     weight=2,
-    procedure="We assign wavelengths by a construction that attains the load of the busiest arc, check every "
-    "circuit, and prove the optimum of small cases by an integer program.",
+    procedure=_BY_ASSIGNMENT,
     lost=LOST,
 )(lambda lab: _lemma_1(lab, ring=True))
 
