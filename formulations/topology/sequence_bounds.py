@@ -104,9 +104,19 @@ def nodes_at(hops: int, configurations: int, degree: int, *, directed: bool, ste
     return sum(comb(K, i) * comb(h - 1, i - 1) * d**i * (d - 1) ** (h - i) for i in range(1, min(h, K) + 1))
 
 
+def one_by_one(data: TopologySequence) -> bool:
+    """Whether a shard takes at most one circuit in a configuration and the change after it."""
+    return data.relays == "step" and not data.overlap
+
+
+def least_hops(data: TopologySequence) -> int:
+    """Least sum of hops from a node to all others, as far as they can be reached."""
+    return sum(hops * nodes for hops, nodes in enumerate(layers(data, data.configurations), 1))
+
+
 def layers(data: TopologySequence, configurations: int) -> list[int]:
     """N_1, N_2, ... until all other nodes are reached, or no more are."""
-    step = data.relays == "step" and not data.overlap
+    step = one_by_one(data)
     degree, left = min(data.degree, data.n - 1), data.n - 1
     result: list[int] = []
     while left > 0:

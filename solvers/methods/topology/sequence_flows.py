@@ -57,27 +57,6 @@ def weighted_hops(counts: I64, demand: F64, step: bool) -> tuple[float, float]:
     return work, missing
 
 
-@njit(cache=True)
-def orbit_hops(table: I64, generators: I64, step: bool) -> int:
-    """Sum of the least hops from the identity over circuits u -> u g in time; generators are ``(K, d)``."""
-    n = table.shape[0]
-    hops = np.full(n, UNREACHED)
-    hops[0] = 0
-    for k in range(generators.shape[0]):
-        changed = True
-        while changed:
-            changed = False
-            before = hops.copy()
-            for u in range(n):
-                if before[u] < UNREACHED:
-                    for g in generators[k]:
-                        v = table[u, g]
-                        if before[u] + 1 < hops[v]:
-                            hops[v] = before[u] + 1
-                            changed = not step
-    return hops.sum()
-
-
 @dataclass(frozen=True)
 class CircuitLines:
     """Circuits over which flows are routed, and the capacities that they share.

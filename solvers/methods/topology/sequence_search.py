@@ -12,7 +12,6 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_FLOWS
-from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.sequence_enumeration import (
     MOST_SOLVED,
@@ -26,12 +25,19 @@ from opticoll.solvers.methods.topology.sequence_flows import (
     CircuitLines,
     RoutedSequence,
     all_lines,
-    orbit_hops,
     orbit_lines,
     route,
     weighted_hops,
 )
-from opticoll.solvers.methods.topology.symmetric_search import groups
+from opticoll.solvers.methods.topology.sequence_orbits import (
+    UNREACHED,
+    Group,
+    annealed,
+    drawn,
+    orbit_hops,
+    replaced,
+    some_groups,
+)
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -40,8 +46,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-#: Most groups of an order whose generators are searched.
-MOST_GROUPS = 6
+#: Sequences of groups, by increasing sums of hops, that are judged by linear programs.
+MOST_REFINED = 6
 #: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
 MOST_EXCHANGED = 20
 #: Nodes above which sequences are not enumerated.
@@ -52,25 +58,6 @@ PROGRESS = 1e-9
 THRESHOLD = 0.03
 #: Tries to draw an element or a move.
 TRIES = 50
-
-
-@dataclass(frozen=True)
-class Group:
-    """Table of products ``(n, n)`` and inverses ``(n,)`` of a group; 0 is the identity."""
-
-    table: I64
-    inverses: I64
-
-
-def some_groups(n: int) -> Iterator[Group]:
-    """At most ``MOST_GROUPS`` groups of order n: the cyclic one first, for powers of two that of all x -> x xor g."""
-    nodes = np.arange(n)
-    listed = groups(n)
-    if n & (n - 1) == 0 and n > 2:
-        yield Group(nodes[:, None] ^ nodes[None, :], nodes)
-    listed.sort(key=lambda group: group[1])
-    for m, k, r in listed[: MOST_GROUPS - 1]:
-        yield Group(product(m, k, r, nodes[:, None], nodes[None, :]), inverse(m, k, r, nodes))
 
 
 @dataclass
@@ -90,12 +77,12 @@ class SequenceSearch:
     ----------
     context
         Seed, tolerance and time limit.
-    starts, fails, exchanges, sequences
+    starts, moves, exchanges, sequences
         Parameters of the method.
     """
 
-    def __init__(self, context: Context, *, starts: int, fails: int, exchanges: int, sequences: int) -> None:
-        self.context, self.starts, self.fails, self.exchanges = context, starts, fails, exchanges
+    def __init__(self, context: Context, *, starts: int, moves: int, exchanges: int, sequences: int) -> None:
+        self.context, self.starts, self.moves, self.exchanges = context, starts, moves, exchanges
         self.most, self.enumerated = sequences, 0
         #: A bound by enumeration on the value of every number of configurations that was enumerated.
         self.excluded: dict[int, float] = {}
@@ -205,25 +192,31 @@ class SequenceSearch:
     # groups
 
     def _over_groups(self, data: TopologySequence, target: float) -> list[I64]:
-        """Descend over the generators of groups; circuits of the best sequences, the best one first."""
-        results: list[tuple[float, I64]] = []
-        step = data.relays == "step" and not data.overlap
+        """Anneal the generators of groups; circuits of the best sequences, the best one first."""
+        step, floor = sequence_bounds.one_by_one(data), sequence_bounds.least_hops(data)
+        listed: list[tuple[int, int, Group, I64]] = []
         for group in some_groups(data.n):
-            listed: dict[bytes, tuple[int, I64]] = {}
             for _ in range(self.starts):
                 self.context.remaining()
-                generators = self._generators(data, group)
-                if generators is None:
+                generators = drawn(self.random, data.configurations, data.degree, group.inverses, data.directed)
+                if not len(generators):
                     break
-                total, generators = self._descend(data, group, generators, step=step)
-                listed[np.sort(generators, axis=1).tobytes()] = total, generators
-            for total, generators in sorted(listed.values(), key=lambda one: one[0])[:3]:
-                if self._least(data, total) >= self.best.value:
-                    break
-                value, generators = self._refine(data, group, generators, step=step, target=target)
-                results.append((value, _counts(data, group, generators)))
-                if self.best.value <= target:
+                total, generators = annealed(
+                    self.random, group.table, group.inverses, generators, data.directed, step, self.moves, floor
+                )
+                if total >= UNREACHED:
+                    continue
+                listed.append((total, len(listed), group, generators))
+                if total <= floor and self._solve_orbit(data, group, generators) <= target:
                     return []
+        results: list[tuple[float, I64]] = []
+        for total, _, group, generators in sorted(listed)[:MOST_REFINED]:
+            if self._least(data, total) >= self.best.value:
+                break
+            value, better = self._refine(data, group, generators, step=step, target=target)
+            results.append((value, _counts(data, group, better)))
+            if self.best.value <= target:
+                return []
         results.sort(key=lambda one: one[0])
         return [counts for value, counts in results if value < math.inf]
 
@@ -231,64 +224,6 @@ class SequenceSearch:
         """Lower bound on the value over generators with this sum of hops."""
         amount, waiting = float(data.demand[0, 1]), data.delay * (data.configurations - 1)
         return max(hops * amount / data.degree, waiting) if data.overlap else hops * amount / data.degree + waiting
-
-    def _generators(self, data: TopologySequence, group: Group) -> I64 | None:
-        """Random generators of all configurations, ``(K, d)``, with inverses if two-way; None if there are none."""
-        result = np.zeros((data.configurations, data.degree), dtype=np.int64)
-        for k in range(data.configurations):
-            row = self._generating(data, group)
-            if row is None:
-                return None
-            result[k] = row
-        return result
-
-    def _generating(self, data: TopologySequence, group: Group) -> list[int] | None:
-        elements = self.random.permutation(np.arange(1, data.n)).tolist()
-        row: list[int] = []
-        for v in elements:
-            back = int(group.inverses[v])
-            new = [v] if data.directed or back == v else [v, back]
-            if v not in row and len(row) + len(new) <= data.degree:
-                row += new
-        return row if len(row) == data.degree else None
-
-    def _changed(self, data: TopologySequence, group: Group, generators: I64) -> I64 | None:
-        """Generators with one of them replaced, with its inverse if two-way; None if none is found soon."""
-        k, place = int(self.random.integers(len(generators))), int(self.random.integers(data.degree))
-        row = generators[k].tolist()
-        old = row[place]
-        gone = {old} if data.directed else {old, int(group.inverses[old])}
-        kept = [v for v in row if v not in gone]
-        for _ in range(TRIES):
-            v = int(self.random.integers(1, data.n))
-            new = {v} if data.directed else {v, int(group.inverses[v])}
-            if len(new) == len(row) - len(kept) and not new & set(row):
-                result = generators.copy()
-                result[k] = [*kept, *sorted(new)]
-                return result
-        return self._redrawn(data, group, generators, k)
-
-    def _redrawn(self, data: TopologySequence, group: Group, generators: I64, k: int) -> I64 | None:
-        row = self._generating(data, group)
-        if row is None:
-            return None
-        result = generators.copy()
-        result[k] = row
-        return result
-
-    def _descend(self, data: TopologySequence, group: Group, generators: I64, *, step: bool) -> tuple[int, I64]:
-        """Generators with a small sum of hops."""
-        best, bad = int(orbit_hops(group.table, generators, step)), 0
-        while bad < self.fails:
-            bad += 1
-            other = self._changed(data, group, generators)
-            if other is None:
-                break
-            total = int(orbit_hops(group.table, other, step))
-            if total <= best:
-                bad = 0 if total < best else bad
-                best, generators = total, other
-        return best, generators
 
     def _refine(
         self, data: TopologySequence, group: Group, generators: I64, *, step: bool, target: float
@@ -298,9 +233,10 @@ class SequenceSearch:
         while bad < self.exchanges and self.best.value > target:
             self.context.remaining()
             bad += 1
-            other = self._changed(data, group, generators)
-            if other is None:
-                break
+            other = generators.copy()
+            k = int(self.random.integers(len(other)))
+            if not replaced(self.random, other[k], group.inverses, data.directed):
+                continue
             if self._least(data, int(orbit_hops(group.table, other, step))) > now:
                 continue
             value = self._solve_orbit(data, group, other)
@@ -363,7 +299,7 @@ class SequenceSearch:
 
     def _exchange(self, data: TopologySequence, counts: I64, target: float) -> None:
         """Exchange circuits; a worse value within a falling threshold is accepted."""
-        step = data.relays == "step" and not data.overlap
+        step = sequence_bounds.one_by_one(data)
         circuits, waiting = sequence_bounds.circuits(data), data.delay * (data.configurations - 1)
         now = self._solve(data, counts)
         missing = weighted_hops(counts, data.demand, step)[1]
@@ -463,8 +399,8 @@ def run_sequence_search(context: Context) -> Answer:
     (:mod:`opticoll.solvers.methods.topology.sequence_flows`). For uniform demand without a start, circuits u -> u g of
     a group make all nodes alike: one source and one capacity per generator remain.
 
-    1. generators of every configuration in groups of order n (cyclic, elementary abelian, metacyclic): descents of the
-       sum of hops in time, then replacements judged by the linear program
+    1. generators of every configuration in groups of order n (elementary abelian, metacyclic): few hops in time by
+       simulated annealing, then replacements judged by the linear program
     2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration,
        judged by hops first and then by the linear program, from direct rounds, circuits for the largest demands, a
        ring, the best symmetric sequence and random circuits
@@ -510,7 +446,7 @@ def answer(search: SequenceSearch, ending: Termination) -> Answer:
         bound_source=f"enumeration of {search.enumerated:,} sequences, by hops and recomputed duals"
         if search.excluded
         else None,
-        solver={"name": "sequence-search", "version": None, "algorithm": "descents and exchanges", "options": {}},
+        solver={"name": "sequence-search", "version": None, "algorithm": "annealing and exchanges", "options": {}},
         metrics={"solved": search.solved},
     )
 
@@ -530,8 +466,8 @@ METHOD = Method(
     # n=5, D=2, K=2 362 variables in 4.7 s, n=4, D=2, K=3 291 in 3.4 s; n=5, D=1, K=3 423, n=6, D=1, K=2 482 not solved.
     takes_over=(Beyond("topology.sequence", 370, 1_300, proves=False),),
     parameters=(
-        Parameter("starts", int, default=8, help="random generators of each group, and random circuits, to start from"),
-        Parameter("fails", int, default=400, help="consecutive replacements without fewer hops that end a descent"),
+        Parameter("starts", int, default=4, help="random generators of each group, and random circuits, to start from"),
+        Parameter("moves", int, default=20_000, help="replacements of generators, judged by hops, per start"),
         Parameter(
             "exchanges", int, default=150, help="replacements or exchanges, judged by linear programs, per start"
         ),

@@ -1,0 +1,191 @@
+"""Sequences of circuits u -> u g of a group: few hops by simulated annealing over the generators of the configurations.
+
+All nodes of such a sequence are alike, so the hops from one node, the identity, give the sum of all, and a linear
+program of one source the least lengths (:func:`opticoll.solvers.methods.topology.sequence_flows.orbit_lines`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from opticoll.instances.families.low_diameter import inverse, product
+from opticoll.solvers.methods.topology.symmetric_search import groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opticoll.instances.topology import I64
+
+
+#: Temperature, in hops, at the first and at the last replacement.
+HOT, COLD = 1.0, 0.15
+#: What a node that is not reached counts, in hops.
+UNREACHED = 1 << 20
+#: Chance that two generators of a configuration are replaced at a time, not one.
+TWICE = 0.25
+#: Random elements tried for a free place before all are tried in turn.
+DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Group:
+    """Table of products ``(n, n)`` and inverses ``(n,)`` of a group; 0 is the identity.
+
+    ``name`` is ``m,k,r`` for the metacyclic group of :func:`~opticoll.instances.families.low_diameter.cayley`, and
+    ``xor`` for that of all x -> x xor g.
+    """
+
+    name: str
+    table: I64
+    inverses: I64
+
+
+def named_group(n: int, name: str) -> Group:
+    """The group of order n of this name."""
+    nodes = np.arange(n)
+    if name == "xor":
+        return Group(name, nodes[:, None] ^ nodes[None, :], nodes)
+    m, k, r = (int(part) for part in name.split(","))
+    return Group(name, product(m, k, r, nodes[:, None], nodes[None, :]), inverse(m, k, r, nodes))
+
+
+def some_groups(n: int) -> Iterator[Group]:
+    """The metacyclic groups of order n, the most that are searched, and for powers of two that of all x -> x xor g."""
+    if n & (n - 1) == 0 and n > 2:
+        yield named_group(n, "xor")
+    for m, k, r in sorted(groups(n), key=lambda group: group[1]):
+        yield named_group(n, f"{m},{k},{r}")
+
+
+@njit(cache=True)
+def orbit_hops(table: I64, generators: I64, step: bool) -> int:
+    """Sum of the least hops from the identity over circuits u -> u g in time; generators are ``(K, d)``.
+
+    Nodes are reached hop by hop. ``since[v]`` is the first configuration in which a walk to v may go on; a node is
+    visited again when a longer walk reaches it in an earlier configuration.
+    """
+    n, (K, d) = table.shape[0], generators.shape
+    hops, since = np.full(n, UNREACHED), np.full(n, K)
+    hops[0], since[0] = 0, 0
+    now, then = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    start, queued = np.zeros(n, np.int64), np.zeros(n, np.bool_)
+    size, hop = 1, 0
+    while size > 0:
+        hop += 1
+        for i in range(size):
+            start[i] = since[now[i]]
+        reached = 0
+        for i in range(size):
+            for k in range(start[i], K):
+                later = k + 1 if step else k
+                for j in range(d):
+                    v = table[now[i], generators[k, j]]
+                    if later < since[v] or hops[v] == UNREACHED:
+                        since[v] = min(since[v], later)
+                        hops[v] = min(hops[v], hop)
+                        if not queued[v]:
+                            queued[v] = True
+                            then[reached] = v
+                            reached += 1
+        for i in range(reached):
+            queued[then[i]] = False
+        now, then, size = then, now, reached
+    return hops.sum()
+
+
+@njit(cache=True)
+def _fill(rng: np.random.Generator, row: I64, kept: int, inverses: I64, directed: bool) -> bool:
+    """Put other random elements in the places from ``kept`` on, with their inverses if two-way; False if none fit."""
+    n, d = inverses.size, row.size
+    while kept < d:
+        added = 0
+        first = rng.integers(1, n)
+        for draw in range(DRAWS + n):
+            v = rng.integers(1, n) if draw < DRAWS else 1 + (first + draw) % (n - 1)
+            back = inverses[v]
+            size = 1 if directed or back == v else 2
+            if kept + size > d:
+                continue
+            taken = False
+            for j in range(kept):
+                taken = taken or row[j] == v
+            if not taken:
+                row[kept] = v
+                if size == 2:
+                    row[kept + 1] = back
+                added = size
+                break
+        if added == 0:
+            return False
+        kept += added
+    return True
+
+
+@njit(cache=True)
+def _drop(rng: np.random.Generator, row: I64, size: int, inverses: I64, directed: bool) -> int:
+    """Remove a random one of the first ``size`` elements, with its inverse if two-way; how many remain."""
+    gone = row[rng.integers(0, size)]
+    back = gone if directed else inverses[gone]
+    kept = 0
+    for j in range(size):
+        if row[j] != gone and row[j] != back:
+            row[kept] = row[j]
+            kept += 1
+    return kept
+
+
+@njit(cache=True)
+def replaced(rng: np.random.Generator, row: I64, inverses: I64, directed: bool) -> bool:
+    """Replace one or two random elements of a configuration, in place; False if nothing fits."""
+    kept = _drop(rng, row, row.size, inverses, directed)
+    if kept > 0 and rng.random() < TWICE:
+        kept = _drop(rng, row, kept, inverses, directed)
+    return _fill(rng, row, kept, inverses, directed)
+
+
+@njit(cache=True)
+def drawn(rng: np.random.Generator, configurations: int, degree: int, inverses: I64, directed: bool) -> I64:
+    """Random generators of all configurations, ``(K, d)``; ``(0, d)`` if there are none."""
+    generators = np.zeros((configurations, degree), np.int64)
+    for k in range(configurations):
+        done = False
+        for _ in range(DRAWS):
+            done = done or _fill(rng, generators[k], 0, inverses, directed)
+        if not done:
+            return generators[:0]
+    return generators
+
+
+@njit(cache=True)
+def annealed(
+    rng: np.random.Generator,
+    table: I64,
+    inverses: I64,
+    generators: I64,
+    directed: bool,
+    step: bool,
+    moves: int,
+    least: int,
+) -> tuple[int, I64]:
+    """Least sum of hops, and its generators, after so many replacements, or once it is ``least``."""
+    now = orbit_hops(table, generators, step)
+    best, kept = now, generators.copy()
+    trial = generators.copy()
+    for move in range(moves):
+        if best <= least:
+            break
+        k = rng.integers(0, len(generators))
+        if replaced(rng, trial[k], inverses, directed):
+            total = orbit_hops(table, trial, step)
+            heat = HOT * (COLD / HOT) ** (move / moves)
+            if total <= now or rng.random() < np.exp((now - total) / heat):
+                now = total
+                generators[k] = trial[k]
+                if now < best:
+                    best, kept = now, generators.copy()
+        trial[k] = generators[k]
+    return best, kept
