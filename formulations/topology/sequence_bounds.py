@@ -111,7 +111,12 @@ def one_by_one(data: TopologySequence) -> bool:
 
 def least_hops(data: TopologySequence) -> int:
     """Least sum of hops from a node to all others, as far as they can be reached."""
-    return sum(hops * nodes for hops, nodes in enumerate(layers(data, data.configurations), 1))
+    return hops_from_one(layers(data, data.configurations))
+
+
+def hops_from_one(reached: Sequence[int]) -> int:
+    """Sum of hops from a node to so many nodes at 1, 2, ... hops."""
+    return sum(hops * nodes for hops, nodes in enumerate(reached, 1))
 
 
 def layers(data: TopologySequence, configurations: int) -> list[int]:
@@ -154,7 +159,9 @@ def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
         return _standing_time(data, data.standing)
     reached = layers(data, configurations)
     if data.amount is not None:
-        work: Time = data.n * least_work([exact(data.amount)] * (data.n - 1), reached)
+        work: Time = data.n * hops_from_one(reached) * exact(data.amount)
+        if sum(reached) < data.n - 1:
+            work = math.inf
     else:
         rows = _exact_rows(data.demand), _exact_rows(data.demand.T)
         work = max(sum((least_work(row, reached) for row in side), Fraction(0)) for side in rows)

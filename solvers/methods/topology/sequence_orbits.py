@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.topology.symmetric_search import groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import I64
 
 
@@ -29,6 +31,15 @@ UNREACHED = 1 << 20
 TWICE = 0.25
 #: Random elements tried for a free place before all are tried in turn.
 DRAWS = 20
+
+
+@dataclass(frozen=True)
+class OrbitSequence:
+    """Generators of every configuration in a group, ``(K, d)``, and the sum of hops from a node in time."""
+
+    hops: int
+    group: Group
+    generators: I64
 
 
 @dataclass(frozen=True)
@@ -189,3 +200,28 @@ def annealed(
                     best, kept = now, generators.copy()
         trial[k] = generators[k]
     return best, kept
+
+
+def few_hops(
+    data: TopologySequence, rng: np.random.Generator, groups: Iterable[Group], *, starts: int, moves: int
+) -> Iterator[OrbitSequence]:
+    """A sequence with few hops for every group and start that reaches all nodes."""
+    step, floor = sequence_bounds.one_by_one(data), sequence_bounds.least_hops(data)
+    for group in groups:
+        for _ in range(starts):
+            generators = drawn(rng, data.configurations, data.degree, group.inverses, data.directed)
+            if not len(generators):
+                break
+            hops, generators = annealed(rng, group.table, group.inverses, generators, data.directed, step, moves, floor)
+            if hops < UNREACHED:
+                yield OrbitSequence(int(hops), group, generators)
+
+
+def neighbour(rng: np.random.Generator, data: TopologySequence, one: OrbitSequence) -> OrbitSequence | None:
+    """The sequence with one or two generators of a configuration replaced; None if no others fit."""
+    generators = one.generators.copy()
+    k = int(rng.integers(len(generators)))
+    if not replaced(rng, generators[k], one.group.inverses, data.directed):
+        return None
+    hops = orbit_hops(one.group.table, generators, sequence_bounds.one_by_one(data))
+    return OrbitSequence(int(hops), one.group, generators)

@@ -30,12 +30,9 @@ from opticoll.solvers.methods.topology.sequence_flows import (
     weighted_hops,
 )
 from opticoll.solvers.methods.topology.sequence_orbits import (
-    UNREACHED,
-    Group,
-    annealed,
-    drawn,
-    orbit_hops,
-    replaced,
+    OrbitSequence,
+    few_hops,
+    neighbour,
     some_groups,
 )
 from opticoll.solvers.task import Termination
@@ -193,28 +190,19 @@ class SequenceSearch:
 
     def _over_groups(self, data: TopologySequence, target: float) -> list[I64]:
         """Anneal the generators of groups; circuits of the best sequences, the best one first."""
-        step, floor = sequence_bounds.one_by_one(data), sequence_bounds.least_hops(data)
-        listed: list[tuple[int, int, Group, I64]] = []
-        for group in some_groups(data.n):
-            for _ in range(self.starts):
-                self.context.remaining()
-                generators = drawn(self.random, data.configurations, data.degree, group.inverses, data.directed)
-                if not len(generators):
-                    break
-                total, generators = annealed(
-                    self.random, group.table, group.inverses, generators, data.directed, step, self.moves, floor
-                )
-                if total >= UNREACHED:
-                    continue
-                listed.append((total, len(listed), group, generators))
-                if total <= floor and self._solve_orbit(data, group, generators) <= target:
-                    return []
+        listed: list[OrbitSequence] = []
+        for one in few_hops(data, self.random, some_groups(data.n), starts=self.starts, moves=self.moves):
+            self.context.remaining()
+            listed.append(one)
+            if one.hops <= sequence_bounds.least_hops(data) and self._solve_orbit(data, one) <= target:
+                return []
+        listed.sort(key=lambda one: one.hops)
         results: list[tuple[float, I64]] = []
-        for total, _, group, generators in sorted(listed)[:MOST_REFINED]:
-            if self._least(data, total) >= self.best.value:
+        for one in listed[:MOST_REFINED]:
+            if self._least(data, one.hops) >= self.best.value:
                 break
-            value, better = self._refine(data, group, generators, step=step, target=target)
-            results.append((value, _counts(data, group, better)))
+            value, better = self._refine(data, one, target)
+            results.append((value, _counts(data, better)))
             if self.best.value <= target:
                 return []
         results.sort(key=lambda one: one[0])
@@ -225,33 +213,28 @@ class SequenceSearch:
         amount, waiting = float(data.demand[0, 1]), data.delay * (data.configurations - 1)
         return max(hops * amount / data.degree, waiting) if data.overlap else hops * amount / data.degree + waiting
 
-    def _refine(
-        self, data: TopologySequence, group: Group, generators: I64, *, step: bool, target: float
-    ) -> tuple[float, I64]:
-        """Generators with a small value, by replacements that do not increase it."""
-        now, bad = self._solve_orbit(data, group, generators), 0
+    def _refine(self, data: TopologySequence, one: OrbitSequence, target: float) -> tuple[float, OrbitSequence]:
+        """A sequence with a small value, by replacements that do not increase it."""
+        now, bad = self._solve_orbit(data, one), 0
         while bad < self.exchanges and self.best.value > target:
             self.context.remaining()
             bad += 1
-            other = generators.copy()
-            k = int(self.random.integers(len(other)))
-            if not replaced(self.random, other[k], group.inverses, data.directed):
+            other = neighbour(self.random, data, one)
+            if other is None or self._least(data, other.hops) > now:
                 continue
-            if self._least(data, int(orbit_hops(group.table, other, step))) > now:
-                continue
-            value = self._solve_orbit(data, group, other)
+            value = self._solve_orbit(data, other)
             if value <= now:
                 bad = 0 if value < now * (1 - PROGRESS) else bad
-                now, generators = value, other
-        return now, generators
+                now, one = value, other
+        return now, one
 
-    def _solve_orbit(self, data: TopologySequence, group: Group, generators: I64) -> float:
+    def _solve_orbit(self, data: TopologySequence, one: OrbitSequence) -> float:
         self.solved += 1
-        lines = orbit_lines(data, group.table, generators)
+        lines = orbit_lines(data, one.group.table, one.generators)
         routed = route(data, lines, data.configurations)
         if routed is None:
             return math.inf
-        self._keep(data, _counts(data, group, generators), routed, lines, group.table)
+        self._keep(data, _counts(data, one), routed, lines, one.group.table)
         return self._value(data, routed)
 
     # exchanges
@@ -335,13 +318,13 @@ def _is_vertex_transitive(data: TopologySequence) -> bool:
     return data.amount is not None and data.degree < data.n
 
 
-def _counts(data: TopologySequence, group: Group, generators: I64) -> I64:
+def _counts(data: TopologySequence, one: OrbitSequence) -> I64:
     """Circuits u -> u g of every configuration, ``(K, n, n)``."""
-    counts = np.zeros((len(generators), data.n, data.n), dtype=np.int64)
+    counts = np.zeros((len(one.generators), data.n, data.n), dtype=np.int64)
     nodes = np.arange(data.n)
-    for k, row in enumerate(generators):
+    for k, row in enumerate(one.generators):
         for g in row.tolist():
-            counts[k, nodes, group.table[nodes, g]] += 1
+            counts[k, nodes, one.group.table[nodes, g]] += 1
     return counts
 
 

@@ -1,0 +1,172 @@
+"""The least time over all sequences of configurations by the delay of a change, between known times and bounds.
+
+With T(K) the time of K configurations without changes, the least of T(K) + delay (K - 1) over the known sequences is
+an upper bound on the optimum over all sequences, and the same with bounds on T(K) a lower bound
+(:mod:`opticoll.formulations.topology.sequence_bounds`). Both are concave and piecewise linear in the delay.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.analysis.design import records as topology_records
+from opticoll.analysis.reconfiguration.records import SequenceRecord, bound_on_time, sequence_records
+from opticoll.errors import BadInput
+from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.topology.sequence import sequence_data
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opticoll.formulations.topology.sequence import TopologySequence
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best known number of configurations at a delay: ``value`` is its time with all changes.
+
+    ``bound`` holds for every sequence of any number of configurations, ``bound_staying`` for one configuration and
+    ``bound_changing`` for two or more. ``verdict`` is ``stay`` or ``change`` if that is proven best, otherwise
+    ``open``.
+    """
+
+    delay: float
+    configurations: int
+    value: float
+    bound: float
+    bound_staying: float
+    bound_changing: float
+    verdict: str
+
+    @property
+    def gap(self) -> float:
+        """Gap to the bound: value / bound - 1."""
+        return self.value / self.bound - 1.0
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Times of sequences of configurations and bounds on them, for one number of nodes and ports.
+
+    Parameters
+    ----------
+    n, degree, directed
+        Nodes, ports, and whether circuits may run one way only.
+    known
+        The best known sequences.
+    """
+
+    n: int
+    degree: int
+    directed: bool
+    known: tuple[SequenceRecord, ...]
+
+    @cached_property
+    def _data(self) -> TopologySequence:
+        return sequence_data(self.n, self.degree, 1, directed=self.directed)
+
+    @cached_property
+    def direct(self) -> int:
+        """Number of configurations from which the ports alone bound the time: direct circuits between all pairs."""
+        return -(-(self.n - 1) // self.degree)
+
+    @cached_property
+    def bounds(self) -> tuple[float, ...]:
+        """Lower bounds on the time of 1, 2, ..., ``direct`` configurations, without changes; infinite for too few."""
+        result = []
+        for K in range(1, self.direct + 1):
+            data = replace(self._data, configurations=K)
+            impossible = sequence_bounds.hop_time(data, K)[0] == math.inf
+            result.append(math.inf if impossible else float(bound_on_time(data, K)))
+        return tuple(result)
+
+    @cached_property
+    def times(self) -> dict[int, float]:
+        """Times of the best known sequences, without changes, by number of configurations."""
+        result: dict[int, float] = {}
+        for one in self.known:
+            result[one.configurations] = min(one.time, result.get(one.configurations, math.inf))
+        return dict(sorted(result.items()))
+
+    def at(self, delay: float) -> Choice:
+        """The best known number of configurations at a delay of the changes [shards / link bandwidth]."""
+        K = np.arange(1, self.direct + 1)
+        lower = np.array(self.bounds) + delay * (K - 1)
+        value, number = min((T + delay * (K - 1), K) for K, T in self.times.items())
+        staying, changing = float(lower[0]), float(lower[1:].min(initial=math.inf))
+        best_staying = self.times.get(1, math.inf)
+        best_changing = min((T + delay * (K - 1) for K, T in self.times.items() if K > 1), default=math.inf)
+        verdict = "stay" if best_staying <= changing else "change" if best_changing <= staying else "open"
+        return Choice(delay, number, value, min(staying, changing), staying, changing, verdict)
+
+    @property
+    def stay_from(self) -> float:
+        """Least delay from which one configuration is proven best [shards / link bandwidth]."""
+        T = self.times.get(1, math.inf)
+        if math.isinf(T):
+            return math.inf
+        return max((T - bound) / K for K, bound in enumerate(self.bounds[1:], 1)) if self.direct > 1 else 0.0
+
+    @property
+    def change_below(self) -> float:
+        """Largest delay up to which some change is proven better than every topology that stays."""
+        return max(((self.bounds[0] - T) / (K - 1) for K, T in self.times.items() if K > 1), default=0.0)
+
+    @property
+    def always_below(self) -> float:
+        """Largest delay up to which fewer configurations than direct circuits need are proven worse; 0 if none is."""
+        many = [(K, T) for K, T in self.times.items() if self.direct <= K]
+        few = list(enumerate(self.bounds[:-1], 1))
+        return max(
+            (min(((bound - T) / (K - few_K) for few_K, bound in few), default=0.0) for K, T in many), default=0.0
+        )
+
+
+def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
+    """Direct circuits in turn: each between its ends once, and, if the ports do not divide evenly, several times."""
+    data = sequence_data(n, degree, 1, directed=directed)
+    rounds = len(sequence_bounds.rotation(n, 1, directed=directed))
+    ports, _ = sequence_bounds.port_time(data)
+    once = -(-rounds // degree)
+    result = [SequenceRecord(n, degree, directed, once, "direct", (), float(once), ports)]
+    evenly = rounds // math.gcd(rounds, degree)
+    if evenly > once:
+        T = Fraction(rounds, degree)
+        result.append(SequenceRecord(n, degree, directed, evenly, "direct", (), float(T), ports))
+    return result
+
+
+def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[SequenceRecord] = ()) -> Envelope:
+    """The envelope of the table of records, direct circuits, and other sequences.
+
+    Parameters
+    ----------
+    n, degree, directed
+        Nodes, ports, and whether circuits may run one way only.
+    others
+        Sequences that are not in the table, such as those of :func:`best_sequence`.
+
+    Raises
+    ------
+    BadInput
+        If sizes are out of range.
+    """
+    if not 1 <= degree < n:
+        msg = f"n={n}, degree={degree}: give at least two nodes, and from 1 to n - 1 ports"
+        raise BadInput(msg)
+    known = [*direct_records(n, degree, directed), *sequence_records().get((n, degree, directed), ()), *others]
+    # circuits that run both ways are a special case
+    if directed:
+        known += sequence_records().get((n, degree, False), ())
+    static = [topology_records().get((n, degree, way)) for way in ({False, directed})]
+    for row in static:
+        if row is not None:
+            bound = bound_on_time(sequence_data(n, degree, 1, directed=directed), 1)
+            known.append(SequenceRecord(n, degree, directed, 1, "static", (), row.time, bound))
+    return Envelope(n, degree, directed, tuple(known))

@@ -1,0 +1,264 @@
+"""The table of sequences of configurations with the least known all-to-all times, and the search that makes it.
+
+Circuits are u -> u g for the generators g of a configuration in a group, so one source stands for all: hops and lengths
+of thousands of nodes take seconds. ``sequence_records.csv`` has a row for every sequence.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
+from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
+from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, few_hops, neighbour, some_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.solvers.methods.topology.sequence_flows import CircuitLines, RoutedSequence
+
+
+TABLE = "sequence_records.csv"
+COLUMNS = ("nodes", "degree", "directed", "configurations", "group", "generators", "time", "bound")
+#: Relative difference of a time and a bound that are equal.
+EQUAL = 1e-8
+#: Largest violation of a flow that is accepted [shards].
+TOLERANCE = 1e-7
+#: Replacements of the first round of a search; each later round has twice as many, in half as many groups.
+FIRST_MOVES = 2_000
+#: Sequences near one of these whose lengths are computed without progress.
+MOST_NEAR = 100
+#: Hops of the sequences with the most configurations that are searched, and how their number grows.
+SECOND_HOP, GROWTH = 2, 1.25
+#: Numbers of configurations that are searched in any case.
+FEW = 8
+#: Sequences of a round whose lengths are computed.
+MOST_ROUTED = 3
+
+
+@dataclass(frozen=True)
+class SequenceRecord:
+    """A sequence of configurations of circuits u -> u g of a group, and its all-to-all time without changes.
+
+    ``time`` is in shards / link bandwidth, for one shard from every node to every other; ``bound`` holds for every
+    sequence of as many configurations. ``group`` is a name of
+    :func:`~opticoll.solvers.methods.topology.sequence_orbits.named_group`, or ``direct`` for direct circuits in turn
+    and ``static`` for a topology of the table of designs; both have no generators.
+    """
+
+    n: int
+    degree: int
+    directed: bool
+    configurations: int
+    group: str
+    generators: tuple[tuple[int, ...], ...]
+    time: float
+    bound: Fraction
+
+    @property
+    def gap(self) -> float:
+        """Gap to the bound: time / bound - 1."""
+        return self.time / float(self.bound) - 1.0
+
+    @property
+    def best_possible(self) -> bool:
+        """Whether no sequence of as many configurations takes less time."""
+        return self.gap <= EQUAL
+
+    @property
+    def topologies(self) -> tuple[str, ...]:
+        """Every configuration as the spec of an instance; none if the group has no spec, or there are no generators."""
+        if self.group in ("direct", "static", "xor"):
+            return ()
+        m, k, r = self.group.split(",")
+        way = ",directed" if self.directed else ""
+        return tuple(f"cayley:m={m},k={k},r={r},generators={'x'.join(map(str, row))}{way}" for row in self.generators)
+
+
+@cache
+def sequence_records() -> dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]:
+    """The table of records, by nodes, degree and whether circuits may run one way, by number of configurations."""
+    text = files("opticoll.analysis.reconfiguration").joinpath(TABLE).read_text(encoding="utf-8")
+    return read_records(text)
+
+
+def read_records(text: str) -> dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]:
+    """The records of a table of comma-separated values."""
+    result: dict[tuple[int, int, bool], tuple[SequenceRecord, ...]] = {}
+    for row in csv.DictReader(text.splitlines()):
+        generators = tuple(tuple(map(int, part.split("x"))) for part in row["generators"].split("|"))
+        key = int(row["nodes"]), int(row["degree"]), row["directed"] == "yes"
+        record = SequenceRecord(
+            *key, int(row["configurations"]), row["group"], generators, float(row["time"]), Fraction(row["bound"])
+        )
+        result[key] = (*result.get(key, ()), record)
+    return result
+
+
+def write_records(path: Path, records: Iterable[SequenceRecord]) -> None:
+    """Write a table of records."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for one in sorted(records, key=lambda one: (one.directed, one.degree, one.n, one.configurations)):
+            generators = "|".join("x".join(map(str, row)) for row in one.generators)
+            way = "yes" if one.directed else "no"
+            writer.writerow(
+                (one.n, one.degree, way, one.configurations, one.group, generators, f"{one.time:.10g}", one.bound)
+            )
+
+
+def bound_on_time(data: TopologySequence, configurations: int) -> Fraction:
+    """Lower bound on the time of every sequence of so many configurations, without changes; 0 if there is none.
+
+    Infinite bounds are refused by :func:`fewest_configurations`.
+    """
+    hops, _ = sequence_bounds.hop_time(data, configurations)
+    ports, _ = sequence_bounds.port_time(data)
+    return ports if hops == math.inf else max(Fraction(hops), ports)
+
+
+def violation(lines: CircuitLines, routed: RoutedSequence, n: int, configurations: int) -> float:
+    """Largest violation of the flow of one source [shards]: of capacities, stocks and demand."""
+    flow = routed.flows[0]
+    load = np.bincount(lines.group, weights=flow, minlength=lines.circuits.size)
+    room = lines.circuits * routed.lengths[lines.shared_phase]
+    moved = np.zeros((configurations, n))
+    np.add.at(moved, (lines.phase, lines.head), flow)
+    np.subtract.at(moved, (lines.phase, lines.tail), flow)
+    stock = np.cumsum(moved, axis=0)[:, 1:]
+    return float(max((load - room).max(), -stock.min(), 1.0 - stock[-1].min(), -flow.min()))
+
+
+def routed_record(data: TopologySequence, one: OrbitSequence, bound: Fraction) -> SequenceRecord | None:
+    """The record of a sequence, with its time by a linear program; None if its flow is not accurate."""
+    lines = orbit_lines(data, one.group.table, one.generators)
+    routed = route(data, lines, data.configurations)
+    if routed is None or violation(lines, routed, data.n, data.configurations) > TOLERANCE:
+        return None
+    generators = tuple(tuple(sorted(row)) for row in one.generators.tolist())
+    T = max(routed.time, float(bound))
+    return SequenceRecord(data.n, data.degree, data.directed, data.configurations, one.group.name, generators, T, bound)
+
+
+def best_sequence(
+    n: int, degree: int, configurations: int, *, directed: bool = False, seconds: float = 10.0, seed: int = 0
+) -> SequenceRecord | None:
+    """Search the groups of order n for a sequence of configurations with a small all-to-all time.
+
+    Rounds of simulated annealing on the hops from one node; each round takes the better half of the groups and twice
+    as many replacements. The lengths of the best sequences of a round come from a linear program of one source.
+
+    Parameters
+    ----------
+    n, degree, configurations
+        Nodes, circuits out of and into each, and configurations.
+    directed
+        Whether circuits may run one way only.
+    seconds
+        Processor time after which no new descent begins [s]. A sequence that meets the bound ends the search.
+    seed
+        Seed of the search.
+
+    Returns
+    -------
+    SequenceRecord | None
+        None if no sequence that reaches all nodes was found.
+    """
+    data = sequence_data(n, degree, configurations, directed=directed)
+    bound, floor = bound_on_time(data, configurations), sequence_bounds.least_hops(data)
+    rng, end = np.random.default_rng(seed), time.process_time() + seconds
+    groups, moves = list(some_groups(n)), FIRST_MOVES
+    best: SequenceRecord | None = None
+    while best is None or (not best.best_possible and time.process_time() < end):
+        listed: list[OrbitSequence] = []
+        mixed = [groups[at] for at in rng.permutation(len(groups))]
+        for one in few_hops(data, rng, mixed, starts=1, moves=moves):
+            listed.append(one)
+            if one.hops <= floor or time.process_time() > end:
+                break
+        listed.sort(key=lambda one: one.hops)
+        for one in listed[:MOST_ROUTED]:
+            record = _refined(rng, data, one, bound, best, end)
+            best = record if best is None or (record is not None and record.time < best.time) else best
+            if best is not None and best.best_possible:
+                return best
+        if not listed:
+            return None
+        names = [one.group.name for one in listed]
+        if listed[0].hops > floor:
+            kept = set(names[: max(2, len(groups) // 2)])
+            groups, moves = [group for group in groups if group.name in kept], 2 * moves
+    return best
+
+
+def _refined(
+    rng: np.random.Generator,
+    data: TopologySequence,
+    one: OrbitSequence,
+    bound: Fraction,
+    best: SequenceRecord | None,
+    end: float,
+) -> SequenceRecord | None:
+    """The record of a sequence or of one near it that takes less time; None if its hops exclude that it is the best."""
+    if best is not None and one.hops / data.degree >= best.time * (1 - EQUAL):
+        return None
+    record, tried = routed_record(data, one, bound), 0
+    while record is not None and not record.best_possible and tried < MOST_NEAR and time.process_time() < end:
+        if record.time <= one.hops / data.degree * (1 + EQUAL) and one.hops > sequence_bounds.least_hops(data):
+            break  # only fewer hops can help, and annealing finds those sooner
+        tried += 1
+        other = neighbour(rng, data, one)
+        if other is None or other.hops / data.degree > record.time:
+            continue
+        near = routed_record(data, other, bound)
+        if near is not None and near.time <= record.time:
+            tried = tried if near.time > record.time * (1 - EQUAL) else 0
+            record, one = near, other
+    return record
+
+
+def useful_configurations(n: int, degree: int, *, directed: bool = False) -> list[int]:
+    """Numbers of configurations worth a search: few, some up to where two hops reach all nodes, and direct circuits."""
+    direct = -(-(n - 1) // degree)
+    data = sequence_data(n, degree, 1, directed=directed)
+    reached = {K: sequence_bounds.layers(data, K) for K in range(1, direct + 1)}
+    two = next(K for K in reached if sum(reached[K]) == n - 1 and len(reached[K]) <= SECOND_HOP)
+    result, K = set(range(1, min(FEW, direct) + 1)), FEW
+    while two > K:
+        result.add(K)
+        K = int(K * GROWTH)
+    numbers = {K for K in (*result, two, direct, direct + 1) if K <= MOST_CONFIGURATIONS}
+    return sorted(K for K in numbers if sequence_bounds.hop_time(data, K)[0] < math.inf)
+
+
+def improved(
+    known: dict[tuple[int, int, bool], tuple[SequenceRecord, ...]],
+    cells: Iterable[tuple[int, int, bool, int]],
+    *,
+    seconds: float,
+    seed: int = 0,
+) -> Iterator[SequenceRecord]:
+    """Search the cells (nodes, degree, directed, configurations) that are not known to be best possible.
+
+    Yields every record that is faster than the known one, or the first of its cell.
+    """
+    for n, degree, directed, K in cells:
+        before = [one for one in known.get((n, degree, directed), ()) if one.configurations == K]
+        if any(one.best_possible for one in before):
+            continue
+        record = best_sequence(n, degree, K, directed=directed, seconds=seconds, seed=seed)
+        if record is not None and all(record.time < one.time * (1 - EQUAL) for one in before):
+            yield record
