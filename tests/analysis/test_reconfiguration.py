@@ -1,0 +1,291 @@
+"""Whether to reconfigure: the table of sequences, the envelope over the delay, known schemes and their plots."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+import opticoll as oc
+from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
+from opticoll.analysis.reconfiguration.envelope import direct_records, envelope
+from opticoll.analysis.reconfiguration.records import (
+    best_sequence,
+    improved,
+    read_records,
+    sequence_records,
+    useful_configurations,
+    write_records,
+)
+from opticoll.analysis.reconfiguration.schemes import index_scheme, index_steps, schemes, serving_time
+from opticoll.errors import BadInput
+from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.solvers.methods.topology.sequence_flows import least_hops
+from opticoll.solvers.methods.topology.sequence_orbits import (
+    annealed,
+    drawn,
+    named_group,
+    orbit_hops,
+    some_groups,
+)
+
+ROWS = [row for rows in sequence_records().values() for row in rows]
+
+
+def multiplied(n, group, left, right):
+    """Product of two elements by the definition of the group, one pair at a time."""
+    if group == "xor":
+        return left ^ right
+    m, k, r = map(int, group.split(","))
+    (b, a), (e, c) = divmod(left, m), divmod(right, m)
+    return (b + e) % k * m + (a + pow(r, b, m) * c) % m
+
+
+def time_from_one_node(row):
+    """Least time of the sequence of a row, by an LP of the flows of node 0 that is built apart from the solver's."""
+    n, K = row.n, row.configurations
+    arcs = [
+        (k, place, u, multiplied(n, row.group, u, g))
+        for k, generators in enumerate(row.generators)
+        for place, g in enumerate(generators)
+        for u in range(n)
+    ]
+    size = len(arcs) + K
+    rows, cols, entries, right = [], [], [], []
+
+    def row_of(terms, most):
+        rows.extend([len(right)] * len(terms))
+        cols.extend(column for column, _ in terms)
+        entries.extend(value for _, value in terms)
+        right.append(most)
+
+    shared, out, into = {}, {}, {}
+    for column, (k, place, u, v) in enumerate(arcs):
+        shared.setdefault((k, place), []).append((column, 1.0))
+        out.setdefault((k, u), []).append(column)
+        into.setdefault((k, v), []).append(column)
+    for (k, _), terms in shared.items():
+        row_of([*terms, (len(arcs) + k, -1.0)], 0.0)
+    for v in range(1, n):
+        for last in range(K):
+            terms = [(column, 1.0) for k in range(last + 1) for column in out.get((k, v), ())]
+            terms += [(column, -1.0) for k in range(last + 1) for column in into.get((k, v), ())]
+            row_of(terms, -1.0 if last == K - 1 else 0.0)
+    cost = np.append(np.zeros(len(arcs)), np.ones(K))
+    matrix = sp.csr_array((entries, (rows, cols)), shape=(len(right), size))
+    result = linprog(cost, A_ub=matrix, b_ub=right)
+    assert result.status == 0
+    return result.fun
+
+
+def confirm(row):
+    m = [len(set(generators)) for generators in row.generators]
+    assert m == [row.degree] * row.configurations
+    if not row.directed:
+        for generators in row.generators:
+            for g in generators:
+                assert any(multiplied(row.n, row.group, g, back) == 0 for back in generators)
+    assert time_from_one_node(row) == pytest.approx(row.time, rel=1e-7)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.n <= 16][::3], ids=str)
+def test_small_rows_of_the_table_hold(row):
+    confirm(row)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in ROWS if row.n * row.degree * row.configurations <= 2000], ids=str)
+def test_rows_of_the_table_hold(row):
+    confirm(row)
+
+
+def test_bounds_of_the_table_are_those_of_the_formulation():
+    for row in ROWS:
+        data = sequence_data(row.n, row.degree, row.configurations, directed=row.directed)
+        hops, _ = sequence_bounds.hop_time(data, row.configurations)
+        ports, _ = sequence_bounds.port_time(data)
+        assert row.bound == max(hops, ports)
+        assert row.time >= float(row.bound) * (1 - 1e-9)
+
+
+def test_many_sequences_of_the_table_are_proven_best():
+    cells = {(r.n, r.degree, r.directed, r.configurations) for r in ROWS if r.best_possible}
+    assert sum(n <= 64 and d <= 4 and K <= 8 for n, d, _, K in cells) >= 60
+
+
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_hops_from_the_identity_are_those_in_the_circuits(directed, step):
+    rng = np.random.default_rng(5)
+    for group in some_groups(16):
+        generators = drawn(rng, 3, 4, group.inverses, directed)
+        counts = np.zeros((3, 16, 16), dtype=np.int64)
+        for k, row in enumerate(generators):
+            for g in row:
+                counts[k, np.arange(16), group.table[:, g]] = 1
+        if not directed:
+            assert (counts == counts.transpose(0, 2, 1)).all()
+        for source in (0, 7):
+            assert least_hops(counts, source, step).sum() == orbit_hops(group.table, generators, step)
+
+
+def test_annealing_does_not_worsen_and_stops_at_its_goal():
+    rng, group = np.random.default_rng(0), named_group(32, "32,1,1")
+    start = drawn(rng, 2, 4, group.inverses, False)
+    before = orbit_hops(group.table, start, False)
+    hops, generators = annealed(
+        rng, group.table, group.inverses, start.copy(), directed=False, step=False, moves=3000, least=0
+    )
+    assert hops == orbit_hops(group.table, generators, False) <= before
+    again, _ = annealed(
+        rng, group.table, group.inverses, generators.copy(), directed=False, step=False, moves=3000, least=int(hops)
+    )
+    assert again == hops
+
+
+@pytest.mark.parametrize(("n", "degree", "K", "directed", "value"), [(16, 2, 3, True, 12.0), (32, 4, 3, False, 12.5)])
+def test_the_search_proves_the_best_sequences(n, degree, K, directed, value):
+    found = best_sequence(n, degree, K, directed=directed, seconds=30.0)
+    assert found.best_possible
+    assert found.time == pytest.approx(value)
+    confirm(found)
+
+
+def test_the_search_says_that_there_is_none():
+    assert best_sequence(9, 1, 4, seconds=1.0) is None  # no group of odd order has an involution
+
+
+def test_only_faster_sequences_improve_the_table():
+    known = {(8, 2, False): direct_records(8, 2, False)}
+    listed = list(improved(known, [(8, 2, False, 2), (8, 2, False, 4)], seconds=1.0))
+    assert [row.configurations for row in listed][:1] == [2]
+    assert listed[0].time == pytest.approx(5.0)
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    chosen = [row for row in ROWS if row.n in {8, 64}][:20]
+    write_records(tmp_path / "table.csv", chosen)
+    again = [row for rows in read_records((tmp_path / "table.csv").read_text()).values() for row in rows]
+    assert set(again) == set(chosen)
+
+
+def test_numbers_of_configurations_reach_from_one_to_direct_circuits():
+    assert useful_configurations(16, 4) == [1, 2, 3, 4, 5]
+    assert useful_configurations(16, 1)[0] == 4  # fewer two-way circuits of one port do not reach 15 nodes
+
+
+# the envelope ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("delay", "value", "K"), [(1.5, 6.5, 2), (0.75, 5.5, 3), (4.0, 8.0, 1)])
+def test_the_envelope_has_the_proven_optima_of_eight_nodes(delay, value, K):
+    choice = envelope(8, 2).at(delay)
+    assert (choice.value, choice.configurations) == (pytest.approx(value), K)
+    assert choice.bound == pytest.approx(value)
+    solved = oc.solve("topology.sequence", "servers:n=8,degree=2", configurations=0, delay=delay, time_limit=60)
+    assert solved.objective == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("n", "degree", "directed"), [(16, 1, True), (16, 4, False), (64, 4, False), (64, 2, True)])
+def test_thresholds_are_where_the_verdicts_change(n, degree, directed):
+    curve = envelope(n, degree, directed=directed)
+    assert 0 <= curve.always_below <= curve.change_below <= curve.stay_from
+    for delay in np.geomspace(0.01, 3 * curve.stay_from, 60):
+        choice = curve.at(float(delay))
+        assert choice.bound <= choice.value * (1 + 1e-9)
+        assert choice.verdict == (
+            "change" if delay <= curve.change_below else "stay" if delay >= curve.stay_from else "open"
+        )
+        few = min(bound + delay * K for K, bound in enumerate(curve.bounds[:-1]))
+        many = min(T + delay * (K - 1) for K, T in curve.times.items() if curve.direct <= K)
+        assert (many <= few * (1 + 1e-12)) == (delay <= curve.always_below)
+
+
+def test_bounds_of_the_envelope_fall_with_more_configurations():
+    for n, degree in ((16, 1), (32, 2), (64, 4)):
+        for directed in (False, True):
+            bounds = envelope(n, degree, directed=directed).bounds
+            assert all(later <= earlier for earlier, later in pairwise(bounds))
+            assert bounds[-1] == pytest.approx((n - 1) / degree)
+
+
+@pytest.mark.parametrize(("n", "degree", "directed"), [(6, 2, True), (8, 2, False), (6, 4, False), (7, 2, True)])
+def test_direct_circuits_serve_every_pair_in_their_time(n, degree, directed):
+    rounds = sequence_bounds.rotation(n, 1, directed=directed)
+    once, *evenly = direct_records(n, degree, directed)
+    assert once.configurations == once.time == -(-len(rounds) // degree)
+    for row in evenly:
+        served = np.zeros((n, n))
+        for k in range(row.configurations):
+            for place in range(degree):
+                for u, v in rounds[(k * degree + place) % len(rounds)]:
+                    served[u, v] += row.time / row.configurations
+        assert served[~np.eye(n, dtype=bool)] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("n", "degree"), [(1, 1), (8, 0), (8, 8)])
+def test_sizes_without_circuits_are_refused(n, degree):
+    with pytest.raises(BadInput, match="from 1 to n - 1 ports"):
+        envelope(n, degree)
+
+
+# schemes --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize(("n", "radix"), [(8, 2), (9, 3), (27, 3), (20, 3), (64, 4), (13, 2)])
+def test_the_shifts_of_an_index_algorithm_add_up_to_every_distance(n, radix, balanced):
+    if balanced and radix % 2 == 0:
+        return
+    steps = index_steps(n, radix, balanced=balanced)
+    travelled = sum(shift * shards for step in steps for shift, shards in step.items())
+    if not balanced:
+        assert travelled == n * (n - 1) // 2
+    power = radix ** len(steps)
+    if n == power:
+        assert all(shards == n // radix for step in steps for shards in step.values())
+
+
+def test_ports_that_are_left_over_double_the_slowest_circuits():
+    assert serving_time([4, 4], 4) == (1, 2.0)
+    assert serving_time([4, 4], 3) == (1, 4.0)
+    assert serving_time([9, 3, 3], 4) == (1, 4.5)
+    assert serving_time([5, 4, 3], 2) == (2, 6.5)
+
+
+def test_known_schemes_of_64_nodes():
+    assert index_scheme(64, 1, 2, directed=True).time == 192.0
+    assert index_scheme(64, 1, 2, directed=False).configurations == 6
+    assert index_scheme(27, 2, 3, directed=False).time == 27.0
+    assert index_scheme(12, 2, 2, directed=False) is None
+    named = {scheme.name: scheme for scheme in schemes(64, 4, directed=True)}
+    assert named["direct circuits in turn"].time == 16.0
+    assert named["generalized Kautz digraph, kept"].time == pytest.approx(46.0667, abs=1e-3)
+
+
+@pytest.mark.parametrize(("n", "degree", "directed"), [(16, 2, True), (16, 4, False), (64, 4, True), (32, 1, False)])
+def test_no_scheme_is_below_the_bound(n, degree, directed):
+    curve = envelope(n, degree, directed=directed)
+    for scheme in schemes(n, degree, directed=directed):
+        for delay in (0.0, 0.3, 2.0, 30.0):
+            assert scheme.value(delay) >= curve.at(delay).bound * (1 - 1e-7)
+
+
+# plots ----------------------------------------------------------------------------------------------------------------
+
+
+def test_plots_have_labels_with_units():
+    curve = envelope(16, 4)
+    figure = draw_envelope(curve, list(schemes(16, 4)))
+    axes = figure.axes[0]
+    assert "[shards / link bandwidth]" in axes.get_xlabel()
+    assert "[shards / link bandwidth]" in axes.get_ylabel()
+    assert "16 nodes, 4 two-way ports" in axes.get_title()
+    regions = draw_regions([envelope(n, degree) for n in (8, 16) for degree in (2, 4)])
+    assert [axes.get_title() for axes in regions.axes] == ["2 ports", "4 ports"]
+    assert not math.isnan(regions.axes[0].get_ylim()[1])
