@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import reconfiguration_pages
+
 ROOT = Path(__file__).resolve().parent.parent
 FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
@@ -447,12 +449,19 @@ def pages() -> dict[str, str]:
         "docs/reference/commands.md": commands_page(),
         "docs/reference/json.md": json_page(),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
+        reconfiguration_pages.PAGE: reconfiguration_pages.with_sequences(
+            (ROOT / reconfiguration_pages.PAGE).read_text(encoding="utf-8")
+        ),
         RESULTS: with_published((ROOT / RESULTS).read_text(encoding="utf-8")),
     }
 
 
 if __name__ == "__main__":
-    for figure, drawing in {**benchmark_figures(), "design-gap": gap_figure()}.items():
+    for figure, drawing in {
+        **benchmark_figures(),
+        "design-gap": gap_figure(),
+        **reconfiguration_pages.figures(),
+    }.items():
         (FIGURES / f"{figure}.svg").write_text(drawing, encoding="utf-8")
     for page, content in pages().items():
         (ROOT / page).write_text(content, encoding="utf-8")

@@ -153,6 +153,34 @@ def families(specs: tuple[str, ...], time_limit: float) -> int:
     return 0
 
 
+@benchmark.command()
+@click.argument("nodes", nargs=-1, type=click.IntRange(min=2), required=True, metavar="N...")
+@click.option(
+    "--ports", multiple=True, type=click.IntRange(min=1), default=(1, 2, 4, 8), metavar="D", help="Ports; repeatable."
+)
+@click.option("--seconds", type=float, default=10.0, show_default=True, metavar="S", help="Limit of each search [s].")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the searches.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("sequence_records.csv"), show_default=True, metavar="FILE"
+)
+def sequences(nodes: tuple[int, ...], ports: tuple[int, ...], seconds: float, seed: int, out: Path) -> int:
+    """Search for sequences of configurations of N... nodes that are faster than the known ones.
+
+    Begins with FILE, or with the table of opticoll, and writes FILE after every improvement; a search that was
+    interrupted goes on when it is started again.
+    """
+    from opticoll.analysis.reconfiguration import sequence_records
+
+    known = sequence_records.known_at(out)
+    cells = sequence_records.cells(nodes, ports)
+    for place, record in enumerate(sequence_records.improved(known, cells, seconds=seconds, seed=seed), 1):
+        sequence_records.add(known, record)
+        sequence_records.write_records(out, known)
+        size = f"n={record.n}, degree={record.degree}, {'one-way' if record.directed else 'two-way'}"
+        click.echo(f"{place}. {size}, K={record.configurations}: T = {record.time:g}, gap {100 * record.gap:.2f} %")
+    return 0
+
+
 # published results ----------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 POINTS = 40
 #: Number of configurations is written at most so often along the envelope.
 MOST_NOTES = 9
+#: Least ratio of two delays at which it is written.
+APART = 1.25
 UNIT = "shards / link bandwidth"
 
 
@@ -69,18 +71,23 @@ def draw_envelope(envelope: Envelope, schemes: Sequence[Scheme] = ()) -> Figure:
                 offset = (-4, 6) if side == "right" else (4, 6)
                 note(axes, name, (delay, 0.0), offset, fraction="y", ha=side, va="bottom")
         log_axes(axes)
-        used = [one.configurations for one in choices]
-        starts = [0, *(at for at in range(1, len(used)) if used[at] != used[at - 1])]
-        kept = starts if len(starts) <= MOST_NOTES else starts[:: -(-len(starts) // MOST_NOTES)]
-        for at in kept:
+        for at in _noted(delays.tolist(), [one.configurations for one in choices]):
             axes.plot(delays[at], values[at], color=PALETTE[0], marker="o", ms=4)
-            note(axes, f"K = {used[at]}", (float(delays[at]), values[at]), (2, -11), color=INK)
+            note(axes, f"K = {choices[at].configurations}", (float(delays[at]), values[at]), (2, -11), color=INK)
         axes.set_title(f"{envelope.n} nodes, {envelope.degree} {way} {'port' if envelope.degree == 1 else 'ports'}")
     return figure
 
 
+def _noted(delays: list[float], used: list[int]) -> list[int]:
+    """Places where the number of configurations changes for a while, at most ``MOST_NOTES``."""
+    starts = [0, *(at for at in range(1, len(used)) if used[at] != used[at - 1])]
+    ends = [*starts[1:], len(used) - 1]
+    lasting = [at for at, end in zip(starts, ends, strict=True) if delays[end] > APART * delays[at]]
+    return lasting[:: -(-len(lasting) // MOST_NOTES)]
+
+
 def draw_regions(envelopes: Sequence[Envelope]) -> Figure:
-    """Delays at which it is proven best to stay, to change, and to use direct circuits in turn, by number of nodes.
+    """Delays at which it is proven best to stay, to change, and to change as often as direct circuits need, by nodes.
 
     Parameters
     ----------
@@ -88,7 +95,7 @@ def draw_regions(envelopes: Sequence[Envelope]) -> Figure:
         Envelopes of several numbers of nodes and ports; a panel for each number of ports.
     """
     degrees = sorted({one.degree for one in envelopes})
-    with styled_figure(3.0 * len(degrees) + 0.8, 3.8, columns=3) as (figure, handles):
+    with styled_figure(2.4 * len(degrees) + 0.8, 3.8, columns=2) as (figure, handles):
         panels = figure.subplots(1, len(degrees), sharey=True, squeeze=False)[0]
         for panel, degree in zip(panels, degrees, strict=True):
             listed = sorted((one for one in envelopes if one.degree == degree), key=lambda one: one.n)
@@ -108,12 +115,13 @@ def draw_regions(envelopes: Sequence[Envelope]) -> Figure:
             panel.set(xscale="log", yscale="log", ylim=(0.1, top), xlabel="Nodes")
             panel.set_xticks(nodes, [str(n) for n in nodes])
             panel.minorticks_off()
+            panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             panel.set_title(f"{degree} {'port' if degree == 1 else 'ports'}")
-        panels[0].set_ylabel(f"Delay of a change [{UNIT}]")
+        panels[0].set_ylabel("Delay of a change\n[shards / link bandwidth]")
         for name, colour in (
             ("staying is proven best", PALETTE[1]),
             ("some change is proven better than staying", PALETTE[0]),
-            ("direct circuits in turn are proven best", PALETTE[2]),
+            ("as many configurations as direct circuits need, proven best", PALETTE[2]),
             ("not decided", MUTED),
         ):
             handles.append(legend_mark(name, colour, "s"))

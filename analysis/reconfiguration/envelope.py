@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.design import records as topology_records
-from opticoll.analysis.reconfiguration.records import SequenceRecord, bound_on_time, sequence_records
+from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, bound_on_time, sequence_records
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
@@ -24,11 +24,14 @@ from opticoll.formulations.topology.sequence import sequence_data
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+    from matplotlib.figure import Figure
+
     from opticoll.formulations.topology.sequence import TopologySequence
 
 
 @dataclass(frozen=True)
-class Choice:
+class DelayChoice:
     """The best known number of configurations at a delay: ``value`` is its time with all changes.
 
     ``bound`` holds for every sequence of any number of configurations, ``bound_staying`` for one configuration and
@@ -94,7 +97,26 @@ class Envelope:
             result[one.configurations] = min(one.time, result.get(one.configurations, math.inf))
         return dict(sorted(result.items()))
 
-    def at(self, delay: float) -> Choice:
+    def frame(self) -> pd.DataFrame:
+        """Times and bounds by number of configurations, without changes [shards / link bandwidth]."""
+        import pandas as pd
+
+        best = {one.configurations: one for one in sorted(self.known, key=lambda one: -one.time)}
+        rows = [
+            (K, T, bound := float(self.bounds[min(K, self.direct) - 1]), T / bound - 1.0, best[K].group)
+            for K, T in self.times.items()
+        ]
+        return pd.DataFrame(rows, columns=["configurations", "T", "bound", "gap", "group"])
+
+    def plot(self, *, schemes: bool = True) -> Figure:
+        """Draw the least time by the delay of a change, with known schemes for comparison."""
+        from opticoll.analysis.plots.reconfiguration_plots import draw_envelope
+        from opticoll.analysis.reconfiguration.schemes import schemes as known_schemes
+
+        others = list(known_schemes(self.n, self.degree, directed=self.directed)) if schemes else []
+        return draw_envelope(self, others)
+
+    def at(self, delay: float) -> DelayChoice:
         """The best known number of configurations at a delay of the changes [shards / link bandwidth]."""
         K = np.arange(1, self.direct + 1)
         lower = np.array(self.bounds) + delay * (K - 1)
@@ -103,7 +125,7 @@ class Envelope:
         best_staying = self.times.get(1, math.inf)
         best_changing = min((T + delay * (K - 1) for K, T in self.times.items() if K > 1), default=math.inf)
         verdict = "stay" if best_staying <= changing else "change" if best_changing <= staying else "open"
-        return Choice(delay, number, value, min(staying, changing), staying, changing, verdict)
+        return DelayChoice(delay, number, value, min(staying, changing), staying, changing, verdict)
 
     @property
     def stay_from(self) -> float:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.design import records, solved
-from opticoll.analysis.reconfiguration.records import bound_on_time, routed_record
+from opticoll.analysis.reconfiguration.sequence_records import bound_on_time, routed_record
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.iteration import iteration
     from opticoll.analysis.model import Model, model
     from opticoll.analysis.plots.network_plots import plot_topology
+    from opticoll.analysis.reconfiguration.envelope import envelope
+    from opticoll.analysis.reconfiguration.sequence_records import best_sequence
     from opticoll.analysis.result import Result, solve
     from opticoll.analysis.result_files import check, load
     from opticoll.analysis.store import Store
@@ -51,9 +53,11 @@ _HOMES = {
     "Task": ("opticoll.solvers.task", "Task"),
     "Termination": ("opticoll.solvers.task", "Termination"),
     "Topology": ("opticoll.instances", "Topology"),
+    "best_sequence": ("opticoll.analysis.reconfiguration.sequence_records", "best_sequence"),
     "bounds": ("opticoll.analysis.bounds", "bounds"),
     "check": ("opticoll.analysis.result_files", "check"),
     "design": ("opticoll.analysis.design", "design"),
+    "envelope": ("opticoll.analysis.reconfiguration.envelope", "envelope"),
     "export": ("opticoll.solvers.solve", "export"),
     "family": ("opticoll.instances.spec", "family"),
     "iteration": ("opticoll.analysis.iteration", "iteration"),
@@ -90,9 +94,11 @@ __all__ = [
     "Task",
     "Termination",
     "Topology",
+    "best_sequence",
     "bounds",
     "check",
     "design",
+    "envelope",
     "export",
     "family",
     "iteration",

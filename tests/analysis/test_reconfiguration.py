@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import opticoll as oc
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.analysis.reconfiguration.envelope import direct_records, envelope
-from opticoll.analysis.reconfiguration.records import (
+from opticoll.analysis.reconfiguration.schemes import index_scheme, index_steps, schemes, serving_time
+from opticoll.analysis.reconfiguration.sequence_records import (
     best_sequence,
     improved,
     read_records,
@@ -21,7 +23,6 @@ from opticoll.analysis.reconfiguration.records import (
     useful_configurations,
     write_records,
 )
-from opticoll.analysis.reconfiguration.schemes import index_scheme, index_steps, schemes, serving_time
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
@@ -168,10 +169,20 @@ def test_only_faster_sequences_improve_the_table():
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path):
-    chosen = [row for row in ROWS if row.n in {8, 64}][:20]
+    chosen = {key: rows for key, rows in sequence_records().items() if key[0] in {8, 64}}
     write_records(tmp_path / "table.csv", chosen)
-    again = [row for rows in read_records((tmp_path / "table.csv").read_text()).values() for row in rows]
-    assert set(again) == set(chosen)
+    assert read_records((tmp_path / "table.csv").read_text()) == chosen
+
+
+def test_the_command_improves_a_table_and_goes_on_with_it(tmp_path, capsys):
+    table = tmp_path / "table.csv"
+    write_records(table, {(6, 2, False): tuple(direct_records(6, 2, False)[:0])})
+    command = ["benchmark", "sequences", "6", "--ports", "2", "--seconds", "0.2", "--out", str(table)]
+    assert main(command) == 0
+    assert "n=6, degree=2, two-way, K=2: T = 3, gap 0.00 %" in capsys.readouterr().out
+    before = table.read_text()
+    assert main(command) == 0
+    assert len(table.read_text().splitlines()) == len(before.splitlines())
 
 
 def test_numbers_of_configurations_reach_from_one_to_direct_circuits():

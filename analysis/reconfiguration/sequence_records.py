@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,16 +88,20 @@ class SequenceRecord:
         return tuple(f"cayley:m={m},k={k},r={r},generators={'x'.join(map(str, row))}{way}" for row in self.generators)
 
 
+#: Sequences by nodes, degree and whether circuits may run one way.
+Records = dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]
+
+
 @cache
-def sequence_records() -> dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]:
+def sequence_records() -> Records:
     """The table of records, by nodes, degree and whether circuits may run one way, by number of configurations."""
     text = files("opticoll.analysis.reconfiguration").joinpath(TABLE).read_text(encoding="utf-8")
     return read_records(text)
 
 
-def read_records(text: str) -> dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]:
+def read_records(text: str) -> Records:
     """The records of a table of comma-separated values."""
-    result: dict[tuple[int, int, bool], tuple[SequenceRecord, ...]] = {}
+    result: Records = {}
     for row in csv.DictReader(text.splitlines()):
         generators = tuple(tuple(map(int, part.split("x"))) for part in row["generators"].split("|"))
         key = int(row["nodes"]), int(row["degree"]), row["directed"] == "yes"
@@ -107,8 +112,29 @@ def read_records(text: str) -> dict[tuple[int, int, bool], tuple[SequenceRecord,
     return result
 
 
-def write_records(path: Path, records: Iterable[SequenceRecord]) -> None:
+def known_at(path: Path) -> Records:
+    """The records of a table, or those of opticoll if there is no such file."""
+    return read_records(path.read_text(encoding="utf-8")) if path.exists() else dict(sequence_records())
+
+
+def add(known: Records, record: SequenceRecord) -> None:
+    """Put a record in the place of the slower one of its cell."""
+    key = record.n, record.degree, record.directed
+    others = [one for one in known.get(key, ()) if one.configurations != record.configurations]
+    known[key] = (*others, record)
+
+
+def cells(nodes: Iterable[int], ports: Iterable[int]) -> Iterator[tuple[int, int, bool, int]]:
+    """Nodes, ports, whether circuits may run one way, and the numbers of configurations worth a search."""
+    for n, degree, directed in product(nodes, tuple(ports), (False, True)):
+        if degree < n:
+            for K in useful_configurations(n, degree, directed=directed):
+                yield n, degree, directed, K
+
+
+def write_records(path: Path, known: Records) -> None:
     """Write a table of records."""
+    records = [one for listed in known.values() for one in listed]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -245,7 +271,7 @@ def useful_configurations(n: int, degree: int, *, directed: bool = False) -> lis
 
 
 def improved(
-    known: dict[tuple[int, int, bool], tuple[SequenceRecord, ...]],
+    known: Records,
     cells: Iterable[tuple[int, int, bool, int]],
     *,
     seconds: float,

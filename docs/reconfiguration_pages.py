@@ -1,0 +1,149 @@
+"""Tables and figures of the page ``docs/guide/reconfigure.md``, from the table of sequences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opticoll.analysis.benchmark.documents import replaced
+from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
+from opticoll.analysis.plots.style import svg
+from opticoll.analysis.reconfiguration.envelope import Envelope, envelope
+from opticoll.analysis.reconfiguration.schemes import schemes
+from opticoll.analysis.reconfiguration.sequence_records import sequence_records
+
+if TYPE_CHECKING:
+    from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord
+
+PAGE = "docs/guide/reconfigure.md"
+NODES, DEGREES = (8, 16, 32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)
+#: Numbers of configurations of the table.
+SHOWN = (1, 2, 3, 4, 6, 8)
+#: Published delays of a change [s], and where they come from.
+DELAYS = ((3.7e-6, "3.7 µs (LuMorph)"), (25e-6, "25 µs (SiP-ML)"), (10e-3, "10 ms (TopoOpt)"))
+#: Bytes that every node sends in all, and the bandwidth of a link [bytes / s].
+BUFFERS, LINK = ((1e6, "1 MB"), (64e6, "64 MB"), (1e9, "1 GB")), 100e9 / 8
+VERDICTS = {"stay": "staying is best", "change": "changing is best", "open": "open"}
+
+
+def with_sequences(text: str) -> str:
+    """Text of the page with its tables."""
+    for name, body in (
+        ("sequences", records_table()),
+        ("thresholds", thresholds_table()),
+        ("delays", delays_table()),
+        ("schemes", schemes_table()),
+    ):
+        text = replaced(text, name, body)
+    return text
+
+
+def figures() -> dict[str, str]:
+    """SVG figures of the page by name."""
+    one = envelope(64, 4)
+    listed = [envelope(n, d) for d in DEGREES for n in NODES if n > d and (n, d, False) in sequence_records()]
+    return {
+        "reconfigure-envelope": svg(draw_envelope(one, list(schemes(64, 4)))),
+        "reconfigure-regions": svg(draw_regions(listed)),
+    }
+
+
+def _way(directed: bool) -> str:
+    return "one-way" if directed else "two-way"
+
+
+def _envelopes() -> list[Envelope]:
+    return [
+        envelope(n, d, directed=directed)
+        for n in NODES
+        for d in DEGREES
+        for directed in (False, True)
+        if (n, d, directed) in sequence_records()
+    ]
+
+
+def records_table() -> str:
+    """T by nodes, ports and configurations."""
+    rows = [row for listed in sequence_records().values() for row in listed]
+    small = [row for row in rows if row.n <= 64 and row.degree <= 4 and row.configurations <= 8]
+    proven = [row for row in rows if row.best_possible]
+    lines = [
+        f"The table has {len(rows)} sequences, up to {max(row.n for row in rows)} nodes; "
+        f"{len(proven)} are proven best over all sequences of as many configurations, of the {len(small)} with at most "
+        f"64 nodes, 4 ports and 8 configurations {sum(row in proven for row in small)}.",
+        "",
+        "| n, d | " + " | ".join(f"K = {K}" for K in SHOWN) + " |",
+        "|" + "---|" * (len(SHOWN) + 1),
+    ]
+    for one in _envelopes():
+        best: dict[int, SequenceRecord] = {}
+        for row in one.known:
+            if row.configurations not in best or row.time < best[row.configurations].time:
+                best[row.configurations] = row
+        cells = [_cell(best.get(K)) for K in SHOWN]
+        if any(cells):
+            lines.append(f"| {one.n}, {one.degree}, {_way(one.directed)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: SequenceRecord | None) -> str:
+    if row is None:
+        return ""
+    return f"**{row.time:.5g}**" if row.best_possible else f"{row.time:.5g} ({float(row.bound):.5g})"
+
+
+def thresholds_table() -> str:
+    """Delays from which, and up to which, a choice is proven."""
+    lines = [
+        "| n, d | as often as direct circuits, up to | some change, up to | staying, from |",
+        "|---|---:|---:|---:|",
+    ]
+    for one in _envelopes():
+        if one.bounds[0] != float("inf"):
+            values = (one.always_below, one.change_below, one.stay_from)
+            lines.append(
+                f"| {one.n}, {one.degree}, {_way(one.directed)} | "
+                + " | ".join(f"{value:.4g}" for value in values)
+                + " |"
+            )
+    return "\n".join(lines)
+
+
+def delays_table() -> str:
+    """The best known number of configurations at published delays."""
+    lines = [
+        "| n, d | each node sends | " + " | ".join(name for _, name in DELAYS) + " |",
+        "|---|---|" + "---|" * len(DELAYS),
+    ]
+    for n, degree in ((16, 4), (64, 4), (256, 4), (1024, 8)):
+        one = envelope(n, degree)
+        for buffer, name in BUFFERS:
+            shard_s = buffer / n / LINK
+            cells = []
+            for delay, _ in DELAYS:
+                choice = one.at(delay / shard_s)
+                time = f"{1e6 * choice.value * shard_s:,.4g} µs"
+                cells.append(
+                    f"K = {choice.configurations}, {time} ({VERDICTS[choice.verdict]}; gap {100 * choice.gap:.1f} %)"
+                )
+            lines.append(f"| {n}, {degree}, two-way | {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def schemes_table() -> str:
+    """Loss of known schemes over the best known sequence, at several delays."""
+    delays = (0.05, 0.5, 2.0, 10.0, 100.0)
+    lines = [
+        "| n, d | scheme | K | T | " + " | ".join(f"δ = {delay:g}" for delay in delays) + " |",
+        "|---|---|---:|---:|" + "---:|" * len(delays),
+    ]
+    for n, degree, directed in ((64, 1, True), (64, 4, True), (64, 4, False), (256, 4, True), (256, 2, False)):
+        one = envelope(n, degree, directed=directed)
+        for scheme in schemes(n, degree, directed=directed):
+            losses = [100 * (scheme.value(delay) / one.at(delay).value - 1) for delay in delays]
+            cells = [f"{max(loss, 0):.0f} %" for loss in losses]
+            lines.append(
+                f"| {n}, {degree}, {_way(directed)} | {scheme.name} | {scheme.configurations} | {scheme.time:.5g} | "
+                + " | ".join(cells)
+                + " |"
+            )
+    return "\n".join(lines)
