@@ -81,9 +81,12 @@ class Envelope:
 
     @cached_property
     def bounds(self) -> tuple[float, ...]:
-        """Lower bounds on the time of 1, 2, ..., ``direct`` configurations, without changes; infinite for too few."""
+        """Lower bounds on the time of 1, 2, ..., ``direct`` + 1 configurations, without changes; infinite for too few.
+
+        The last one is that of the ports, and holds for any more configurations.
+        """
         result = []
-        for K in range(1, self.direct + 1):
+        for K in range(1, self.direct + 2):
             data = replace(self._data, configurations=K)
             impossible = sequence_bounds.hop_time(data, K)[0] == math.inf
             result.append(math.inf if impossible else float(bound_on_time(data, K)))
@@ -103,7 +106,7 @@ class Envelope:
 
         best = {one.configurations: one for one in sorted(self.known, key=lambda one: -one.time)}
         rows = [
-            (K, T, bound := float(self.bounds[min(K, self.direct) - 1]), T / bound - 1.0, best[K].group)
+            (K, T, bound := self.bounds[min(K, len(self.bounds)) - 1], T / bound - 1.0, best[K].group)
             for K, T in self.times.items()
         ]
         return pd.DataFrame(rows, columns=["configurations", "T", "bound", "gap", "group"])
@@ -118,8 +121,7 @@ class Envelope:
 
     def at(self, delay: float) -> DelayChoice:
         """The best known number of configurations at a delay of the changes [shards / link bandwidth]."""
-        K = np.arange(1, self.direct + 1)
-        lower = np.array(self.bounds) + delay * (K - 1)
+        lower = np.array(self.bounds) + delay * np.arange(len(self.bounds))
         value, number = min((T + delay * (K - 1), K) for K, T in self.times.items())
         staying, changing = float(lower[0]), float(lower[1:].min(initial=math.inf))
         best_staying = self.times.get(1, math.inf)
@@ -133,7 +135,7 @@ class Envelope:
         T = self.times.get(1, math.inf)
         if math.isinf(T):
             return math.inf
-        return max((T - bound) / K for K, bound in enumerate(self.bounds[1:], 1)) if self.direct > 1 else 0.0
+        return max((T - bound) / K for K, bound in enumerate(self.bounds[1:], 1))
 
     @property
     def change_below(self) -> float:
@@ -144,24 +146,27 @@ class Envelope:
     def always_below(self) -> float:
         """Largest delay up to which fewer configurations than direct circuits need are proven worse; 0 if none is."""
         many = [(K, T) for K, T in self.times.items() if self.direct <= K]
-        few = list(enumerate(self.bounds[:-1], 1))
+        few = list(enumerate(self.bounds[: self.direct - 1], 1))
         return max(
             (min(((bound - T) / (K - few_K) for few_K, bound in few), default=0.0) for K, T in many), default=0.0
         )
 
 
 def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
-    """Direct circuits in turn: each between its ends once, and, if the ports do not divide evenly, several times."""
+    """Direct circuits in turn: each between its ends once, and, if ports would idle, several times.
+
+    R rounds connect all pairs, ``degree`` of them at a time. With R = a d + b, 0 < b < d, the last d + b rounds are cut
+    (McNaughton, Management Science 6, 1959): in (d + b) / gcd(d, b) configurations of length gcd(d, b) / d each round
+    has d / gcd(d, b) of them, and no port idles.
+    """
     data = sequence_data(n, degree, 1, directed=directed)
     rounds = len(sequence_bounds.rotation(n, 1, directed=directed))
     ports, _ = sequence_bounds.port_time(data)
-    once = -(-rounds // degree)
-    result = [SequenceRecord(n, degree, directed, once, "direct", (), float(once), ports)]
-    evenly = rounds // math.gcd(rounds, degree)
-    if evenly > once:
-        T = Fraction(rounds, degree)
-        result.append(SequenceRecord(n, degree, directed, evenly, "direct", (), float(T), ports))
-    return result
+    times = {-(-rounds // degree): Fraction(-(-rounds // degree))}
+    whole, rest = divmod(rounds, degree)
+    if rest:
+        times[whole - 1 + (degree + rest) // math.gcd(degree, rest)] = Fraction(rounds, degree)
+    return [SequenceRecord(n, degree, directed, K, "direct", (), float(T), ports) for K, T in times.items()]
 
 
 def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[SequenceRecord] = ()) -> Envelope:

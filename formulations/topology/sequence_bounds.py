@@ -29,6 +29,21 @@ and if the counts N_1, N_2, ... end before the positive demands of a source (tar
 uniform demand sum_s W_s = n sum_h h n_h, with n_h = N_h until n - 1 nodes are reached. For K = 1 the sharper
 bound of ``topology.design`` applies. If the one configuration is given (``start``), h(s,v) and C are its own.
 
+Full circuits, for uniform demand of one shard, without ``overlap``, where K d >= n-1. A circuit carries no more than
+one shard to its end, and ports that find no new end double a circuit, or idle. Let m = K d - (n-1), q = min(2m, d).
+Then
+
+    sum_k t_k >= (2 (n-1) + m - q K) / (2 d - q).
+
+Proof. Let T = sum_k t_k, t_k = 1 - u_k + e_k with u_k, e_k >= 0 and u_k e_k = 0. A source has K d slots, d of length
+t_k for every k, each a circuit to some node, or idle. With a_v the sum of the lengths of the slots to v, it sends at
+most min(1, a_v) to v over one circuit, and needs two for the rest: d T >= 2 (n-1) - sum_v min(1, a_v) = 2 (n-1) - d T +
+loss, where loss = sum_v max(a_v - 1, 0) + the lengths of idle slots. Let there be x more slots than nodes that they
+lead to, so x >= m; at most 2x slots, at most d of every k, are idle or not the only one to their node. A node with g >
+1 slots loses at least g - 1 - (its u_k) + (its e_k), an idle slot 1 - u_k + e_k, any other e_k. So loss >= d e + x -
+min(2x, d) u, with u and e the sums of the u_k and e_k, and u - e = K - T. As d e >= min(2x, d) e, loss >= x - min(2x,
+d) (K - T), which is least for x = m where it is positive. #
+
 Ports. A node sends and receives over d circuits: sum_k t_k >= D_s / d, with D_s all that s sends or receives.
 Cuts add nothing: min(|S|, n - |S|) d circuits may leave a set S, and the shards that leave it are at most those that
 its nodes send and those that the others receive, so the bound of a cut is at most a mean of bounds of single nodes.
@@ -176,7 +191,20 @@ def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
         sharper *= exact(data.amount)
         if sharper > time:
             return sharper, why
+    if data.amount is not None and not data.overlap:
+        sharper = full_circuits_time(data.n, data.degree, configurations) * exact(data.amount)
+        if sharper > time:
+            return sharper, f"a circuit carries one shard to its end, and {where} have more of them than others"
     return time, reason
+
+
+def full_circuits_time(n: int, degree: int, configurations: int) -> Fraction:
+    """Lower bound on the lengths of all configurations for uniform demand, as circuits carry one shard to their end."""
+    more = configurations * degree - (n - 1)
+    if more < 0:
+        return Fraction(0)
+    q = min(2 * more, degree)
+    return Fraction(2 * (n - 1) + more - q * configurations, 2 * degree - q)
 
 
 def _standing_time(data: TopologySequence, standing: I64) -> tuple[Time, str]:

@@ -212,7 +212,7 @@ def test_thresholds_are_where_the_verdicts_change(n, degree, directed):
         assert choice.verdict == (
             "change" if delay <= curve.change_below else "stay" if delay >= curve.stay_from else "open"
         )
-        few = min(bound + delay * K for K, bound in enumerate(curve.bounds[:-1]))
+        few = min(bound + delay * K for K, bound in enumerate(curve.bounds[: curve.direct - 1]))
         many = min(T + delay * (K - 1) for K, T in curve.times.items() if curve.direct <= K)
         assert (many <= few * (1 + 1e-12)) == (delay <= curve.always_below)
 
@@ -225,18 +225,29 @@ def test_bounds_of_the_envelope_fall_with_more_configurations():
             assert bounds[-1] == pytest.approx((n - 1) / degree)
 
 
-@pytest.mark.parametrize(("n", "degree", "directed"), [(6, 2, True), (8, 2, False), (6, 4, False), (7, 2, True)])
+@pytest.mark.parametrize(
+    ("n", "degree", "directed"),
+    [(6, 2, True), (8, 2, False), (6, 4, False), (8, 5, True), (16, 4, True), (12, 8, False)],
+)
 def test_direct_circuits_serve_every_pair_in_their_time(n, degree, directed):
+    """The last rounds one after another on the ports, each port for as long as there are configurations."""
     rounds = sequence_bounds.rotation(n, 1, directed=directed)
     once, *evenly = direct_records(n, degree, directed)
     assert once.configurations == once.time == -(-len(rounds) // degree)
     for row in evenly:
-        served = np.zeros((n, n))
-        for k in range(row.configurations):
-            for place in range(degree):
-                for u, v in rounds[(k * degree + place) % len(rounds)]:
-                    served[u, v] += row.time / row.configurations
-        assert served[~np.eye(n, dtype=bool)] == pytest.approx(1.0)
+        whole, rest = divmod(len(rounds), degree)
+        number = row.configurations - (whole - 1)
+        length = (row.time - (whole - 1)) / number
+        served, used = np.zeros(len(rounds)), [set() for _ in range(number)]
+        served[: (whole - 1) * degree] = 1.0
+        for place in range(number * degree):
+            job = (whole - 1) * degree + place * (degree + rest) // (number * degree)
+            configuration = used[place % number]
+            assert job not in configuration
+            configuration.add(job)
+            served[job] += length
+        assert served == pytest.approx(np.ones(len(rounds)))
+        assert all(len(jobs) == degree for jobs in used)
 
 
 @pytest.mark.parametrize(("n", "degree"), [(1, 1), (8, 0), (8, 8)])

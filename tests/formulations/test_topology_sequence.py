@@ -20,6 +20,7 @@ from opticoll.formulations.topology.sequence import NAME, sequence_data
 from opticoll.formulations.topology.sequence_bounds import (
     bounds,
     circuits,
+    full_circuits_time,
     hop_time,
     known_sequences,
     layers,
@@ -251,6 +252,37 @@ def test_two_way_counts_are_the_coefficients_of_their_generating_function():
 def test_one_configuration_has_the_bound_of_designs(n, degree, directed):
     data = sequence_data(n, degree, 1, directed=directed)
     assert hop_time(data, 1)[0] == least_time(design_data(n, degree, directed))[0]
+
+
+def divisions(total, parts):
+    """Tuples of so many nonnegative integers with at most this sum."""
+    if parts == 0:
+        yield ()
+        return
+    for first in range(total + 1):
+        for rest in divisions(total - first, parts - 1):
+            yield (first, *rest)
+
+
+@pytest.mark.parametrize(("n", "degree", "K"), [(6, 3, 2), (5, 2, 2), (5, 3, 2), (4, 2, 2), (7, 3, 2), (4, 1, 4)])
+def test_full_circuits_bound_every_way_to_use_the_ports_of_a_source(n, degree, K):
+    """Least T by an LP for every number of circuits to every node; nodes are sorted, as their names do not matter."""
+    best = np.inf
+    kinds = [kind for kind in product(range(degree + 1), repeat=K) if sum(kind)]
+    for uses in divisions(n - 1, len(kinds)):
+        if any(sum(m * kind[k] for m, kind in zip(uses, kinds, strict=True)) > degree for k in range(K)):
+            continue
+        taken = [(m, kind) for m, kind in zip(uses, kinds, strict=True) if m]
+        size = K + len(taken)  # lengths, and what each node of a kind gets directly
+        above = [np.r_[[-float(c) for c in kind], np.eye(len(taken))[at]] for at, (_, kind) in enumerate(taken)]
+        above.append(np.r_[np.full(K, -float(degree)), [-float(m) for m, _ in taken]])
+        right = np.r_[np.zeros(len(taken)), -2.0 * (n - 1)]
+        limits = [(0, None)] * K + [(0, 1)] * len(taken)
+        result = linprog(np.r_[np.ones(K), np.zeros(size - K)], A_ub=np.array(above), b_ub=right, bounds=limits)
+        best = min(best, result.fun)
+    assert float(full_circuits_time(n, degree, K)) <= best + 1e-9
+    if (n, degree, K) == (6, 3, 2):
+        assert full_circuits_time(n, degree, K) > Fraction(n - 1, degree)
 
 
 def test_bounds_of_two_prototypes():
