@@ -306,7 +306,7 @@ class Overlap(PathFlow, Formulation):
             "bounds": {bound.name: int(bound.value) for bound in self.bounds()},
             "unrestricted_proven": None
             if value is None
-            else bool(value <= max(bound.value for bound in self.bounds())),
+            else bool(value <= max((bound.value for bound in self.bounds()), default=-np.inf)),
         }
 
     def restriction(self) -> str | None:

@@ -31,6 +31,7 @@ import scipy.sparse as sp
 
 from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
+from opticoll.solvers.methods.attainable_sums import SumRows
 from opticoll.solvers.methods.branching_tree import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
 from opticoll.solvers.methods.reduced_program import NEAR, ReducedProgram, common_step, reduced
 from opticoll.solvers.verify import Inequalities, WeakDuality
@@ -240,23 +241,30 @@ class TightenedLeaves(LeafBounds):
     """Bounds on the leaves of a program with integral rows appended, whose limits follow from the column bounds."""
 
     rows: IntegralRows
+    sums: SumRows
 
-    def __init__(self, form: StandardForm, rows: IntegralRows) -> None:
+    def __init__(self, form: StandardForm, rows: IntegralRows, sums: SumRows) -> None:
         super().__init__(WeakDuality.of(form), form.offset)
-        object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "_base", form.row_upper[: form.row_upper.size - rows.step.size])
+        base = form.row_upper[: form.row_upper.size - rows.step.size - sums.limit.size]
+        for name, value in (("rows", rows), ("sums", sums), ("_base", base), ("_last", None)):
+            object.__setattr__(self, name, value)
 
-    def row_upper(self, upper: F64) -> F64:
-        """Upper row bounds under the given upper column bounds, ``(rows,)``."""
-        return np.concatenate([self._base, self.rows.limits(upper)])  # type: ignore[attr-defined]
+    def row_upper(self, lower: F64, upper: F64) -> F64:
+        """Upper row bounds under the given column bounds, ``(rows,)``."""
+        last: tuple[F64, F64, F64] | None = self._last  # type: ignore[attr-defined]
+        if last is not None and np.array_equal(last[0], lower) and np.array_equal(last[1], upper):
+            return last[2]
+        result = np.concatenate([self._base, self.rows.limits(upper), self.sums.limits(lower, upper)])  # type: ignore[attr-defined]
+        object.__setattr__(self, "_last", (lower.copy(), upper.copy(), result))
+        return result
 
     def bound(self, y: F64, lower: F64, upper: F64) -> float:
         """As in the plain problem, with the integral rows."""
-        return self.problem.bound(y, lower, upper, self.offset, self.row_upper(upper))
+        return self.problem.bound(y, lower, upper, self.offset, self.row_upper(lower, upper))
 
     def holds_none(self, ray: F64, lower: F64, upper: F64) -> bool:
         """As in the plain problem, with the integral rows."""
-        return self.problem.empty(ray, lower, upper, self.row_upper(upper))
+        return self.problem.empty(ray, lower, upper, self.row_upper(lower, upper))
 
 
 class TightenedNodeSolver(NodeSolver):
@@ -269,7 +277,7 @@ class TightenedNodeSolver(NodeSolver):
 
     def _move(self, lower: F64, upper: F64) -> None:
         super()._move(lower, upper)
-        now = self._leaves.row_upper(upper)
+        now = self._leaves.row_upper(lower, upper)
         moved = np.flatnonzero(now != self._row_upper)
         for row in moved.tolist():
             self._highs.changeRowBounds(row, self._row_lower[row], now[row])
@@ -295,10 +303,11 @@ class TightenedTree(BranchingTree):
         self.rows = IntegralRows.of(form)
         self.values = Values.of(form, self.rows)
         self.propagation = Propagation(form)
-        added = self.rows.step.size
+        self.sums = SumRows.of(form)
+        added = self.rows.step.size + self.sums.limit.size
         larger = replace(
             form,
-            A=sp.csc_array(sp.vstack([form.A, self.rows.matrix])),
+            A=sp.csc_array(sp.vstack([form.A, self.rows.matrix, self.sums.matrix])),
             row_lower=np.concatenate([form.row_lower, np.full(added, -np.inf)]),
             row_upper=np.concatenate([form.row_upper, np.full(added, np.inf)]),
             columns={},
@@ -313,7 +322,7 @@ class TightenedTree(BranchingTree):
 
     def leaves_of(self, form: StandardForm) -> LeafBounds:
         """What bounds the leaves, with the integral rows."""
-        return TightenedLeaves(form, self.rows)
+        return TightenedLeaves(form, self.rows, self.sums)
 
     def solver_of(self, form: StandardForm) -> NodeSolver:
         """What solves the relaxations, with the integral rows."""

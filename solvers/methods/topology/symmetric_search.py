@@ -11,11 +11,13 @@ import numpy as np
 from numba import njit
 
 from opticoll.errors import BadInput
+from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.topology.design import Design, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.methods.topology.graph_enumeration import MOST_ENUMERATED, Exclusion
 from opticoll.solvers.methods.topology.link_exchanges import MOST_EXCHANGED, exchanged
 from opticoll.solvers.task import Termination
 
@@ -274,10 +276,6 @@ def search(
     ``context`` gives seed, tolerance and time limit. At most half of the time is used to list candidates. If time runs
     out before any flow problem is solved, the first candidate is returned without flows.
     """
-    from opticoll.formulations.alltoall.master import Master
-    from opticoll.formulations.flows import flow_orbits
-    from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
-
     half = None if context.deadline is None else (time.monotonic() + context.deadline) / 2
     listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges, deadline=half)
     bound = float(least_time(data)[0]) * (1 + context.task.tol)
@@ -286,20 +284,58 @@ def search(
         if result.time <= bound or candidate.least >= result.time:
             break
         try:
-            context.remaining()
-            orbits = flow_orbits.find(Master.prepare(parse(candidate.spec)))
-            solved = solve_reduced(context, orbits, None, "auto")
+            improve(context, result, candidate.spec, on_better)
         except TimeoutError:
             result.interrupted = True
             result.spec = result.spec or candidate.spec
             break
-        except NotApplicable:  # disconnected
-            continue
-        result.tried += 1
-        if solved.flows is not None and solved.upper < result.time * (1 - 1e-9):
-            result.spec, result.time, result.orbits, result.flows = candidate.spec, solved.upper, orbits, solved.flows
-            on_better(result)
     return result
+
+
+def improve(context: Context, result: SearchResult, spec: str, on_better: Callable[[SearchResult], None]) -> None:
+    """Solve the flow problem of a topology, and keep it if it is the fastest.
+
+    Raises
+    ------
+    TimeoutError
+        When no time is left.
+    """
+    from opticoll.formulations.alltoall.master import Master
+    from opticoll.formulations.flows import flow_orbits
+    from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
+
+    context.remaining()
+    try:
+        orbits = flow_orbits.find(Master.prepare(parse(spec)))
+    except NotApplicable:  # disconnected
+        return
+    solved = solve_reduced(context, orbits, None, "auto")
+    result.tried += 1
+    if solved.flows is not None and solved.upper < result.time * (1 - 1e-9):
+        result.spec, result.time, result.orbits, result.flows = spec, solved.upper, orbits, solved.flows
+        on_better(result)
+
+
+def exclude_others(
+    context: Context, data: Design, result: SearchResult, most: int, on_better: Callable[[SearchResult], None]
+) -> Exclusion | None:
+    """Enumerate the topologies of few nodes that may be faster than the result, and keep the fastest of them.
+
+    None if that proves nothing: for racks, many nodes, or more than ``most`` partial topologies.
+    """
+    if data.rack or data.n > MOST_ENUMERATED or most <= 0:
+        return None
+
+    def improved(topology: Topology) -> float:
+        improve(context, result, topology.spec, on_better)
+        return result.time
+
+    exclusion = Exclusion(data, result.time, context.task.tol, most)
+    try:
+        return exclusion if exclusion.run(improved, context.remaining) else None
+    except TimeoutError:
+        result.interrupted = True
+        return None
 
 
 def run_symmetric_search(context: Context) -> Answer:
@@ -318,7 +354,9 @@ def run_symmetric_search(context: Context) -> Answer:
        (:mod:`opticoll.solvers.methods.topology`); with limits on the cables of racks, only of these
 
     The search is a heuristic. Optimality can be proven by the bounds on every topology
-    (:mod:`opticoll.formulations.topology.design`).
+    (:mod:`opticoll.formulations.topology.design`), or, for up to 12 nodes without racks, by enumeration: a topology is
+    excluded by its sum of distances or by prices of its links
+    (:mod:`opticoll.solvers.methods.topology.graph_enumeration`).
     """
     data: Design = context.data
 
@@ -338,17 +376,26 @@ def run_symmetric_search(context: Context) -> Answer:
             metrics={"candidates": result.candidates, "tried": result.tried, "found": result.spec},
         )
 
-    best = search(
-        context,
-        data,
-        on_better=lambda result: context.save(answer_of(result), 1.0 / result.time),
-        **{name: int(value) for name, value in context.parameters.items()},
-    )
+    def keep(result: SearchResult) -> None:
+        context.save(answer_of(result), 1.0 / result.time)
+
+    numbers = {name: int(value) for name, value in context.parameters.items() if name != "partial"}
+    best = search(context, data, on_better=keep, **numbers)
     if best.orbits is None:
         ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE
         return Answer(ended, message="no candidate was found; increase starts, or use another degree")
+    exclusion = None
+    if best.time > float(least_time(data)[0]) * (1 + context.task.tol) and not best.interrupted:
+        exclusion = exclude_others(context, data, best, int(context.parameters["partial"]), keep)
     answer = answer_of(best)
-    if best.time <= float(least_time(data)[0]) * (1 + context.task.tol):
+    if exclusion is not None:
+        answer.bound = rounding.quotient_up(1.0, exclusion.least)
+        answer.bound_source = (
+            f"enumeration of {exclusion.partial} partial topologies, {exclusion.whole} of them whole, "
+            "by distances and prices of links"
+        )
+        answer.metrics = {**answer.metrics, "partial_topologies": exclusion.partial, "topologies": exclusion.whole}
+    if exclusion is not None or best.time <= float(least_time(data)[0]) * (1 + context.task.tol):
         answer.termination = Termination.OPTIMAL
     elif best.interrupted:
         answer.termination = Termination.TIME_LIMIT
@@ -376,6 +423,7 @@ METHOD = Method(
         Parameter("fails", int, default=300, help="consecutive exchanges without progress that end a descent"),
         Parameter("exchanges", int, default=5000, help="exchanges of links per start; 0 for none"),
         Parameter("most", int, default=40, help="number of candidates whose flow problem is solved"),
+        Parameter("partial", int, default=300_000, help="most partial topologies enumerated for a proof; 0 for none"),
     ),
     run=run_symmetric_search,
 )

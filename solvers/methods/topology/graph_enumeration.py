@@ -1,0 +1,172 @@
+r"""All topologies of given degree on few nodes that distances do not exclude, up to the order of their nodes.
+
+Nodes are numbered as a breadth-first search from node 0 reaches them: the links of one node after the other are
+decided, and the nodes that it is the first to reach get the next numbers. Every topology in which all nodes are reached
+has such a numbering from each of its nodes; only those are needed whose node 0 has the smallest sum of distances.
+
+A topology with sum of distances S and C links has T >= S / C. In a partial topology, at most those nodes are within h
+hops of a node that it reaches over decided links, and as many others as undecided links may lead to. So the sum over h
+of the nodes that remain is a lower bound on its sum of distances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from opticoll.instances.topology import Topology
+from opticoll.solvers.methods.topology.routed_search import least_load, with_distances
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from opticoll.formulations.topology.design import Design
+    from opticoll.instances.topology import I64, Mask
+
+#: Nodes above which topologies are not enumerated.
+MOST_ENUMERATED = 12
+#: Relative round-off of the bounds that exclude a topology: sums of at most a few thousand positive terms.
+ROUND_OFF = 1e-12
+
+
+@njit(cache=True)
+def least_sums(links: Mask, decided: int, degree: int, directed: bool) -> I64:
+    """Lower bounds on the sum of distances from every node in any completion, ``(n,)``; n^2 if one is not reached.
+
+    Parameters
+    ----------
+    links
+        Whether there is a link, so far, ``(n, n)``.
+    decided
+        All links of the nodes with smaller numbers are decided.
+    """
+    n = len(links)
+    result, depth, queue = np.zeros(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    spare = np.zeros(n, np.int64)
+    for v in range(decided, n):
+        spare[v] = degree - links[v].sum()
+    onward = degree if directed else degree - 1
+    for s in range(n):
+        depth[:] = -1
+        depth[s], queue[0], first, last = 0, s, 0, 1
+        nodes, wild, hops = 1, 0, 0
+        while nodes < n:
+            result[s] += n - nodes
+            grown, end = wild * onward, last
+            while first < end:
+                u = queue[first]
+                first += 1
+                grown += spare[u]
+                for v in range(n):
+                    if links[u, v] and depth[v] < 0:
+                        depth[v] = hops + 1
+                        queue[last] = v
+                        last += 1
+            hops += 1
+            wild = min(grown, n)
+            if wild == 0 and last == end:
+                result[s] = n * n
+                break
+            nodes += last - end + wild
+    return result
+
+
+def topologies(data: Design, excluded: Callable[[int, int], bool], tick: Callable[[], object]) -> Iterator[Mask]:
+    """Links ``(n, n)`` of the topologies that are not excluded.
+
+    Parameters
+    ----------
+    data
+        Nodes and degree; racks are not supported.
+    excluded
+        Whether to leave out topologies with at least this sum of distances and at most this number of links.
+    tick
+        Called for every partial topology; ends the enumeration by raising.
+    """
+    n, degree, directed = data.n, data.degree, data.directed
+
+    def completions(u: int, reached: int, links: Mask, missing: int) -> Iterator[Mask]:
+        """Those in which the nodes before u have these links, lack so many, and reach the nodes before ``reached``."""
+        if u == n:
+            yield links
+        if u == reached:
+            return
+        known = [v for v in range(0 if directed else u, reached) if v != u and links[:, v].sum() < degree]
+        free = degree - int(links[u].sum())
+        splits = [(size, new) for size in range(free, -1, -1) for new in range(min(size, n - reached), -1, -1)]
+        for size, new in splits:
+            lacking = missing + free - size
+            for heads in combinations(known, size - new):
+                tick()
+                wired = links.copy()
+                wired[u, list(heads)] = wired[u, reached : reached + new] = True
+                if not directed:
+                    wired[:, u] |= wired[u]
+                sums = least_sums(wired, u + 1, degree, directed)
+                if not excluded(int(np.maximum(sums, sums[0]).sum()), min(data.most_links, n * degree - lacking)):
+                    yield from completions(u + 1, reached + new, wired, lacking)
+
+    yield from completions(0, 1, np.zeros((n, n), dtype=bool), 0)
+
+
+class TooMany(Exception):
+    """More partial topologies than allowed."""
+
+
+@dataclass
+class Exclusion:
+    """Proof that no topology is faster than the best known, at time ``best``: its tolerance, and what was found.
+
+    ``least`` is a lower bound on the time of every topology once :meth:`run` has ended.
+    """
+
+    data: Design
+    best: float
+    tol: float
+    most: int
+    least: float = np.inf
+    partial: int = 0
+    whole: int = 0
+
+    def run(self, improved: Callable[[Topology], float], tick: Callable[[], object]) -> bool:
+        """Enumerate topologies; False if there are too many.
+
+        ``improved`` is called with every topology that may be faster, and returns the best time known then.
+        """
+        demand = 1.0 - np.eye(self.data.n)
+        lengths = np.ones_like(demand)
+
+        def count() -> None:
+            tick()
+            self.partial += 1
+            if self.partial > self.most:
+                raise TooMany
+
+        try:
+            for links in topologies(self.data, self._excluded, count):
+                self.whole += 1
+                trial = lengths.copy()
+                bound = least_load(links.astype(np.int64), demand, trial, self.target)[0] * (1 - ROUND_OFF)
+                if bound >= self.target:
+                    if np.isfinite(bound):  # the next topology is often similar
+                        lengths = trial
+                        with_distances(links.astype(np.int64), lengths)
+                    continue
+                self.best = min(self.best, improved(Topology(self.data.n, *np.nonzero(links))))
+                self.least = min(self.least, bound)
+        except TooMany:
+            return False
+        self.least = min(self.least, self.target)
+        return True
+
+    @property
+    def target(self) -> float:
+        """Time from which a topology is not needed."""
+        return self.best * (1 - 0.5 * self.tol)
+
+    def _excluded(self, hops: int, links: int) -> bool:
+        return hops * (1 - ROUND_OFF) >= self.target * links
