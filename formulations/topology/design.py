@@ -147,7 +147,8 @@ class Design(Formulation):
             raise NotApplicable(msg)
         given = parameters or {}
         limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}
-        return design_data(instance.n, instance.degree, bool(given.get("directed", False)), **limits)
+        data = design_data(instance.n, instance.degree, bool(given.get("directed", False)), **limits)
+        return cls(**vars(data))
 
     def bounds(self) -> list[Bound]:
         """Bounds from distances in any topology of the degree, and from cuts between racks."""

@@ -2,7 +2,8 @@
 
 Both run in a process of their own, with limits on time and memory: a file can crash only that process. A reading is
 accepted if at least one of them reads the same program and neither reads another one. One that does not read the file
-at all, or is known to misread a construct in it, has no vote.
+at all, or is known to misread a construct in it, has no vote. Of a large file, the slower one is asked only if the
+faster one does not confirm the reading.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 #: Limits of the readers' process: wall clock [s] and data segment [bytes].
 TIME_LIMIT_S, MEMORY_LIMIT = 600.0, 16 << 30
-#: Readers, in the order in which they are asked.
-WITNESSES: tuple[Witness, ...] = ("HiGHS", "SCIP")
+#: Readers, the faster one first: with 10^6 nonzeros HiGHS takes 2.0 s for MPS and 3.9 s for LP, SCIP 3.9 s and 3.2 s.
+WITNESSES: dict[str, tuple[Witness, ...]] = {".mps": ("HiGHS", "SCIP"), ".lp": ("SCIP", "HiGHS")}
+#: Size [bytes] from which the slower one is asked only if the faster one does not confirm the reading.
+LARGE = 4 << 20
 #: Relative difference of numbers that a reader may add: HiGHS computes ranges; SCIP rounds to its tolerance.
 _TOLERANCE: dict[Witness, float] = {"HiGHS": 1e-14, "SCIP": 1e-9}
 #: Coefficients that SCIP takes for 0.
@@ -54,19 +57,23 @@ def compare_with_others(draft: ProgramDraft, content: bytes, suffix: str, where:
     BadFile
         If another reader reads another program (with the first differences), or none reads this one.
     """
-    asked = [witness for witness in WITNESSES if witness not in draft.misread]
-    confirmed, reasons = False, {witness: f"misreads {what}" for witness, what in draft.misread.items()}
-    readings = _readings(draft, content, suffix, where, asked)
-    for witness in asked:
-        reading = readings[witness]
-        if isinstance(reading, str):
-            reasons[witness] = reading
-            continue
-        difference = _difference(draft, reading, witness)
-        if difference:
-            msg = f"{where}: two readings differ: {difference}; write the file so that all readers agree"
-            raise BadFile(msg)
-        confirmed = True
+    asked = [witness for witness in WITNESSES[suffix] if witness not in draft.misread]
+    reasons = {witness: f"misreads {what}" for witness, what in draft.misread.items()}
+    confirmed = False
+    for group in [[witness] for witness in asked] if len(content) >= LARGE else [asked]:
+        readings = _readings(draft, content, suffix, where, group)
+        for witness in group:
+            reading = readings[witness]
+            if isinstance(reading, str):
+                reasons[witness] = reading
+                continue
+            difference = _difference(draft, reading, witness)
+            if difference:
+                msg = f"{where}: two readings differ: {difference}; write the file so that all readers agree"
+                raise BadFile(msg)
+            confirmed = True
+        if confirmed:
+            break
     if not confirmed:
         said = "; ".join(f"{witness}: {reason[:150]}" for witness, reason in reasons.items())
         msg = f"{where}: no second reader confirms what it states ({said}); write it in plainer MPS or LP"

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
 
 #: Most sums of each half of a row that are listed.
-MOST_SUMS = 4096
+MOST_SUMS = 8192
+#: Rows whose largest entry is at most this many times the step of all are left to rounding.
+MOST_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class SumRows:
-    """Rows ``sum of a x - c t <= r`` whose entries have no step in common, ``(rows,)`` each.
+    """Rows ``sum of a x - c t <= r`` whose entries have no large step in common, ``(rows,)`` each.
 
     ``matrix`` holds the a, ``(rows, columns)``; ``column`` is the number of t, -1 if there is none, ``slope`` is c,
     ``limit`` is r. Of every group, ``row`` and ``entry`` are its row and the entry of its columns, ``member`` its
@@ -116,6 +118,12 @@ class SumRows:
         return least, np.maximum(least, most)
 
 
+def _dense(values: F64) -> bool:
+    """Whether sums of these entries are most multiples of a step, so that listing them says little."""
+    step = common_step(values)
+    return step is not None and float(np.abs(values).max()) <= MOST_STEPS * step
+
+
 class _Row(NamedTuple):
     """One row, as in :class:`SumRows`."""
 
@@ -133,7 +141,7 @@ def _row_of(columns: I64, values: F64, limit: float, integer: Mask, of_column: I
     loose = np.flatnonzero(~integer[columns])
     kept = np.flatnonzero(integer[columns])
     slope = -float(values[loose[0]]) if loose.size else 0.0
-    if loose.size > 1 or slope < 0 or kept.size < 2 or common_step(values[kept]) is not None:
+    if loose.size > 1 or slope < 0 or kept.size < 2 or _dense(values[kept]):
         return None
     inside, entries = columns[kept], values[kept]
     kinds, which = np.unique(np.stack([entries, of_column[inside].astype(float)], axis=1), axis=0, return_inverse=True)

@@ -553,6 +553,35 @@ def test_a_reader_that_crashes_has_no_vote(tmp_path, monkeypatch):
         read(tmp_path, ".mps", MPS + "* no reader\n")
 
 
+@pytest.mark.parametrize(("suffix", "faster"), [(".mps", "HiGHS"), (".lp", "SCIP")])
+def test_of_a_large_file_one_other_reading_is_enough_unless_it_has_no_vote(tmp_path, monkeypatch, suffix, faster):
+    asked, run = [], second_readings._run
+
+    def noted(folder, files, where):
+        asked.append(sorted(files))
+        return run(folder, files, where)
+
+    monkeypatch.setattr(second_readings, "_run", noted)
+    text = MPS if suffix == ".mps" else lp()
+    comment = "* {}\n" if suffix == ".mps" else "\\ {}\n"
+    assert read(tmp_path, suffix, comment.format("small") + text).n == 2
+    monkeypatch.setattr(second_readings, "LARGE", 0)
+    assert read(tmp_path, suffix, comment.format("large") + text).n == 2
+    assert asked == [["HiGHS", "SCIP"], [faster]]
+    asked.clear()
+    monkeypatch.setattr(
+        second_readings,
+        "_result",
+        lambda folder, witness: "it does not" if witness == faster else second_readings_result(folder, witness),
+    )
+    assert read(tmp_path, suffix, comment.format("unread") + text).n == 2
+    assert len(asked) == 2
+    assert asked[0] == [faster] != asked[1]
+
+
+second_readings_result = second_readings._result
+
+
 # What users see
 
 
