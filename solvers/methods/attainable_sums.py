@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.solvers.standard_form import StandardForm
 
-#: Most sums of each half of a row that are listed.
-MOST_SUMS = 8192
+#: Most sums of each half of a row that are listed, and the most units that its free columns can add to their bounds.
+MOST_SUMS, MOST_UNITS = 8192, 100
 #: Rows whose largest entry is at most this many times the step of all are left to rounding.
 MOST_STEPS = 100
 
@@ -97,9 +97,11 @@ class SumRows:
         last = np.bincount(self.row, np.maximum(self.entry * least, self.entry * most), limit.size)
         result = np.where(np.isfinite(limit), limit + near, np.inf)
         free = most > least
-        combinations = np.bincount(self.row, np.log2(np.where(free, most - least, 0.0) + 1.0), limit.size)
+        units = np.where(free, most - least, 0.0)
+        combinations = np.bincount(self.row, np.log2(units + 1.0), limit.size)
+        few = (combinations <= 2 * np.log2(MOST_SUMS)) & (np.bincount(self.row, units, limit.size) <= MOST_UNITS)
         listed = np.isfinite(limit) & np.isfinite(last - first) & (last > limit) & (first <= limit)
-        for row in np.flatnonzero(listed & (combinations <= 2 * np.log2(MOST_SUMS))).tolist():
+        for row in np.flatnonzero(listed & few).tolist():
             at = np.flatnonzero((self.row == row) & free)
             steps, times = np.abs(self.entry[at]), (most - least)[at].astype(np.int64)
             best = largest_sum(steps, times, float(limit[row] + near[row] - first[row]))

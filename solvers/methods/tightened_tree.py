@@ -1,7 +1,7 @@
 r"""Branch and bound that also uses what integrality implies for rows, column bounds and objective values.
 
 Small programs with large coefficients have weak relaxations: with :math:`\sum_j x_j \le c\,t` over binaries and c =
-0.001, a bound on t says little, although at most :math:`\lfloor c\,t \rfloor` of the x can be 1. Four consequences of
+0.001, a bound on t says little, although at most :math:`\lfloor c\,t \rfloor` of the x can be 1. Five consequences of
 an incumbent U and of the column bounds at a node are therefore added to the relaxation, each rounded outward:
 
 *values*
@@ -11,6 +11,9 @@ an incumbent U and of the column bounds at a node are therefore added to the rel
 *rows*
     A row :math:`\sum_j a_j x_j - c\,t \le r` over integer x whose a are multiples of g implies :math:`\sum_j a_j x_j
     \le g \lfloor (r + c\,\bar t) / g \rfloor` for the node's upper bound :math:`\bar t` of t.
+*sums*
+    If the a have no large step in common, the largest sum that the free x attain below the row's limit
+    (:mod:`opticoll.solvers.methods.attainable_sums`).
 *columns*
     Bounds of columns that rows and the objective's limit P imply.
 *reduced costs*
