@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import reconfiguration_pages
+from opticoll.analysis.reconfiguration import guide_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMULATIONS = "docs/reference/formulations.md"
@@ -449,9 +449,7 @@ def pages() -> dict[str, str]:
         "docs/reference/commands.md": commands_page(),
         "docs/reference/json.md": json_page(),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
-        reconfiguration_pages.PAGE: reconfiguration_pages.with_sequences(
-            (ROOT / reconfiguration_pages.PAGE).read_text(encoding="utf-8")
-        ),
+        guide_tables.PAGE: guide_tables.with_tables((ROOT / guide_tables.PAGE).read_text(encoding="utf-8")),
         RESULTS: with_published((ROOT / RESULTS).read_text(encoding="utf-8")),
     }
 
@@ -460,7 +458,7 @@ if __name__ == "__main__":
     for figure, drawing in {
         **benchmark_figures(),
         "design-gap": gap_figure(),
-        **reconfiguration_pages.figures(),
+        **guide_tables.figures(),
     }.items():
         (FIGURES / f"{figure}.svg").write_text(drawing, encoding="utf-8")
     for page, content in pages().items():

@@ -11,6 +11,7 @@ import pytest
 from opticoll.analysis.benchmark import documents as bench
 from opticoll.analysis.benchmark import documents as markers
 from opticoll.analysis.benchmark.measured_tables import tables as timing_tables
+from opticoll.analysis.reconfiguration import guide_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -118,8 +119,8 @@ def test_links_point_to_existing_files(name):
 
 
 def test_every_block_of_the_documents_has_something_that_writes_it():
-    generated = {(tables().BLOCK,), (tables().RECORDS,), (tables().PUBLISHED,)}
-    known = {"bench", "results", "verdicts", *(block for (block,) in generated)}
+    generated = {(tables().BLOCK,), (tables().RECORDS,), (tables().PUBLISHED,), tuple(guide_tables.BLOCKS)}
+    known = {"bench", "results", "verdicts", *(block for blocks in generated for block in blocks)}
     known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in bench.PLOTS}
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -25,15 +25,10 @@ BUFFERS, LINK = ((1e6, "1 MB"), (64e6, "64 MB"), (1e9, "1 GB")), 100e9 / 8
 VERDICTS = {"stay": "staying is best", "change": "changing is best", "open": "open"}
 
 
-def with_sequences(text: str) -> str:
+def with_tables(text: str) -> str:
     """Text of the page with its tables."""
-    for name, body in (
-        ("sequences", records_table()),
-        ("thresholds", thresholds_table()),
-        ("delays", delays_table()),
-        ("schemes", schemes_table()),
-    ):
-        text = replaced(text, name, body)
+    for name, body in BLOCKS.items():
+        text = replaced(text, name, body())
     return text
 
 
@@ -147,3 +142,12 @@ def schemes_table() -> str:
                 + " |"
             )
     return "\n".join(lines)
+
+
+#: Blocks of the page, in its order.
+BLOCKS = {
+    "thresholds": thresholds_table,
+    "delays": delays_table,
+    "schemes": schemes_table,
+    "sequences": records_table,
+}
