@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 MOST_REFINED = 6
 #: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
 MOST_EXCHANGED = 20
+#: Flows of all linear programs of a start, together; with more flows each there are fewer exchanges, at least so many.
+EXCHANGED_FLOWS, LEAST_EXCHANGES = 150_000, 10
 #: Nodes above which sequences are not enumerated.
 MOST_ENUMERATED = 8
 #: Least relative progress.
@@ -122,6 +124,10 @@ class SequenceSearch:
         return min(max(bound, self.excluded.get(number, bound)) for number, bound in self.bounds.items())
 
     def _search(self, data: TopologySequence, target: float) -> None:
+        if data.directed and data.n <= MOST_EXCHANGED and data.standing is None:
+            self._search(replace(data, directed=False), target)  # two-way circuits are some of the one-way ones
+            if self.best.value <= target:
+                return
         known: list[I64] = []
         if data.standing is None and _is_vertex_transitive(data):
             known += self._over_groups(data, target)
@@ -286,7 +292,9 @@ class SequenceSearch:
         circuits, waiting = sequence_bounds.circuits(data), data.delay * (data.configurations - 1)
         now = self._solve(data, counts)
         missing = weighted_hops(counts, data.demand, step)[1]
-        for turn in range(self.exchanges):
+        flows = len(counts) * data.n**2 * data.degree
+        exchanges = min(self.exchanges, max(EXCHANGED_FLOWS // flows, LEAST_EXCHANGES))
+        for turn in range(exchanges):
             if self.best.value <= target:
                 return
             self.context.remaining()
@@ -294,7 +302,7 @@ class SequenceSearch:
             if other is None:
                 return
             work, lost = weighted_hops(other, data.demand, step)
-            limit = now * (1 + THRESHOLD * (1 - turn / self.exchanges) ** 2)
+            limit = now * (1 + THRESHOLD * (1 - turn / exchanges) ** 2)
             least = work / circuits
             least = max(least, waiting) if data.overlap else least + waiting
             if lost > missing or (lost == 0 and least > limit):
@@ -449,10 +457,13 @@ METHOD = Method(
     # n=5, D=2, K=2 362 variables in 4.7 s, n=4, D=2, K=3 291 in 3.4 s; n=5, D=1, K=3 423, n=6, D=1, K=2 482 not solved.
     takes_over=(Beyond("topology.sequence", 370, 1_300, proves=False),),
     parameters=(
-        Parameter("starts", int, default=4, help="random generators of each group, and random circuits, to start from"),
-        Parameter("moves", int, default=20_000, help="replacements of generators, judged by hops, per start"),
+        Parameter("starts", int, default=8, help="random generators of each group, and random circuits, to start from"),
+        Parameter("moves", int, default=10_000, help="replacements of generators, judged by hops, per start"),
         Parameter(
-            "exchanges", int, default=150, help="replacements or exchanges, judged by linear programs, per start"
+            "exchanges",
+            int,
+            default=150,
+            help="replacements or exchanges, judged by linear programs, per start, at most",
         ),
         Parameter("sequences", int, default=2_000_000, help="maximum number of sequences to enumerate for a proof"),
     ),
