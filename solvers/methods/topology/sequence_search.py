@@ -463,7 +463,7 @@ METHOD = Method(
             "exchanges",
             int,
             default=150,
-            help="replacements or exchanges, judged by linear programs, per start, at most",
+            help="most replacements or exchanges, judged by linear programs, per start",
         ),
         Parameter("sequences", int, default=2_000_000, help="maximum number of sequences to enumerate for a proof"),
     ),
