@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 #: Largest number of lengths at which prices are examined exactly; beyond, they are grouped.
-MOST_LENGTHS = 64
+MOST_LENGTHS = 256
 
 
 def least(value: float) -> Fraction:

@@ -210,9 +210,7 @@ class TopologyMatchings(Formulation):
             "w": Named(w, deep, place),
             "T": Named(makespan, ()),
         }
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(makespan), [row.item for row in named.values()]), variables, named
-        )
+        return CvxpyModel(cp.Problem(cp.Minimize(makespan), [row.item for row in named.values()]), variables, named)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring."""
@@ -239,9 +237,7 @@ class TopologyMatchings(Formulation):
         model.ports_in = pyo.Constraint(
             receivers, rule=lambda m, h, k, j: pyo.quicksum(m.x[h, k, i, j] for i in I[j]) <= m.z[h, k]
         )
-        model.lit = pyo.Constraint(
-            circuits, rule=lambda m, h, k, i, j: m.w[h, k, i, j] <= D[i][j] * m.x[h, k, i, j]
-        )
+        model.lit = pyo.Constraint(circuits, rule=lambda m, h, k, i, j: m.w[h, k, i, j] <= D[i][j] * m.x[h, k, i, j])
         model.sending = pyo.Constraint(
             senders, rule=lambda m, h, k, i: pyo.quicksum(m.w[h, k, i, j] for j in J[i]) <= m.t[h, k]
         )
@@ -256,8 +252,7 @@ class TopologyMatchings(Formulation):
         model.makespan = pyo.Constraint(
             range(s),
             rule=lambda m, h: (
-                pyo.quicksum(m.t[h, k] for k in range(K)) + self.delay * pyo.quicksum(m.z[h, k] for k in charged)
-                <= m.T
+                pyo.quicksum(m.t[h, k] for k in range(K)) + self.delay * pyo.quicksum(m.z[h, k] for k in charged) <= m.T
             ),
         )
         named: dict[str, tuple[Any, ...]] = {
@@ -297,8 +292,14 @@ class TopologyMatchings(Formulation):
         return {
             "variables": 2 * slots * P + 2 * slots + 1,
             "constraints": 2 * slots * ends + slots * P + P + s + 2 * ordered + s - 1,
-            "nonzeros": 2 * slots * (2 * P + ends) + 2 * slots * P + slots * P
-            + slots + waiting + s + 4 * ordered + 2 * (s - 1),
+            "nonzeros": 2 * slots * (2 * P + ends)
+            + 2 * slots * P
+            + slots * P
+            + slots
+            + waiting
+            + s
+            + 4 * ordered
+            + 2 * (s - 1),
             "integers": slots * P + slots,
         }
 

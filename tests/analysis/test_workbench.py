@@ -48,6 +48,7 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
     "topoopt.strategy": ("servers:n=4,degree=2,traffic=bert", {}),
     "topoopt.topology": ("servers:n=3,degree=1,traffic=alltoall", {}),
     "topology.design": ("servers:n=4,degree=2", {}),
+    "topology.matchings": ("servers:n=3,degree=2", {}),
     "topology.sequence": ("servers:n=3,degree=1", {"directed": True}),
 }
 NAMES = sorted(SMALL)
