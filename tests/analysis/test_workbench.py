@@ -50,6 +50,7 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
     "topology.design": ("servers:n=4,degree=2", {}),
     "topology.matchings": ("servers:n=3,degree=2", {}),
     "topology.sequence": ("servers:n=3,degree=1", {"directed": True}),
+    "topology.steps": ("ring:4", {}),
 }
 NAMES = sorted(SMALL)
 #: Array whose entries add up to the load of every link, by the column that names links.

@@ -341,4 +341,4 @@ def test_refusals(spec, given, words):
 def test_too_few_configurations_are_refuted():
     run = oc.solve(oc.Task(NAME, "servers:n=4,degree=1", settings={"configurations": 2}))
     assert run.termination == "infeasible"
-    assert "3 partners" in str(run.record.infeasible_by)
+    assert run.record.infeasible_by == "partners"

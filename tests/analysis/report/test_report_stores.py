@@ -54,6 +54,7 @@ INSTANCES = {
     "topology.design": "servers:n=3,degree=2",
     "topology.matchings": "servers:n=3,degree=2",
     "topology.sequence": "servers:n=3,degree=2",
+    "topology.steps": "ring:4",
 }
 FAILURES = ("unavailable", "refused", "error", "crashed", "interrupted", "time-limit", "infeasible")
 #: A missing value that was written as if it were one.
