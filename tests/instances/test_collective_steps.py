@@ -32,7 +32,10 @@ def test_all_gathers_are_those_of_the_transfers(algorithm, n, pattern):
     steps = [step.demand for step in collective_steps(algorithm, n, "all-gather")]
     assert np.array_equal(steps, demands(pattern, n))
     backwards = [step.demand for step in collective_steps(algorithm, n, "reduce-scatter")]
-    assert np.array_equal(backwards, demands(pattern.backwards(), n))
+    if algorithm == "ring":  # the same way round
+        assert np.array_equal(backwards, demands(pattern.backwards(), n).transpose(0, 2, 1))
+    else:
+        assert np.array_equal(backwards, demands(pattern.backwards(), n))
     both = [step.demand for step in collective_steps(algorithm, n)]
     assert np.array_equal(both, [*backwards, *steps])
 
