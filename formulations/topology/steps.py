@@ -180,7 +180,7 @@ class TopologySteps(Formulation):
         number[place] = each
         y = cp.Variable(C, name="y", boolean=True)
         v = cp.Variable(C, name="v", nonneg=True)
-        before = np.where(step > 0, number[np.maximum(place - Q, 0)], -1)
+        before = np.where(step > 0, number[place - Q], -1)
         had = np.flatnonzero(before >= 0)
         earlier = sp.csr_array((np.ones(had.size), (had, before[had])), shape=(C, C))
         standing = ((step == 0) & (topology == 0)).astype(float)

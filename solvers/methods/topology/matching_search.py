@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     assigned,
     equalized,
     extended,
+    fitted,
     polished,
     values_of,
 )
@@ -30,7 +32,13 @@ if TYPE_CHECKING:
 #: Pairs with demand above which prices are not generated, and permutations of Birkhoff are no start.
 MOST_PRICED, MOST_DECOMPOSED = 600, 300
 #: Share of the makespan by which an exchange may be worse at first.
-THRESHOLD = 0.02
+THRESHOLD = 0.05
+#: First lengths, and linear programs from each, in the search for few of the generated matchings.
+THINNED, REWEIGHTED = 30, 6
+#: Most of the generated matchings among which few are sought, per node.
+MOST_POOLED = 40
+#: Standard deviations of the logarithms of random factors.
+NOISE = (0.1, 0.3, 1.0)
 
 
 def exchanged(heads: I64, a: int, b: int, start: int) -> I64:
@@ -100,6 +108,24 @@ class MatchingSearch:
             started.append(assigned(data, extended(data, heads), lengths))
         return [polished(data, one) for one in started]
 
+    def draw(self, starts: int) -> None:
+        """Schedules like Spectra's of demands with random factors, each polished for the true demand."""
+        data = self.data
+        for number in range(starts):
+            if self.proven():
+                return
+            self.context.remaining()
+            noise = np.exp(self.random.normal(0.0, NOISE[number % len(NOISE)], data.demand.shape))
+            heads = extended(data, spectra.fewest_matchings(data.demand * noise))
+            if number % 2:  # one more matching, of the largest demands
+                heads = np.concatenate([heads, extended(data, heads[:1] * 0 - 1)])
+            single = fitted(replace(data, switches=1), heads, np.zeros(len(heads), dtype=np.int64))
+            if single is None:
+                continue
+            schedule = equalized(data, assigned(data, single.heads, single.lengths))
+            if schedule.makespan(data) < self.value * (1 + THRESHOLD):
+                self.keep(polished(data, schedule))
+
     def price(self, seconds: float, iterations: int) -> None:
         """Generate columns for a bound, and round its solution to a schedule."""
         if len(self.data.pairs) > MOST_PRICED or iterations <= 0:
@@ -112,11 +138,39 @@ class MatchingSearch:
         self.columns = len(columns.cost)
         if bound > self.bound:
             self.bound, self.source = bound, "prices of pairs: the weight of every matching is bounded anew"
-        used = np.flatnonzero(columns.weights > 1e-6)[: 4 * self.data.n]
-        if used.size:
-            heads = np.array([columns.heads[c] for c in used.tolist()])
-            rough = assigned(self.data, heads, (columns.cost[used] - self.data.delay) * columns.weights[used])
-            self.keep(polished(self.data, MatchingSchedule(rough.heads, np.maximum(rough.lengths, 0.0), rough.switch)))
+        self.thin(columns)
+
+    def thin(self, columns: MatchingColumns) -> None:
+        """Schedules of few of the generated matchings: the delay is charged by length, more for short ones each time.
+
+        That is, weights 1 + delay / length of the last solution in a linear program, a reweighted l1 norm (Candes,
+        Wakin & Boyd, J. Fourier Analysis and Applications 14, 2008), from random first lengths.
+        """
+        from scipy.optimize import linprog
+
+        data = self.data
+        order = np.argsort(columns.weights <= 0, kind="stable")  # those in the solution first
+        first, rest = np.split(order, [int((columns.weights > 0).sum())])
+        chosen = np.concatenate([first, rest[::-1]])[: MOST_POOLED * data.n]
+        pool = np.unique(extended(data, np.array([columns.heads[c] for c in chosen.tolist()])), axis=0)
+        tails, heads = data.pairs.T
+        serve = -(pool[:, tails] == heads).T.astype(float)
+        due = data.demand[tuple(data.pairs.T)]
+        for _ in range(THINNED):
+            if self.proven():
+                return
+            lengths = self.random.uniform(0.0, 2.0, len(pool)) * due.mean()
+            for _ in range(REWEIGHTED):
+                self.context.remaining()
+                cost = 1.0 + data.delay / (lengths + 1e-3 * due.mean())
+                solved = linprog(cost, A_ub=serve, b_ub=-due, method="highs")
+                if solved.x is None:
+                    return
+                lengths = np.maximum(solved.x, 0.0)
+            used = lengths > 1e-9 * due.max()
+            schedule = equalized(data, assigned(data, pool[used], lengths[used]))
+            if schedule.makespan(data) < self.value * (1 + THRESHOLD):
+                self.keep(polished(data, schedule))
 
     def changed(self, now: MatchingSchedule) -> MatchingSchedule:
         """A neighbour: two matchings exchange circuits, one moves to another switch, or one more is set."""
@@ -142,8 +196,6 @@ class MatchingSearch:
 
     def descend(self, start: MatchingSchedule, moves: int) -> None:
         """Exchanges from one schedule, at first also some that make it a little worse."""
-        from opticoll.solvers.methods.topology.matching_schedules import fitted
-
         now = start
         for move in range(moves):
             if self.proven():
@@ -177,8 +229,10 @@ def run(context: Context) -> Answer:
        switches the best lengths are a linear program; matchings of length 0 are left out, which saves their delay.
     2. Bound, for at most 600 pairs with demand: column generation over matchings and lengths
        (:mod:`opticoll.solvers.methods.topology.matching_prices`); the bound is recomputed from its prices, with every
-       largest matching bounded by potentials. Its solution, rounded, is one more start.
-    3. Exchanges from the best starts: two matchings exchange the circuits of an alternating path, a matching moves to
+       largest matching bounded by potentials. Few of the generated matchings that serve the demand, found by reweighted
+       linear programs, are further schedules.
+    3. Schedules like Spectra's of the demand with random factors.
+    4. Exchanges from the best schedule: two matchings exchange the circuits of an alternating path, a matching moves to
        another switch, or one is set once more; each judged by the linear program.
 
     A value is proven where it meets a bound. On small problems ``auto`` continues with ``certified-branching``.
@@ -192,8 +246,9 @@ def run(context: Context) -> Answer:
             search.keep(one)
         if not search.proven():
             search.price(float(settings["price_s"]), int(settings["iterations"]))
-        for one in ([search.best] if search.best is not None else []) + starts[:2]:
-            search.descend(one, int(settings["moves"]))
+        search.draw(int(settings["starts"]))
+        if search.best is not None:
+            search.descend(search.best, int(settings["moves"]))
     except TimeoutError:
         ending = Termination.TIME_LIMIT
     if search.best is None:
@@ -212,7 +267,8 @@ METHOD = Method(
     # n=5, s=2 505 variables in 9.0 s, n=4, s=2 313 in 8.6 s; n=4, s=2 521 in 13.5 s; n=6, s=2 745 not solved.
     takes_over=(Beyond("topology.matchings", 510, 2_100, proves=False),),
     parameters=(
-        Parameter("moves", int, default=400, help="exchanges from each of three schedules"),
+        Parameter("starts", int, default=100, help="schedules of demands with random factors"),
+        Parameter("moves", int, default=400, help="exchanges from the best schedule"),
         Parameter("iterations", int, default=1_000, help="most rounds of column generation; 0 for no prices"),
         Parameter("price_s", float, default=10.0, help="time limit of column generation [s]"),
     ),
