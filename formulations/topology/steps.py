@@ -18,8 +18,9 @@ equal circuits are one, so that a collective that repeats a step changes once.
 
 c_iq is the least time in which flows within the capacities serve what the nodes send in step i (a fluid, which may be
 relayed by other nodes). The method ``times`` solves these linear programs; their flows and duals are checked here, and
-c_iq is what its flow achieves (:mod:`opticoll.formulations.topology.step_times`). The circuits of a step are one-way;
-``ports`` of them leave and enter every node (:meth:`opticoll.instances.collective_steps.CollectiveStep.circuits`).
+c_iq is what its flow achieves (:mod:`opticoll.formulations.topology.pattern_times`). The circuits of a step are
+one-way; ``ports`` of them leave and enter every node
+(:meth:`opticoll.instances.collective_steps.CollectiveStep.circuits`).
 
 Choices. Without ``reuse``, circuits for a step serve that step alone (and equal ones). With it they may stay for later
 steps and are choices for all. Left out is a choice other than the standing topology whose bound by hops exceeds the
@@ -40,7 +41,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import step_times
+from opticoll.formulations.topology import pattern_times
 from opticoll.formulations.variables import Array, Names
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import COLLECTIVES, FORMS, collective_steps
@@ -176,13 +177,12 @@ class TopologySteps(Formulation):
         step, topology = np.nonzero(self.allowed)
         C, Q = step.size, len(self.topologies)
         place = step * Q + topology
-        each, number = np.arange(C), np.full(self.time.size, -1)
+        each, number = np.arange(C), np.empty(self.time.size, dtype=np.int64)
         number[place] = each
         y = cp.Variable(C, name="y", boolean=True)
         v = cp.Variable(C, name="v", nonneg=True)
-        before = np.where(step > 0, number[place - Q], -1)
-        had = np.flatnonzero(before >= 0)
-        earlier = sp.csr_array((np.ones(had.size), (had, before[had])), shape=(C, C))
+        had = np.flatnonzero((step > 0) & self.allowed[step - 1, topology])
+        earlier = sp.csr_array((np.ones(had.size), (had, number[place[had] - Q])), shape=(C, C))
         standing = ((step == 0) & (topology == 0)).astype(float)
         choice = sp.csr_array((np.ones(C), (step, each)), shape=(len(self.steps), C))
         named = {
@@ -320,7 +320,7 @@ def steps_data(
     *,
     ports: int,
     delay: float,
-    route: Callable[[Sequence[tuple[F64, F64]]], list[step_times.StepFlow | None]],
+    route: Callable[[Sequence[tuple[F64, F64]]], list[pattern_times.PatternFlow | None]],
     startup: float = 0.0,
     between: Mapping[str, F64] | None = None,
     reuse: bool = True,
@@ -390,7 +390,7 @@ def _times(
     own: Mapping[int, set[int]],
     general: range,
     delay: float,
-    route: Callable[[Sequence[tuple[F64, F64]]], list[step_times.StepFlow | None]],
+    route: Callable[[Sequence[tuple[F64, F64]]], list[pattern_times.PatternFlow | None]],
     *,
     reuse: bool,
 ) -> tuple[F64, F64]:
@@ -404,8 +404,8 @@ def _times(
         for (p, q), (capacity, demand), flow in zip(choices, pairs, route(pairs), strict=True):
             if flow is None:
                 continue
-            reached = step_times.achieved(capacity, demand, flow)
-            proven = step_times.least(capacity, demand, flow.lengths)
+            reached = pattern_times.achieved(capacity, demand, flow)
+            proven = pattern_times.least(capacity, demand, flow.lengths)
             if not proven <= reached <= proven * (1 + TOLERANCE):
                 msg = f"{NAME}: the flow of a step takes {reached:g}, but its duals prove only {proven:g}"
                 raise ArithmeticError(msg)
@@ -416,7 +416,7 @@ def _times(
     for p, demand in enumerate(demands):
         for q in range(len(capacities)) if reuse else general:
             if q not in own[p]:
-                far = step_times.hops(capacities[q], demand)
+                far = pattern_times.hops(capacities[q], demand)
                 if np.isfinite(far) and (q == 0 or far < time[p].min() + 2 * delay):
                     later.append((p, q))
     fill(later)
@@ -429,7 +429,7 @@ def _refuse_large(
     total = 0
     for p, demand in enumerate(demands):
         for q in range(len(capacities)) if reuse else {*general, *own[p]}:
-            alike = step_times.differences(capacities[q], demand) is not None
+            alike = pattern_times.differences(capacities[q], demand) is not None
             total += int((capacities[q] > 0).sum()) * (1 if alike else len(demand))
     if total > MOST_FLOWS:
         msg = f"{NAME}: the steps have {total:,} flows on all topologies; use fewer nodes, or reuse=false"

@@ -9,8 +9,8 @@ import pytest
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.formulations.topology import step_times
-from opticoll.formulations.topology.step_times import StepFlow, achieved, differences, least
+from opticoll.formulations.topology import pattern_times
+from opticoll.formulations.topology.pattern_times import PatternFlow, achieved, differences, least
 from opticoll.formulations.topology.steps import NAME, TopologySteps, _capacity
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import collective_steps
@@ -136,7 +136,7 @@ def test_one_source_stands_for_all():
     table = differences(capacity, demand)
     nodes = range(6)
     flows = np.array([[[alike.flows[0][table[s, u], table[s, v]] for v in nodes] for u in nodes] for s in nodes])
-    whole = StepFlow(flows, alike.lengths)
+    whole = PatternFlow(flows, alike.lengths)
     assert achieved(capacity, demand, whole) == pytest.approx(achieved(capacity, demand, alike))
 
 
@@ -144,13 +144,13 @@ def test_wrong_flows_and_lengths_prove_nothing():
     capacity, demand = _capacity(parse("ring:5")), collective_steps("shifts", 5)[1].demand
     flow = step_flow(capacity, demand)
     time = achieved(capacity, demand, flow)
-    assert achieved(capacity, demand, StepFlow(flow.flows * 0.5, flow.lengths)) == pytest.approx(time)
-    assert achieved(capacity, demand, StepFlow(flow.flows * 0.0, flow.lengths)) == np.inf
+    assert achieved(capacity, demand, PatternFlow(flow.flows * 0.5, flow.lengths)) == pytest.approx(time)
+    assert achieved(capacity, demand, PatternFlow(flow.flows * 0.0, flow.lengths)) == np.inf
     assert achieved(capacity * 0.0 + np.roll(np.eye(5), 1, axis=1), demand, flow) == np.inf
     draw = np.random.default_rng(0)
     for _ in range(20):
         assert least(capacity, demand, draw.random((5, 5))) <= time * (1 + 1e-9)
-    assert step_times.hops(capacity, demand) <= time
+    assert pattern_times.hops(capacity, demand) <= time
     assert step_flow(np.roll(np.eye(4), 2, axis=1), collective_steps("shifts", 4)[0].demand) is None
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.topology.step_times import StepFlow, differences
+from opticoll.formulations.topology.pattern_times import PatternFlow, differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
 
 
-def step_flow(capacity: F64, demand: F64) -> StepFlow | None:
+def step_flow(capacity: F64, demand: F64) -> PatternFlow | None:
     """Flow of least time for a demand within capacities, ``(n, n)`` each, and lengths that prove it.
 
     Minimize T, with flows by source, or of node 0 alone where a group makes all nodes alike. The lengths are the duals
@@ -60,9 +60,9 @@ def step_flow(capacity: F64, demand: F64) -> StepFlow | None:
     flows[sources[which] if table is None else which, tail[arc], head[arc]] = solved.x[:F]
     lengths = np.zeros((n, n))
     lengths[tail, head] = np.maximum(-solved.ineqlin.marginals[len(others) :], 0.0)[group]
-    return StepFlow(flows, lengths)
+    return PatternFlow(flows, lengths)
 
 
-def step_flows(pairs: Sequence[tuple[F64, F64]]) -> list[StepFlow | None]:
+def step_flows(pairs: Sequence[tuple[F64, F64]]) -> list[PatternFlow | None]:
     """Flows of many steps, see :func:`step_flow`."""
     return [step_flow(capacity, demand) for capacity, demand in pairs]

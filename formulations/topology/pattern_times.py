@@ -29,7 +29,7 @@ ROUND_OFF = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class StepFlow:
+class PatternFlow:
     """Flows ``(n, n, n)`` by source, or ``(1, n, n)`` for node 0 under a group, and lengths of links ``(n, n)``."""
 
     flows: F64
@@ -49,7 +49,7 @@ def differences(capacity: F64, demand: F64) -> I64 | None:
     return None
 
 
-def achieved(capacity: F64, demand: F64, flow: StepFlow) -> float:
+def achieved(capacity: F64, demand: F64, flow: PatternFlow) -> float:
     """Time in which the flow serves the demand; infinite if it does not."""
     n = len(capacity)
     table = differences(capacity, demand) if len(flow.flows) == 1 else None
