@@ -38,10 +38,13 @@ Number of configurations. Some optimum has on every switch at most
 * (U - max(0, rho - (s-1) (U - delay))) / delay, with U the makespan of a known schedule: no switch ends after U, the
   others have lengths of at most U - delay, and all lengths together are at least rho.
 
-The first two do not change the number of the others, and none of them makes another one worse.
+The first two do not change the number of the others, and none of them makes another one worse. On all switches
+together there are at most (s U - rho) / delay, since s U is no less than all lengths and delays.
 
-Known schedules. A list of matchings: the shifts i -> i + r, or first fit by decreasing demand. Each as long as its
-largest demand; assigned to the switches longest first, or all of them on every switch for a share 1/s of their length.
+Known schedules. A list of matchings: the shifts i -> i + r; first fit by decreasing demand; or as many as a node has
+partners, each of which covers every node that has the most partners left (Koenig) and then is of largest demand. Each
+as long as its largest demand; assigned to the switches longest first, or all of them on every switch for a share 1/s
+of their length.
 """
 
 from __future__ import annotations
@@ -208,10 +211,28 @@ def shifts(demand: F64) -> list[list[tuple[int, int]]]:
     return [pairs for pairs in every if pairs]
 
 
+def fewest_matchings(demand: F64) -> list[list[tuple[int, int]]]:
+    """As many matchings as a node has partners, each pair with demand in one of them."""
+    from scipy.optimize import linear_sum_assignment
+
+    left, n = demand.copy(), len(demand)
+    result = []
+    bonus = float(demand.max()) * (n + 1)
+    while left.any():
+        out, into = (left > 0).sum(axis=1), (left > 0).sum(axis=0)
+        most = max(out.max(), into.max())
+        urgent = (out == most)[:, None].astype(float) + (into == most)[None, :]
+        rows, heads = linear_sum_assignment(np.where(left > 0, left + bonus * urgent, 0.0), maximize=True)
+        used = left[rows, heads] > 0
+        left[rows[used], heads[used]] = 0.0
+        result.append(list(zip(rows[used].tolist(), heads[used].tolist(), strict=True)))
+    return result
+
+
 def known_makespan(demand: F64, switches: int, delay: float) -> Fraction:
     """Makespan of the best known schedule, the first matchings charged."""
     wait, times = largest(delay), []
-    for listed in (first_fit(demand), shifts(demand)):
+    for listed in (first_fit(demand), shifts(demand), fewest_matchings(demand)):
         lengths = sorted((max(largest(float(demand[pair])) for pair in pairs) for pairs in listed), reverse=True)
         loads = [Fraction(0)] * switches
         for length in lengths:
@@ -220,14 +241,14 @@ def known_makespan(demand: F64, switches: int, delay: float) -> Fraction:
     return min(times)
 
 
-def most_useful(demand: F64, switches: int, delay: float) -> int:
-    """Configurations of a switch that some optimum does not exceed."""
+def most_useful(demand: F64, switches: int, delay: float) -> tuple[int, int]:
+    """Configurations that some optimum does not exceed, on a switch and on all; the latter 0 if not known."""
     n = len(demand)
     few = min(int((demand > 0).sum()), (n - 1) ** 2 + 1)
     wait = least(delay)
     if wait == 0:
-        return few
-    known = known_makespan(demand, switches, delay)
+        return few, 0
+    known, rho = known_makespan(demand, switches, delay), largest_line(demand)
     others = (switches - 1) * (known - wait)
-    spare = known - max(largest_line(demand) - others, Fraction(0))
-    return max(min(few, math.floor(spare / wait)), 1)
+    on_one = min(few, math.floor((known - max(rho - others, Fraction(0))) / wait))
+    return max(on_one, 1), math.floor((switches * known - rho) / wait)

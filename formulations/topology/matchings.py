@@ -4,7 +4,7 @@ Source  the problem: *Scheduling Parallel Optical Circuit Switches for AI Traini
         the bounds (:mod:`opticoll.formulations.topology.matching_bounds`) are ours
 Sets    i, j in V nodes (n); h = 0..s-1 switches; k = 0..K-1 configurations of a switch, in any order in time
 Data    D_ij >= 0 demand [shards], (n,n); delay >= 0 before a matching [shards / link bandwidth]; K: no less than the
-        configurations of a switch in some optimum, or ``configurations``
+        configurations of a switch in some optimum, or ``configurations``; M: the same for all switches, or 0
 Vars    x_hkij in {0,1} circuit from i to j in a configuration, where D_ij > 0, (s,K,n,n); z_hk in {0,1} whether the
         switch sets a k-th matching, (s,K); t_hk >= 0 how long it holds it [shards / link bandwidth], (s,K);
         w_hkij >= 0 shards that the circuit carries, where D_ij > 0, (s,K,n,n); T >= 0 makespan
@@ -17,6 +17,7 @@ min T      s.t.
     receiving[h,k,j]      sum_i w_hkij <= t_hk
     served[i,j]           sum_hk w_hkij >= D_ij                         D_ij > 0
     makespan[h]           sum_k t_hk + delay sum_k z_hk <= T            (without ``first``: sum over k > 0 of z_hk)
+    total                 sum_hk z_hk <= M                              (M > 0)
     used_first[h,k]       z_hk >= z_h,k+1                               k < K-1
     longest_first[h,k]    t_hk >= t_h,k+1                               k < K-1
     switches[h]           t_h0 >= t_h+1,0                               h < s-1
@@ -92,6 +93,7 @@ class TopologyMatchings(Formulation):
     demand: F64
     delay: float
     first: bool = True
+    total: int = 0
     enough: bool = False
 
     @cached_property
@@ -195,6 +197,8 @@ class TopologyMatchings(Formulation):
             ),
             "makespan": Named(held @ t + self.delay * (waiting @ z) - makespan * np.ones(s) <= 0, (s,)),
         }
+        if self.total > 0:
+            named["total"] = Named(cp.sum(z) <= self.total, ())
         if K > 1:
             earlier = np.flatnonzero(np.arange(S) % K < K - 1)
             index = earlier // K * (K - 1) + earlier % K
@@ -264,6 +268,9 @@ class TopologyMatchings(Formulation):
             "served": (n, n),
             "makespan": (s,),
         }
+        if self.total:
+            model.total = pyo.Constraint(expr=pyo.quicksum(model.z[slot] for slot in slots) <= self.total)
+            named["total"] = ()
         if K > 1:
             before = [(h, k) for h, k in slots if k < K - 1]
             model.used_first = pyo.Constraint(before, rule=lambda m, h, k: m.z[h, k] >= m.z[h, k + 1])
@@ -288,10 +295,10 @@ class TopologyMatchings(Formulation):
         ends = int(self.demand.any(axis=1).sum() + self.demand.any(axis=0).sum())
         slots, charged = s * K, s * K if self.first else s * (K - 1)
         waiting = charged if self.delay > 0 else 0
-        ordered = s * (K - 1)
+        ordered, limited = s * (K - 1), int(self.total > 0)
         return {
             "variables": 2 * slots * P + 2 * slots + 1,
-            "constraints": 2 * slots * ends + slots * P + P + s + 2 * ordered + s - 1,
+            "constraints": 2 * slots * ends + slots * P + P + s + 2 * ordered + s - 1 + limited,
             "nonzeros": 2 * slots * (2 * P + ends)
             + 2 * slots * P
             + slots * P
@@ -299,7 +306,8 @@ class TopologyMatchings(Formulation):
             + waiting
             + s
             + 4 * ordered
-            + 2 * (s - 1),
+            + 2 * (s - 1)
+            + slots * limited,
             "integers": slots * P + slots,
         }
 
@@ -415,8 +423,10 @@ def matchings_data(
         msg = f"{NAME}: delay={delay} must be finite and nonnegative"
         raise NotApplicable(msg)
     amounts = np.asarray(demand, dtype=float)
-    number = configurations or matching_bounds.most_useful(amounts, switches, delay)
-    return TopologyMatchings(len(amounts), switches, number, amounts, delay, first, not configurations)
+    if configurations:
+        return TopologyMatchings(len(amounts), switches, configurations, amounts, delay, first)
+    number, total = matching_bounds.most_useful(amounts, switches, delay)
+    return TopologyMatchings(len(amounts), switches, number, amounts, delay, first, total, enough=True)
 
 
 def _refuse_large(data: TopologyMatchings) -> None:

@@ -44,6 +44,14 @@ class MatchingSchedule:
         return float(self.loads(data).max()) - (0.0 if data.first else data.delay)
 
 
+def heads_of(matchings: list[list[tuple[int, int]]], n: int) -> I64:
+    """Whom every node sends to in matchings given as pairs, ``(m, n)``."""
+    result = np.full((len(matchings), n), -1, dtype=np.int64)
+    for row, pairs in zip(result, matchings, strict=True):
+        row[[i for i, _ in pairs]] = [j for _, j in pairs]
+    return result
+
+
 def wanted(data: TopologyMatchings, heads: I64) -> I64:
     """The same matchings without pairs that have no demand."""
     n = data.n

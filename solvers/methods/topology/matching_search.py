@@ -19,6 +19,7 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     equalized,
     extended,
     fitted,
+    heads_of,
     polished,
     values_of,
 )
@@ -101,9 +102,7 @@ class MatchingSearch:
         if len(data.pairs) <= MOST_DECOMPOSED:
             started.append(assigned(data, *birkhoff.permutations_of(data)))
         for listed in (matching_bounds.first_fit(data.demand), matching_bounds.shifts(data.demand)):
-            heads = np.full((len(listed), data.n), -1)
-            for row, pairs in zip(heads, listed, strict=True):
-                row[[i for i, _ in pairs]] = [j for _, j in pairs]
+            heads = heads_of(listed, data.n)
             lengths = np.array([max(data.demand[pair] for pair in pairs) for pairs in listed])
             started.append(assigned(data, extended(data, heads), lengths))
         return [polished(data, one) for one in started]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.topology import matching_bounds
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topology.birkhoff import refuse
 from opticoll.solvers.methods.topology.matching_schedules import (
@@ -13,6 +14,7 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     equalized,
     extended,
     fitted,
+    heads_of,
     values_of,
 )
 from opticoll.solvers.task import Termination
@@ -24,24 +26,8 @@ if TYPE_CHECKING:
 
 
 def fewest_matchings(demand: F64) -> I64:
-    """As many matchings as a node has partners, each pair with demand in one of them, ``(Delta, n)``.
-
-    Each covers every node that has the most partners left, by Koenig's theorem, and then is of largest demand.
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    left, n = demand.copy(), len(demand)
-    result = []
-    bonus = float(demand.max()) * (n + 1)
-    while left.any():
-        out, into = (left > 0).sum(axis=1), (left > 0).sum(axis=0)
-        most = max(out.max(), into.max())
-        urgent = (out == most)[:, None].astype(float) + (into == most)[None, :]
-        rows, heads = linear_sum_assignment(np.where(left > 0, left + bonus * urgent, 0.0), maximize=True)
-        used = left[rows, heads] > 0
-        left[rows[used], heads[used]] = 0.0
-        result.append(np.where(used, heads, -1))
-    return np.array(result)
+    """Heads of as many matchings as a node has partners, each pair with demand in one of them, ``(Delta, n)``."""
+    return heads_of(matching_bounds.fewest_matchings(demand), len(demand))
 
 
 def decomposed(data: TopologyMatchings) -> tuple[I64, F64]:
