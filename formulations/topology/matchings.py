@@ -365,7 +365,23 @@ class TopologyMatchings(Formulation):
         if (carried[due] <= 0).any():
             return None
         factor = max(float((self.demand[due] / carried[due]).max()), 1.0)
-        return {"x": circuits, "t": t * factor * (1 + 4 * rounding.UNIT) if factor > 1 else t}
+        return self.filled(circuits, t * factor * (1 + 4 * rounding.UNIT) if factor > 1 else t)
+
+    def filled(self, circuits: F64, lengths: F64) -> dict[str, F64]:
+        """All arrays of a schedule in the model's order, from its circuits (s,K,n,n) and lengths (s,K)."""
+        used = circuits.any(axis=(2, 3))
+        t = np.where(used, lengths, 0.0)
+        order = np.lexsort((~used, -t), axis=1)
+        t = np.take_along_axis(t, order, axis=1)
+        z = np.take_along_axis(used, order, axis=1).astype(float)
+        x = np.take_along_axis(circuits, order[:, :, None, None], axis=1)
+        by_longest = np.argsort(-t[:, 0], kind="stable")
+        x, z, t = x[by_longest], z[by_longest], t[by_longest]
+        room = x * t[:, :, None, None]
+        before = np.cumsum(room.reshape(-1, self.n, self.n), axis=0).reshape(room.shape) - room
+        charged = z if self.first else z[:, 1:]
+        makespan = (t.sum(axis=1) + self.delay * charged.sum(axis=1)).max()
+        return {"x": x, "z": z, "t": t, "w": np.clip(self.demand - before, 0.0, room), "T": np.array(makespan)}
 
     def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
         """Properties of a verified solution: every switch's matchings as circuits, when they begin and how long."""

@@ -309,6 +309,11 @@ def test_repair_holds_matchings_longer(solved):
     data, values = solved
     repaired = data.repair({"x": values["x"] * 0.999, "t": values["t"] * 0.9})
     assert max(data.residuals(repaired).values()) <= 1e-12
+    assert set(repaired) == {"x", "z", "t", "w", "T"}
+    assert (np.diff(repaired["t"], axis=1) <= 0).all()
+    assert (np.diff(repaired["z"], axis=1) <= 0).all()
+    assert (np.diff(repaired["t"][:, 0]) <= 0).all()
+    assert (repaired["w"].sum(axis=(0, 1)) >= data.demand * (1 - 1e-12)).all()
     assert data.repair({"x": values["x"] * 0, "t": values["t"]}) is None
 
 

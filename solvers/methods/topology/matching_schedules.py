@@ -147,27 +147,16 @@ def polished(data: TopologyMatchings, schedule: MatchingSchedule) -> MatchingSch
 
 
 def values_of(data: TopologyMatchings, schedule: MatchingSchedule) -> dict[str, F64]:
-    """Arrays of the model: the longest matching of a switch first, switches by their longest one."""
+    """Arrays of the model, with its number of configurations if they are not too large."""
     n, s = data.n, data.switches
-    longest = np.zeros(s)
-    np.maximum.at(longest, schedule.switch, schedule.lengths)
-    rank = np.empty(s, dtype=np.int64)
-    rank[np.argsort(-longest, kind="stable")] = np.arange(s)
-    counts = np.bincount(schedule.switch, minlength=s)
-    K = int(counts.max())
+    K = int(np.bincount(schedule.switch, minlength=s).max())
     if data.configurations >= K and s * data.configurations * n * n <= MOST_FILLED:
         K = data.configurations
-    x, t, z = np.zeros((s, K, n, n)), np.zeros((s, K)), np.zeros((s, K))
+    x, t = np.zeros((s, K, n, n)), np.zeros((s, K))
     place = np.zeros(s, dtype=np.int64)
-    for m in np.argsort(-schedule.lengths, kind="stable").tolist():
-        h = int(rank[schedule.switch[m]])
-        sending = np.flatnonzero(schedule.heads[m] >= 0)
-        x[h, place[h], sending, schedule.heads[m, sending]] = 1.0
-        t[h, place[h]], z[h, place[h]] = schedule.lengths[m], 1.0
+    for heads, length, h in zip(schedule.heads, schedule.lengths.tolist(), schedule.switch.tolist(), strict=True):
+        sending = np.flatnonzero(heads >= 0)
+        x[h, place[h], sending, heads[sending]] = 1.0
+        t[h, place[h]] = length
         place[h] += 1
-    charged = z.sum(axis=1) if data.first else z[:, 1:].sum(axis=1)
-    makespan = (t.sum(axis=1) + data.delay * charged).max()
-    room = x * t[:, :, None, None]
-    before = np.cumsum(room.reshape(s * K, n, n), axis=0).reshape(room.shape) - room
-    amounts = np.clip(data.demand - before, 0.0, room)
-    return {"x": x, "t": t, "z": z, "w": amounts, "T": np.array(makespan)}
+    return data.filled(x, t)

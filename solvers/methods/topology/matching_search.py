@@ -263,8 +263,8 @@ METHOD = Method(
     summary="matchings from known schedules, improved by exchanges that linear programs judge; bound by column "
     "generation over matchings",
     serves=("topology.matchings",),
-    # n=5, s=2 505 variables in 9.0 s, n=4, s=2 313 in 8.6 s; n=4, s=2 521 in 13.5 s; n=6, s=2 745 not solved.
-    takes_over=(Beyond("topology.matchings", 510, 2_100, proves=False),),
+    # n=4, s=2 209 variables in 5.2 s; n=4, s=2 365, n=5, s=1 295 not proven, the search and certified-branching do.
+    takes_over=(Beyond("topology.matchings", 240, 1_000, proves=False),),
     parameters=(
         Parameter("starts", int, default=100, help="schedules of demands with random factors"),
         Parameter("moves", int, default=400, help="exchanges from the best schedule"),
