@@ -343,7 +343,7 @@ def steps_data(
     Raises
     ------
     NotApplicable
-        If some step has no topology, or the flows are too many.
+        If some step has no topology, the flows are too many, or their times cannot be proven.
     """
     n = len(standing)
     names, capacities, own = ["standing"], [standing], []
@@ -407,8 +407,11 @@ def _times(
             reached = pattern_times.achieved(capacity, demand, flow)
             proven = pattern_times.least(capacity, demand, flow.lengths)
             if not proven <= reached <= proven * (1 + TOLERANCE):
-                msg = f"{NAME}: the flow of a step takes {reached:g}, but its duals prove only {proven:g}"
-                raise ArithmeticError(msg)
+                msg = (
+                    f"{NAME}: the flow of a step takes {reached:g}, but its duals prove only {proven:g}; use capacities "
+                    "that differ less"
+                )
+                raise NotApplicable(msg)
             time[p, q], least[p, q] = reached, proven
 
     fill([(p, q) for p in own for q in sorted(own[p])])

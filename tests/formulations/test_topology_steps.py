@@ -154,6 +154,14 @@ def test_wrong_flows_and_lengths_prove_nothing():
     assert step_flow(np.roll(np.eye(4), 2, axis=1), collective_steps("shifts", 4)[0].demand) is None
 
 
+def test_flows_that_duals_do_not_prove_are_refused():
+    def slow(pairs):
+        return [PatternFlow(flow.flows, flow.lengths * 0) for flow in step_flows(pairs)]
+
+    with pytest.raises(BadInput, match="prove only 0"):
+        TopologySteps.prepare(parse("ring:4"), {"delay": 1.0}, slow)
+
+
 # the checker ----------------------------------------------------------------------------------------------------------
 
 
