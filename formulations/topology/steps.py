@@ -408,8 +408,8 @@ def _times(
             proven = pattern_times.least(capacity, demand, flow.lengths)
             if not proven <= reached <= proven * (1 + TOLERANCE):
                 msg = (
-                    f"{NAME}: the flow of a step takes {reached:g}, but its duals prove only {proven:g}; use capacities "
-                    "that differ less"
+                    f"{NAME}: the flow of a step takes {reached:g}, but its duals prove only {proven:g}; "
+                    "use capacities that differ less"
                 )
                 raise NotApplicable(msg)
             time[p, q], least[p, q] = reached, proven
