@@ -175,6 +175,20 @@ CASES = {
         ("servers:n=4,degree=1", {"configurations": "3", "relays": "step", "delay": "0.125", "overlap": "true"}),
         ("servers:n=4,degree=1", {"configurations": "1", "directed": "true", "demand": "gravity:2"}),
     ],
+    "topology.matchings": [
+        ("servers:n=3,degree=2", {"configurations": "2", "delay": "0.5"}),
+        ("servers:n=3,degree=1", {"first": "false", "delay": "0.25", "demand": "gravity:1"}),
+        ("servers:n=4,degree=3", {"demand": "permutation:2", "delay": "2"}),
+        ("servers:n=4,degree=2", {"switches": "1", "configurations": "1", "first": "false", "demand": "permutation:0"}),
+        ("servers:n=3,degree=1", {"switches": "2", "delay": "0"}),
+    ],
+    "topology.steps": [
+        ("ring:3", {"algorithm": "ring", "delay": "0.5", "startup": "0.25"}),
+        ("ring:4", {}),
+        ("genkautz:n=5,d=2", {"algorithm": "shifts", "delay": "0.75", "reuse": "false"}),
+        ("ring:6", {"algorithm": "retri", "between": "genkautz:n=6,d=2;complete:6", "ports": "1"}),
+        ("ring:4,directed", {"algorithm": "bruck:2", "delay": "0"}),
+    ],
     "topoopt.topology": [
         ("servers:n=3,degree=2,traffic=vgg", {}),
         ("servers:n=4,degree=2,traffic=dlrm", {"flows": "pair"}),

@@ -219,6 +219,29 @@ def _sequence(random: Random) -> tuple[Instance, dict[str, Any]]:
     return parse(f"servers:n={n},degree={int(random.integers(1, 3))},traffic=alltoall"), settings
 
 
+def _matchings(random: Random) -> tuple[Instance, dict[str, Any]]:
+    n = int(random.integers(3, 5))
+    settings: dict[str, Any] = {"delay": float(random.choice([0.5, 1.0, 4.0]))}
+    demand = str(random.choice(["uniform", "random", "gravity", "permutation"]))
+    settings["demand"] = demand if demand == "uniform" else f"{demand}:{int(random.integers(100))}"
+    settings["first"] = bool(random.integers(2))
+    return parse(f"servers:n={n},degree={int(random.integers(1, 4))},traffic=alltoall"), settings
+
+
+def _steps(random: Random) -> tuple[Instance, dict[str, Any]]:
+    n = int(random.integers(3, 9))
+    settings: dict[str, Any] = {
+        "algorithm": str(
+            random.choice(["ring", "recursive:2", "recursive:3", "shifts", "bruck:2", "bruck:3", "retri"])
+        ),
+        "delay": float(random.choice([0.125, 0.5, 2.0])),
+        "reuse": bool(random.integers(2)),
+        "ports": int(random.integers(3)),
+    }
+    spec = str(random.choice([f"ring:{n}", f"genkautz:n={n},d=2", f"path:{n}"]))
+    return parse(spec), settings
+
+
 #: Number of cases and the draw of one, by formulation.
 DRAWS: Mapping[str, tuple[int, Draw]] = {
     "alltoall.min-congestion": (80, _min_congestion),
@@ -237,6 +260,8 @@ DRAWS: Mapping[str, tuple[int, Draw]] = {
     "topoopt.strategy": (12, _strategy),
     "topoopt.topology": (20, _topology),
     "topology.sequence": (12, _sequence),
+    "topology.matchings": (12, _matchings),
+    "topology.steps": (12, _steps),
 }
 
 

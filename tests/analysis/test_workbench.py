@@ -48,7 +48,9 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
     "topoopt.strategy": ("servers:n=4,degree=2,traffic=bert", {}),
     "topoopt.topology": ("servers:n=3,degree=1,traffic=alltoall", {}),
     "topology.design": ("servers:n=4,degree=2", {}),
+    "topology.matchings": ("servers:n=3,degree=2", {}),
     "topology.sequence": ("servers:n=3,degree=1", {"directed": True}),
+    "topology.steps": ("ring:4", {}),
 }
 NAMES = sorted(SMALL)
 #: Array whose entries add up to the load of every link, by the column that names links.
@@ -200,7 +202,7 @@ def test_paths_add_up_to_the_link_loads(solved):
 @pytest.mark.parametrize("name", NAMES)
 def test_loads_of_every_formulation_with_links(solved, name):
     result = solved(name)
-    if name in {"lumorph.co-scheduling", "sipml.placement", "topoopt.strategy"}:
+    if name in {"lumorph.co-scheduling", "sipml.placement", "topology.steps", "topoopt.strategy"}:
         with pytest.raises(BadInput, match="no link loads"):
             result.link_loads()
         return
@@ -466,7 +468,7 @@ def test_shards_on_the_command_line(capsys):
 @pytest.mark.parametrize("name", NAMES)
 def test_plots_have_a_heading_a_scale_and_units(solved, name):
     result = solved(name)
-    if name in {"lumorph.co-scheduling", "sipml.placement", "topoopt.strategy"}:
+    if name in {"lumorph.co-scheduling", "sipml.placement", "topology.steps", "topoopt.strategy"}:
         with pytest.raises(BadInput, match="no link loads"):
             result.plot()
         return

@@ -23,6 +23,7 @@ VERSIONED = {
     "lumorph.rounds": "lightpath:2x2",
     "topology.design": "servers:n=4,degree=2",
     "topology.sequence": "servers:n=4,degree=2",
+    "topology.matchings": "servers:n=4,degree=2",
     "optree.tree": "wdm-line:n=4,wavelengths=2",
 }
 

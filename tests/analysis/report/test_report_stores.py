@@ -52,7 +52,9 @@ INSTANCES = {
     "topoopt.strategy": "servers:n=4,degree=2,traffic=candle",
     "topoopt.topology": "servers:n=3,degree=1",
     "topology.design": "servers:n=3,degree=2",
+    "topology.matchings": "servers:n=3,degree=2",
     "topology.sequence": "servers:n=3,degree=2",
+    "topology.steps": "ring:4",
 }
 FAILURES = ("unavailable", "refused", "error", "crashed", "interrupted", "time-limit", "infeasible")
 #: A missing value that was written as if it were one.

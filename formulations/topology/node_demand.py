@@ -1,0 +1,54 @@
+"""The demand between the nodes of a server pool, as the parameter ``demand`` states it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import parse
+from opticoll.instances.demands import UNIFORM, read_demand
+from opticoll.instances.servers import ServerPool
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from opticoll.instances.topology import F64
+    from opticoll.instances.types import Settings
+
+
+def pool_of_nodes(instance: object, name: str) -> ServerPool:
+    """A server pool without traffic of its own.
+
+    Raises
+    ------
+    NotApplicable
+        For anything else.
+    """
+    if not isinstance(instance, ServerPool):
+        msg = f"{name}: needs nodes with ports; write servers:n=8,degree=2"
+        raise NotApplicable(msg)
+    between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
+    if instance.groups or between.min() <= 0 or between.min() != between.max():
+        msg = f"{name}: takes its demand from its parameters, not from the servers; write traffic=alltoall"
+        raise NotApplicable(msg)
+    return instance
+
+
+def stated_demand(n: int, parameters: Settings, name: str) -> F64:
+    """The demand of n nodes [shards], ``(n, n)``.
+
+    Raises
+    ------
+    NotApplicable
+        For a demand that needs the distances of a topology.
+    BadInput
+        For a demand that cannot be read.
+    """
+    stated = parameters.get("demand", UNIFORM)
+    if str(stated).startswith("longest"):
+        msg = f"{name}: demand=longest-matching needs the distances of a topology; use another demand"
+        raise NotApplicable(msg)
+    nodes = parse(f"ring:{n}")
+    assert isinstance(nodes, Topology)
+    return read_demand(stated, nodes, name)

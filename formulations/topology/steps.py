@@ -1,0 +1,442 @@
+r"""A collective step by step: keep the standing topology, or set other circuits after a delay.
+
+Source  ours. The question: *When Light Bends to the Collective Will*, arXiv 2510.08072. Steps of known algorithms:
+        :mod:`opticoll.instances.collective_steps`
+Sets    i = 0..m-1 steps of the collective in order; q in Q topologies: 0 the standing one, others ``between``, and the
+        circuits for each step's own exchanges; C in Q x steps, the choices: a topology for a step that it can serve
+Data    c_iq time of step i on topology q, by concurrent flow [shards / link bandwidth], (m,|Q|), not a number outside
+        C; delay >= 0 of a change of topology; startup >= 0 of a step [shards / link bandwidth]
+Vars    y_iq in {0,1} whether step i runs on topology q, (i,q) in C, (m,|Q|); v_iq >= 0 whether topology q is set
+        before step i, (i,q) in C, (m,|Q|)
+
+min sum_iq (c_iq + startup) y_iq + delay sum_iq v_iq      s.t.
+    one[i]           sum_q y_iq = 1
+    changed[i,q]     v_iq >= y_iq - y_i-1,q            (i,q) in C; y_-1,0 = 1, and 0 for all others outside C
+
+Before the first step the standing topology is there. Setting it again takes the delay like any other. Topologies with
+equal circuits are one, so that a collective that repeats a step changes once.
+
+c_iq is the least time in which flows within the capacities serve what the nodes send in step i (a fluid, which may be
+relayed by other nodes). The method ``times`` solves these linear programs; their flows and duals are checked here, and
+c_iq is what its flow achieves (:mod:`opticoll.formulations.topology.pattern_times`). The circuits of a step are
+one-way; ``ports`` of them leave and enter every node
+(:meth:`opticoll.instances.collective_steps.CollectiveStep.circuits`).
+
+Choices. Without ``reuse``, circuits for a step serve that step alone (and equal ones). With it they may stay for later
+steps and are choices for all. Left out is a choice other than the standing topology whose bound by hops exceeds the
+time of the own circuits by two delays or more: changing to these circuits, and back, is as good.
+
+Exactness. The matrix is that of a shortest walk through the choices, whose vertices are integral: y is a walk, and v_iq
+the arcs that are charged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations import rounding
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topology import pattern_times
+from opticoll.formulations.variables import Array, Names
+from opticoll.instances import parse
+from opticoll.instances.collective_steps import COLLECTIVES, FORMS, collective_steps
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from fractions import Fraction
+
+    from opticoll.instances.collective_steps import CollectiveStep
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Json, Settings
+
+
+NAME = "topology.steps"
+#: Largest relative distance of a time that a flow achieves from the bound that its duals prove.
+TOLERANCE = 1e-6
+#: Maximum number of flow variables of all steps and topologies together.
+MOST_FLOWS = 4_000_000
+#: Word for the collective that an algorithm performs by default.
+USUAL = "usual"
+
+
+@dataclass(frozen=True, eq=False)
+class TopologySteps(Formulation):
+    """Data of the model.
+
+    ``time`` and ``least`` are what flows achieve and what lengths prove, ``(m, |Q|)``, infinite outside the choices.
+    """
+
+    name = NAME
+    paper = "topology"
+    where = "ours"
+    title = "A collective step by step: keep the topology, or set other circuits after a delay"
+    example = "ring:8"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        Parameter("algorithm", str, default="recursive:2", help=FORMS),
+        Parameter(
+            "collective",
+            str,
+            default=USUAL,
+            help="the collective; usual: all-to-all for shifts, bruck and retri, all-reduce for the others",
+            choices=(USUAL, *COLLECTIVES),
+        ),
+        Parameter("delay", float, default=1.0, help="time of a change of topology [shards / link bandwidth]"),
+        Parameter("startup", float, default=0.0, help="time before every step [shards / link bandwidth]"),
+        Parameter("ports", int, default=0, help="one-way circuits out of and into a node; 0 for the degree"),
+        Parameter("between", str, default="", help="specs of other topologies to choose from, separated by ;"),
+        Parameter("reuse", bool, default=True, help="circuits set for a step may stay for others"),
+        Parameter("times", str, default="step-choice", help="method that routes the steps", choices=("step-choice",)),
+    )
+    size = "2 (choices of a topology for a step)"
+    meaning = "time of all steps and changes [shards / link bandwidth]"
+    shards = True
+    forms = ("cvxpy", "pyomo")
+    given_by = "times"
+
+    n: int
+    steps: tuple[str, ...]
+    topologies: tuple[str, ...]
+    time: F64
+    least: F64
+    delay: float
+    startup: float = 0.0
+    circuits: tuple[F64, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def allowed(self) -> Mask:
+        """C: whether a topology may be chosen for a step, ``(m, |Q|)``."""
+        return np.isfinite(self.time)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of steps and of topologies."""
+        return len(self.steps), len(self.topologies)
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None, *more: Any) -> TopologySteps:
+        """Prepare the data of the model; the one more argument routes the steps.
+
+        Raises
+        ------
+        NotApplicable
+            For anything but a topology all of whose nodes are ranks, parameters out of range, or too many flows.
+        BadInput
+            For an algorithm that is unknown or does not fit the number of nodes.
+        """
+        given = parameters or {}
+        if not isinstance(instance, Topology) or instance.ranks != instance.n:
+            msg = f"{NAME}: needs a standing topology all of whose nodes are ranks, such as ring:8"
+            raise NotApplicable(msg)
+        delay, startup = float(given.get("delay", 1.0)), float(given.get("startup", 0.0))
+        ports = int(given.get("ports", 0))
+        if not (0 <= delay < np.inf and 0 <= startup < np.inf and ports >= 0):
+            msg = f"{NAME}: delay={delay:g}, startup={startup:g}, ports={ports}: give finite numbers of at least 0"
+            raise NotApplicable(msg)
+        collective = str(given.get("collective", USUAL))
+        try:
+            steps = collective_steps(
+                str(given.get("algorithm", "recursive:2")), instance.n, "" if collective == USUAL else collective
+            )
+        except BadInput as reason:
+            msg = f"{NAME}: {reason}"
+            raise BadInput(msg) from None
+        (construct,) = more
+        others = [word.strip() for word in str(given.get("between", "")).split(";") if word.strip()]
+        return steps_data(
+            steps,
+            _capacity(instance),
+            ports=ports or int(max(np.bincount(instance.tail).max(), np.bincount(instance.head).max())),
+            delay=delay,
+            startup=startup,
+            between={spec: _between(spec, instance.n) for spec in others},
+            reuse=bool(given.get("reuse", True)),
+            route=construct,
+        )
+
+    def derived(self) -> list[Fraction]:
+        """Times of the choices, with the start-up."""
+        return [rounding.decimal(float(value)) for value in np.unique(self._cost[self.allowed])]
+
+    @property
+    def _cost(self) -> F64:
+        return self.time + self.startup
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        step, topology = np.nonzero(self.allowed)
+        C, Q = step.size, len(self.topologies)
+        place = step * Q + topology
+        each, number = np.arange(C), np.empty(self.time.size, dtype=np.int64)
+        number[place] = each
+        y = cp.Variable(C, name="y", boolean=True)
+        v = cp.Variable(C, name="v", nonneg=True)
+        had = np.flatnonzero((step > 0) & self.allowed[step - 1, topology])
+        earlier = sp.csr_array((np.ones(had.size), (had, number[place[had] - Q])), shape=(C, C))
+        standing = ((step == 0) & (topology == 0)).astype(float)
+        choice = sp.csr_array((np.ones(C), (step, each)), shape=(len(self.steps), C))
+        named = {
+            "one": Named(choice @ y == 1, (len(self.steps),)),
+            "changed": Named(v - y + earlier @ y >= -standing, self.shape, place),
+        }
+        total = self._cost[step, topology] @ y + self.delay * cp.sum(v)
+        variables = {"y": Named(y, self.shape, place), "v": Named(v, self.shape, place)}
+        return CvxpyModel(cp.Problem(cp.Minimize(total), [row.item for row in named.values()]), variables, named)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring."""
+        import pyomo.environ as pyo
+
+        m, Q = self.shape
+        choices = [(i, q) for i in range(m) for q in range(Q) if self.allowed[i, q]]
+        known = set(choices)
+        model = pyo.ConcreteModel(name="a collective step by step")
+        model.y = pyo.Var(choices, domain=pyo.Binary)
+        model.v = pyo.Var(choices, domain=pyo.NonNegativeReals)
+        model.one = pyo.Constraint(
+            range(m), rule=lambda b, i: pyo.quicksum(b.y[i, q] for q in range(Q) if (i, q) in known) == 1
+        )
+
+        def earlier(b: Any, i: int, q: int) -> Any:
+            if i == 0:
+                return 1 if q == 0 else 0
+            return b.y[i - 1, q] if (i - 1, q) in known else 0
+
+        model.changed = pyo.Constraint(choices, rule=lambda b, i, q: b.v[i, q] >= b.y[i, q] - earlier(b, i, q))
+        time = self.time.tolist()
+        model.total = pyo.Objective(
+            expr=pyo.quicksum((time[i][q] + self.startup) * model.y[i, q] for i, q in choices)
+            + self.delay * pyo.quicksum(model.v[i, q] for i, q in choices)
+        )
+        return PyomoModel(model, {"y": (m, Q), "v": (m, Q)}, {"one": (m,), "changed": (m, Q)})
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        choices = int(self.allowed.sum())
+        kept = int((self.allowed[1:] & self.allowed[:-1]).sum())
+        return {
+            "variables": 2 * choices,
+            "constraints": len(self.steps) + choices,
+            "nonzeros": 3 * choices + kept,
+            "integers": choices,
+        }
+
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """Shapes of y, or of the number of every step's topology, and of v, which follows."""
+        axes = ("step", "topology")
+        if "topology" in _names:
+            return {"topology": Array((len(self.steps),), low=0, high=len(self.topologies), axes=("step",))}
+        return {"y": Array(self.shape, axes=axes), "v": Array(self.shape, axes=axes, required=False)}
+
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of the steps and the topologies."""
+        return {"step": [f"{i}: {name}" for i, name in enumerate(self.steps)], "topology": list(self.topologies)}
+
+    def chosen(self, values: Mapping[str, F64]) -> I64:
+        """Topology of every step, ``(m,)``."""
+        if "topology" in values:
+            return np.asarray(values["topology"], dtype=float).astype(np.int64)
+        return np.asarray(np.nan_to_num(np.asarray(values["y"], dtype=float)).argmax(axis=1), dtype=np.int64)
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block; v is not read."""
+        chosen = self.chosen(values)
+        result = {"allowed": float((~self.allowed[np.arange(len(chosen)), chosen]).any())}
+        if "topology" not in values:
+            y = np.nan_to_num(np.asarray(values["y"], dtype=float))
+            result["integrality"] = float(np.abs(y - np.rint(np.clip(y, 0, 1))).max())
+            result["one"] = float(np.abs(np.where(self.allowed, np.rint(y), 0.0).sum(axis=1) - 1.0).max())
+        return result
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """Time of all steps and changes."""
+        chosen = self.chosen(values)
+        changes = int((np.diff(chosen, prepend=0) != 0).sum())
+        return float(self._cost[np.arange(len(chosen)), chosen].sum() + self.delay * changes)
+
+    def bounds(self) -> list[Bound]:
+        """Every step at its fastest; one change at least, or none."""
+        least = rounding.sum_down(self.least.min(axis=1) + self.startup)
+        stay = rounding.sum_down(self.least[:, 0] + self.startup) if self.allowed[:, 0].all() else np.inf
+        once = rounding.sum_down([least, self.delay])
+        word = "every step on its fastest topology"
+        return [Bound("stay-or-change", min(stay, max(once, least)), f"{word}, with one change or none", "topology")]
+
+    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
+        """Properties of a verified solution: the topology and time of every step, and the time on the standing one."""
+        chosen = self.chosen(values)
+        time = self.time[np.arange(len(chosen)), chosen]
+        stay = float(self._cost[:, 0].sum())
+        return {
+            "changes": int((np.diff(chosen, prepend=0) != 0).sum()),
+            "T_flow": float(time.sum()),
+            "T_standing": stay if np.isfinite(stay) else None,
+            "steps": [
+                {"step": name, "topology": self.topologies[q], "time": float(one)}
+                for name, q, one in zip(self.steps, chosen.tolist(), time, strict=True)
+            ],
+        }
+
+    def metrics(self, value: float | None) -> Mapping[str, Json]:
+        """Figures at a value."""
+        return {} if value is None else {"T": value}
+
+
+def _capacity(topology: Topology) -> F64:
+    result = np.zeros((topology.n, topology.n))
+    np.add.at(result, (topology.tail, topology.head), topology.capacity)
+    np.fill_diagonal(result, 0.0)
+    return result
+
+
+def _between(spec: str, n: int) -> F64:
+    """Capacities of a topology named by a spec.
+
+    Raises
+    ------
+    NotApplicable
+        If it has other nodes.
+    """
+    topology = parse(spec)
+    if not isinstance(topology, Topology) or topology.n != n or topology.ranks != n:
+        msg = f"{NAME}: between={spec} must be a topology of {n} nodes, all of them ranks"
+        raise NotApplicable(msg)
+    return _capacity(topology)
+
+
+def steps_data(
+    steps: Sequence[CollectiveStep],
+    standing: F64,
+    *,
+    ports: int,
+    delay: float,
+    route: Callable[[Sequence[tuple[F64, F64]]], list[pattern_times.PatternFlow | None]],
+    startup: float = 0.0,
+    between: Mapping[str, F64] | None = None,
+    reuse: bool = True,
+) -> TopologySteps:
+    """Prepare the data of the model.
+
+    Parameters
+    ----------
+    steps
+        Steps of the collective in order.
+    standing
+        Capacities of the standing topology, ``(n, n)``.
+    ports, delay, startup, reuse
+        As the parameters of the formulation.
+    route
+        Function that gives a flow and lengths for every pair (capacities, demand), or None where nothing serves it.
+    between
+        Capacities of other topologies by name.
+
+    Raises
+    ------
+    NotApplicable
+        If some step has no topology, the flows are too many, or their times cannot be proven.
+    """
+    n = len(standing)
+    names, capacities, own = ["standing"], [standing], []
+    listed = {standing.tobytes(): 0}
+    for name, capacity in (between or {}).items():
+        if capacity.tobytes() not in listed:
+            listed[capacity.tobytes()] = len(names)
+            names.append(name)
+            capacities.append(capacity)
+    general = len(names)
+    for i, step in enumerate(steps):
+        capacity = step.circuits(ports).astype(float)
+        if capacity.tobytes() not in listed:
+            listed[capacity.tobytes()] = len(names)
+            names.append(f"circuits of step {i}")
+            capacities.append(capacity)
+        own.append(listed[capacity.tobytes()])
+    patterns: dict[bytes, int] = {}
+    which = [patterns.setdefault(step.demand.tobytes(), len(patterns)) for step in steps]
+    demands = [steps[which.index(p)].demand for p in range(len(patterns))]
+    mine = {p: {own[i] for i in range(len(steps)) if which[i] == p} for p in range(len(patterns))}
+    time, least = _times(demands, capacities, mine, range(general), delay, route, reuse=reuse)
+    missing = np.flatnonzero(np.isinf(time).all(axis=1))
+    if missing.size:
+        i = which.index(int(missing[0]))
+        msg = f"{NAME}: no topology serves step {i} ({steps[i].name}); give more ports, or a topology between"
+        raise NotApplicable(msg)
+    every = np.array(which)
+    return TopologySteps(
+        n,
+        tuple(step.name for step in steps),
+        tuple(names),
+        time[every],
+        least[every],
+        delay,
+        startup,
+        tuple(capacities),
+    )
+
+
+def _times(
+    demands: Sequence[F64],
+    capacities: Sequence[F64],
+    own: Mapping[int, set[int]],
+    general: range,
+    delay: float,
+    route: Callable[[Sequence[tuple[F64, F64]]], list[pattern_times.PatternFlow | None]],
+    *,
+    reuse: bool,
+) -> tuple[F64, F64]:
+    """Times that flows achieve and bounds that lengths prove, by pattern and topology, infinite where not chosen."""
+    time = np.full((len(demands), len(capacities)), np.inf)
+    least = time.copy()
+    _refuse_large(demands, capacities, own, general, reuse=reuse)
+
+    def fill(choices: list[tuple[int, int]]) -> None:
+        pairs = [(capacities[q], demands[p]) for p, q in choices]
+        for (p, q), (capacity, demand), flow in zip(choices, pairs, route(pairs), strict=True):
+            if flow is None:
+                continue
+            reached = pattern_times.achieved(capacity, demand, flow)
+            proven = pattern_times.least(capacity, demand, flow.lengths)
+            if not proven <= reached <= proven * (1 + TOLERANCE):
+                msg = (
+                    f"{NAME}: the flow of a step takes {reached:g}, but its duals prove only {proven:g}; "
+                    "use capacities that differ less"
+                )
+                raise NotApplicable(msg)
+            time[p, q], least[p, q] = reached, proven
+
+    fill([(p, q) for p in own for q in sorted(own[p])])
+    later = []
+    for p, demand in enumerate(demands):
+        for q in range(len(capacities)) if reuse else general:
+            if q not in own[p]:
+                far = pattern_times.hops(capacities[q], demand)
+                if np.isfinite(far) and (q == 0 or far < time[p].min() + 2 * delay):
+                    later.append((p, q))
+    fill(later)
+    return time, least
+
+
+def _refuse_large(
+    demands: Sequence[F64], capacities: Sequence[F64], own: Mapping[int, set[int]], general: range, *, reuse: bool
+) -> None:
+    total = 0
+    for p, demand in enumerate(demands):
+        for q in range(len(capacities)) if reuse else {*general, *own[p]}:
+            alike = pattern_times.differences(capacities[q], demand) is not None
+            total += int((capacities[q] > 0).sum()) * (1 if alike else len(demand))
+    if total > MOST_FLOWS:
+        msg = f"{NAME}: the steps have {total:,} flows on all topologies; use fewer nodes, or reuse=false"
+        raise NotApplicable(msg)
+
+
+FORMULATION = TopologySteps
