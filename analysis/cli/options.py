@@ -119,7 +119,7 @@ _SCHEDULE = (
         "--schedule",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Write an executable schedule: .xml (MSCCL), .json (links) or .routes.json.",
+        help="Write an executable schedule: .xml (MSCCL), .json (links, circuits) or .routes.json.",
     ),
     click.option(
         "--chunks",

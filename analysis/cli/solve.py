@@ -207,8 +207,9 @@ def _show_written(kind: str, written: Mapping[str, object]) -> None:
     several = facts["time_by_chunks"] if len(facts["time_by_chunks"]) > 1 else {}
     lines = {
         "file": facts["file"],
-        "chunks": f"{facts['chunks']} per shard",
+        "chunks": "the pieces of the flow" if facts["chunks"] is None else f"{facts['chunks']} per shard",
         "steps": number(facts.get("steps")),
+        "configurations": number(facts.get("configurations")),
         "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
         "loss": f"{100 * facts['loss']:.3g} %",
         "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",
