@@ -44,7 +44,8 @@ Delay. ``charge=any``: each of the K-1 changes takes the delay, even one that ch
 changes that set a circuit which was not there, so that K is a maximum. In a change the whole fabric stops; with
 ``overlap`` only circuits that change are dark, and those of both configurations transmit. ``start`` is the first
 configuration, which may be left at once (t_0 = 0). ``configurations=0`` chooses K: with ``charge=changed`` and a K
-that no optimum exceeds (:func:`opticoll.formulations.topology.sequence_bounds.most_useful`).
+that no optimum exceeds (:func:`opticoll.formulations.topology.sequence_bounds.most_useful`); not with ``relays=step``,
+where the same circuits may serve any number of configurations.
 """
 
 from __future__ import annotations
@@ -634,6 +635,9 @@ def sequence_data(
     if delay == 0 and any(needing.values()):
         word = next(word for word, stated in needing.items() if stated)
         msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
+        raise NotApplicable(msg)
+    if configurations == 0 and relays == "step":
+        msg = f"{NAME}: with relays=step, circuits may stay for any number of configurations; give configurations="
         raise NotApplicable(msg)
     amounts = np.ones((n, n)) - np.eye(n) if demand is None else np.asarray(demand, dtype=float)
     standing = None if start is None else _standing(start, n, degree, directed=directed, most=parallel or degree)

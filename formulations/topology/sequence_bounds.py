@@ -51,9 +51,11 @@ its nodes send and those that the others receive, so the bound of a cut is at mo
 
 Delay. With ``charge=any`` the objective is sum_k t_k + delay (K-1). With ``charge=changed``, merge configurations
 between which no circuit is set: a sequence of K' <= K configurations, so the least over K' of bound(K') + delay (K'-1)
-is a bound. With ``overlap`` a change also carries at most C delay shards, over circuits of both configurations: they
-count as circuits of the earlier one, and a walk remains one of ``pass``. Then sum_k t_k + delay (K-1) >= W / C and the
-same for ports, without the delay on the right, and of course the objective >= delay (K-1).
+is a bound. With ``relays=step`` a walk takes one circuit in each of the K configurations, several where they are
+merged: N_h is the smaller of the counts for ``pass`` and K', and for ``step`` and K. With ``overlap`` a change also
+carries at most C delay shards, over circuits of both configurations: they count as circuits of the earlier one, and a
+walk remains one of ``pass``. Then sum_k t_k + delay (K-1) >= W / C and the same for ports, without the delay on the
+right, and of course the objective >= delay (K-1).
 
 Known sequences. One configuration: all demand around a ring, shortest way round if two-way (not with ``step``). Direct
 circuits: shifts i -> i+r, or the rounds of a tournament, d in a configuration, each as long as its largest demand. An
@@ -137,10 +139,14 @@ def hops_from_one(reached: Sequence[int]) -> int:
 def layers(data: TopologySequence, configurations: int) -> list[int]:
     """N_1, N_2, ... until all other nodes are reached, or no more are."""
     step = one_by_one(data)
+    merged = step and data.charge == "changed"
     degree, left = min(data.degree, data.n - 1), data.n - 1
     result: list[int] = []
     while left > 0:
-        most = nodes_at(len(result) + 1, configurations, degree, directed=data.directed, step=step)
+        hops = len(result) + 1
+        most = nodes_at(hops, configurations, degree, directed=data.directed, step=step and not merged)
+        if merged:
+            most = min(most, nodes_at(hops, data.configurations, degree, directed=data.directed, step=True))
         if most == 0:
             break
         result.append(min(most, left))
@@ -208,10 +214,10 @@ def full_circuits_time(n: int, degree: int, configurations: int) -> Fraction:
 
 
 def _standing_time(data: TopologySequence, standing: I64) -> tuple[Time, str]:
-    """Lower bound on the length of the configuration at the start, if there is no other."""
+    """Lower bound on the length of the configuration at the start, or of all that have its circuits."""
     distance = np.where(standing > 0, 1.0, np.inf)
     np.fill_diagonal(distance, 0.0)
-    if data.relays == "pass":
+    if data.relays == "pass" or data.configurations > 1:
         for k in range(data.n):
             np.minimum(distance, distance[:, k : k + 1] + distance[k : k + 1, :], out=distance)
     wanted = data.demand > 0

@@ -39,7 +39,7 @@ from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.solvers.methods.method import Context
 
 
@@ -104,15 +104,21 @@ class SequenceSearch:
             if self.bounds[number] < self.best.value * (1 - self.tol):
                 self._search(self._fixed(number), self.bounds[number] * (1 + self.tol))
         for number in order:
-            if self.bounds[number] < self.best.value * (1 - self.tol) and not self.data.overlap:
+            if self.bounds[number] < self.best.value * (1 - self.tol) and not self.data.overlap and not self.staying:
                 self._enumerate(self._fixed(number))
 
     def _fixed(self, number: int) -> TopologySequence:
         """The problem with this number of configurations."""
         return replace(self.data, configurations=number, charge="any")
 
+    @property
+    def staying(self) -> bool:
+        """Whether the same circuits in several configurations, which cost no delay, may pay."""
+        return self.data.charge == "changed" and self.data.relays == "step" and not self.data.overlap
+
     def _bound(self, number: int) -> float:
-        return max(bound.value for bound in sequence_bounds.bounds(self._fixed(number)))
+        data = replace(self.data, configurations=number) if self.staying else self._fixed(number)
+        return max(bound.value for bound in sequence_bounds.bounds(data))
 
     @property
     def bound(self) -> float | None:
@@ -167,14 +173,15 @@ class SequenceSearch:
 
     # one sequence
 
-    def _value(self, data: TopologySequence, routed: RoutedSequence) -> float:
-        return routed.time + data.delay * (data.configurations - 1)
+    def _value(self, data: TopologySequence, routed: RoutedSequence, counts: I64) -> float:
+        changes = changed(counts).sum() if self.staying else data.configurations - 1
+        return routed.time + data.delay * float(changes)
 
     def _keep(
         self, data: TopologySequence, counts: I64, routed: RoutedSequence, lines: CircuitLines, table: I64 | None
     ) -> None:
         """Remember the sequence if it is the best one."""
-        value = self._value(data, routed)
+        value = self._value(data, routed, counts)
         if value >= self.best.value * (1 - PROGRESS):
             return
         flows = np.zeros((data.phases, data.n, data.n, data.n))
@@ -234,8 +241,9 @@ class SequenceSearch:
         routed = route(data, lines, data.configurations)
         if routed is None:
             return math.inf
-        self._keep(data, _counts(data, one), routed, lines, one.group.table)
-        return self._value(data, routed)
+        counts = _counts(data, one)
+        self._keep(data, counts, routed, lines, one.group.table)
+        return self._value(data, routed, counts)
 
     # exchanges
 
@@ -310,7 +318,12 @@ class SequenceSearch:
         if routed is None:
             return math.inf
         self._keep(data, counts, routed, lines, None)
-        return self._value(data, routed)
+        return self._value(data, routed, counts)
+
+
+def changed(counts: I64) -> Mask:
+    """Whether each change sets a circuit that was not there, ``(K-1,)``, for circuits ``(K, n, n)``."""
+    return np.asarray((np.diff(counts, axis=0) > 0).any(axis=(1, 2)))
 
 
 def _is_vertex_transitive(data: TopologySequence) -> bool:
@@ -421,7 +434,7 @@ def answer(search: SequenceSearch, ending: Termination) -> Answer:
     flows[: len(best.flows)] = best.flows
     values["g"] = flows
     if data.charge == "changed" and K > 1:
-        values["z"] = (np.arange(K - 1) < number - 1).astype(float)
+        values["z"] = (changed(counts) if search.staying else np.arange(K - 1) < number - 1).astype(float)
     return Answer(
         ending,
         values=values,
