@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
 import numpy as np
 
 from opticoll.analysis import rendering
@@ -180,8 +181,14 @@ def solve_task(
     NoSolution
         If nothing could be tried: a limit was reached before, or the data, another solution, were not found.
     """
+    model = named(task.formulation)
+    if any(parameter.name == "shard" for parameter in model.parameters):  # the model itself has times in seconds
+        if shard is None:
+            shard = str(task.settings.get("shard", "")) or None
+        elif "shard" not in task.settings:
+            task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
     if shard is not None:  # refuse it before anything is solved
-        Scale.of(named(task.formulation), as_instance(task.instance), shard)
+        Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log), shard)
 
 
@@ -208,7 +215,7 @@ class Result(Run):
     @cached_property
     def scale(self) -> Scale:
         """Bytes of a shard, and bits per second of a capacity of 1."""
-        return Scale.of(named(self.task.formulation), self.instance, self.shard)
+        return Scale.of(named(self.task.formulation), self.instance, self.shard, self.task.settings.get("bandwidth"))
 
     # summary
 

@@ -55,7 +55,8 @@ class TimedTransfer:
 class LitCircuits:
     """Circuits ``(n, n)``, set from ``start`` to ``end``, and the transfers that begin then or in the next change.
 
-    Times in shards / link bandwidth, from the start of the collective.
+    Times in shards / link bandwidth, from the start of the collective. In the start-up, the first part of a
+    configuration that is used, nothing is sent.
     """
 
     start: float
@@ -186,14 +187,19 @@ def _routes(phases: _Phases) -> tuple[Topology, list[Route]]:
 
 
 def _timed(phases: _Phases, lengths: F64) -> list[tuple[float, float]]:
-    """Start and end of every phase, for these lengths of the phases."""
+    """When every phase, of these lengths, begins to carry data, and its end."""
     at, result = 0.0, []
     for p, length in enumerate(lengths.tolist()):
-        if p and phases.stride == 1:
-            at += float(phases.charged[p - 1])
+        at += _before(phases, p, used=length > 0)
         result.append((at, at + length))
         at += length
     return result
+
+
+def _before(phases: _Phases, p: int, *, used: bool) -> float:
+    """Time after the phase before until this one carries data: a change that has no phase, and the start-up."""
+    change = float(phases.charged[p - 1]) if p and phases.stride == 1 else 0.0
+    return change + (phases.data.startup if used and p % phases.stride == 0 else 0.0)
 
 
 def _configurations(
@@ -203,7 +209,7 @@ def _configurations(
     stride = phases.stride
     return [
         LitCircuits(
-            times[stride * k][0],
+            times[stride * k][0] - (phases.data.startup if times[stride * k][1] > times[stride * k][0] else 0.0),
             times[stride * k][1],
             circuits,
             sorted((one for p in range(stride * k, min(stride * (k + 1), len(times))) for one in moves[p]), key=_order),
@@ -278,8 +284,7 @@ def _stored_and_forwarded(
     times: list[tuple[float, float]] = []
     at = 0.0
     for p, circuits in enumerate(phases.room):
-        if p and phases.stride == 1:
-            at += float(phases.charged[p - 1])
+        at += _before(phases, p, used=bool(waiting[p]))
         done = _forwarded(waiting[p], circuits, sizes, at)
         least = float(phases.lengths[p]) if p % phases.stride else 0.0
         times.append((at, max(max((one.end for one in done), default=at), at + least)))

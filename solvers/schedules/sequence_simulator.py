@@ -5,8 +5,9 @@ start), from ``start`` to ``end``: the first node of the path holds it at ``star
 between them never. The simulator knows the problem (ports, delay, demand) and the document, not the solution:
 
 * circuits of a configuration keep to the ports, run both ways unless ``directed``, and begin with the ``start``;
-* they are lit from the start to the end of their configuration; in a change, which takes the delay at least if it is
-  charged, all are dark, or with ``overlap`` those that are not in both configurations;
+* they are lit from the start to the end of their configuration, but not in the start-up of one in which data flow; in a
+  change, which takes at least the delay if it is charged, all are dark, or with ``overlap`` those that are not in both
+  configurations;
 * at no time circuits from a node to another carry more than 1 each;
 * a node sends a chunk when it holds it; with ``relays=step`` over one circuit, if it held it before the configuration,
   or the change, began;
@@ -114,6 +115,8 @@ def run_configurations(stated: StatedSequence, data: TopologySequence) -> Schedu
 
     ``time`` is the end of the last configuration, ``arrived`` when the last chunk arrives.
     """
+    if not any(one.transfers for one in stated.configurations):
+        return refused("missing-chunk", "nothing is sent")
     for test in (_circuits, _times, _amounts, _held, _rates):
         verdict = test(stated, data)
         if verdict is not None:
@@ -149,6 +152,8 @@ def _circuits(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck |
             )
         if counts.max() > data.parallel:
             return refused("ports", f"more than {data.parallel} parallel circuits in configuration {k}", step=k)
+        if not data.fits(counts):
+            return refused("ports", f"more circuits between racks than their limits in configuration {k}", step=k)
         if not data.directed and (counts != counts.T).any():
             return refused("ports", f"circuits of configuration {k} run one way; add --set directed=true", step=k)
     if data.standing is not None and (stated.configurations[0].circuits != data.standing).any():
@@ -156,17 +161,27 @@ def _circuits(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck |
     return None
 
 
+def _starting(stated: StatedSequence, data: TopologySequence) -> list[float]:
+    """Start-up of every configuration: of those in which anything is sent."""
+    if data.startup == 0:
+        return [0.0] * len(stated.configurations)
+    slack = _late(stated)
+    start, end = np.array([(move.start, move.end) for one in stated.configurations for move in one.transfers]).T
+    used = [bool(((start < one.end - slack) & (end > one.start + slack)).any()) for one in stated.configurations]
+    return [data.startup if one else 0.0 for one in used]
+
+
 def _times(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
     """Order of the configurations, and the delay between them."""
     at, slack = 0.0, _late(stated)
     before: I64 | None = None
-    for k, one in enumerate(stated.configurations):
+    for k, (one, starting) in enumerate(zip(stated.configurations, _starting(stated, data), strict=True)):
         if before is not None and (data.charge == "any" or (one.circuits > before).any()):
             at += data.delay
         if one.start < at - slack:
             return refused("early", f"configuration {k} starts at {one.start:g}, before {at:g}", step=k)
-        if one.end < one.start:
-            return refused("early", f"configuration {k} ends at {one.end:g}, before its start", step=k)
+        if one.end < one.start + starting - slack:
+            return refused("early", f"configuration {k} ends at {one.end:g}, before its start is over", step=k)
         at, before = one.end, one.circuits
     return None
 
@@ -215,9 +230,12 @@ def _lit(stated: StatedSequence, data: TopologySequence) -> tuple[list[float], l
     edges: list[float] = []
     circuits: list[I64] = []
     ones = stated.configurations
-    for k, one in enumerate(ones):
+    for k, (one, starting) in enumerate(zip(ones, _starting(stated, data), strict=True)):
         following = ones[k + 1].circuits if k + 1 < len(ones) else np.zeros_like(one.circuits)
-        edges += [one.start, one.end]
+        if starting > 0:
+            edges.append(one.start)
+            circuits.append(np.zeros_like(one.circuits))
+        edges += [one.start + starting, max(one.end, one.start + starting)]
         circuits += [one.circuits, np.minimum(one.circuits, following) if data.overlap else np.zeros_like(following)]
     return edges, circuits
 

@@ -22,6 +22,12 @@ CASES = {
     "one": ("servers:n=5,degree=2", {"configurations": 1, "directed": True}),
     "step": ("servers:n=8,degree=2", {"configurations": 3, "delay": 0.5, "relays": "step"}),
     "overlap": ("servers:n=6,degree=2", {"configurations": 2, "delay": 0.5, "overlap": True, "directed": True}),
+    "startup": ("servers:n=5,degree=1", {"configurations": 3, "directed": True, "startup": 0.5, "delay": 0.25}),
+    "startup-overlap": (
+        "servers:n=5,degree=1",
+        {"configurations": 3, "startup": 0.5, "delay": 0.5, "overlap": True, "directed": True},
+    ),
+    "racks": ("servers:n=4,degree=2", {"configurations": 2, "rack": 2, "uplinks": 1, "delay": 0.5}),
     "overlap-step": (
         "servers:n=5,degree=2",
         {"configurations": 3, "delay": 0.25, "overlap": True, "relays": "step", "charge": "changed"},
