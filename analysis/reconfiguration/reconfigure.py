@@ -286,16 +286,7 @@ def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...
         rows = [topology_records().get((n, degree, way)) for way in {False, directed}]
         return tuple(row.topology for row in rows if row is not None and row.time == record.time)[:1], (record.time,)
     if record.group == "direct":
-        rounds = sequence_bounds.rotation(n, 1, directed=directed)
-        every = []
-        for k in range(record.configurations):
-            counts = np.zeros((n, n), dtype=np.int64)
-            for at in range(k * degree, (k + 1) * degree):
-                if at < len(rounds) or record.time < record.configurations:  # every round several times
-                    tail, head = np.array(rounds[at % len(rounds)]).T
-                    counts[tail, head] += 1
-            every.append(counts)
-        return _specs(every), (record.time / record.configurations,) * record.configurations
+        return _direct(record)
     group = named_group(n, record.group)
     generators = np.array(record.generators, dtype=np.int64)
     data = sequence_data(n, degree, record.configurations, directed=record.directed)
@@ -311,6 +302,28 @@ def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...
             every.append(counts)
         topologies = _specs(every)
     return topologies, tuple(lengths.tolist())
+
+
+def _direct(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Direct circuits in turn, as :func:`~opticoll.analysis.reconfiguration.envelope.direct_records` describes them."""
+    n, d, K = record.n, record.degree, record.configurations
+    rounds = sequence_bounds.rotation(n, 1, directed=record.directed)
+    chosen = [list(range(first, min(first + d, len(rounds)))) for first in range(0, len(rounds), d)]
+    lengths = [1.0] * len(chosen)
+    if len(chosen) < K:  # the last rounds have several configurations each, so that no port idles
+        whole, rest = divmod(len(rounds), d)
+        cut, share = d + rest, math.gcd(d, rest)
+        first = len(rounds) - cut
+        several = [[first + (j * d + i) % cut for i in range(d)] for j in range(cut // share)]
+        chosen, lengths = chosen[: whole - 1] + several, [1.0] * (whole - 1) + [share / d] * len(several)
+    every = []
+    for row in chosen:
+        counts = np.zeros((n, n), dtype=np.int64)
+        for at in row:
+            tail, head = np.array(rounds[at]).T
+            counts[tail, head] += 1
+        every.append(counts)
+    return _specs(every), tuple(lengths)
 
 
 def _specs(every: list[I64]) -> tuple[str, ...]:
