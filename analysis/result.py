@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
 import numpy as np
 
 from opticoll.analysis import rendering
@@ -20,7 +21,7 @@ from opticoll.analysis.plots.style import label
 from opticoll.analysis.progress_line import ProgressLine
 from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
-from opticoll.analysis.schedule_tables import Moves, Rounds, Schedule
+from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
 from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.units import Scale, cost_model, timed
 from opticoll.errors import BadInput, NoSolution
@@ -180,8 +181,14 @@ def solve_task(
     NoSolution
         If nothing could be tried: a limit was reached before, or the data, another solution, were not found.
     """
+    model = named(task.formulation)
+    if any(parameter.name == "shard" for parameter in model.parameters):  # the model itself has times in seconds
+        if shard is None:
+            shard = str(task.settings.get("shard", "")) or None
+        elif "shard" not in task.settings:
+            task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
     if shard is not None:  # refuse it before anything is solved
-        Scale.of(named(task.formulation), as_instance(task.instance), shard)
+        Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log), shard)
 
 
@@ -208,7 +215,7 @@ class Result(Run):
     @cached_property
     def scale(self) -> Scale:
         """Bytes of a shard, and bits per second of a capacity of 1."""
-        return Scale.of(named(self.task.formulation), self.instance, self.shard)
+        return Scale.of(named(self.task.formulation), self.instance, self.shard, self.task.settings.get("bandwidth"))
 
     # summary
 
@@ -377,15 +384,16 @@ class Result(Run):
         result.attrs["units"] = units
         return result
 
-    def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Moves | Rounds:
-        """The solution as a schedule: transfers in steps, moves along trees, or circuits and transfers in rounds.
+    def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Moves | Rounds | Configurations:
+        """The solution as a schedule: transfers in steps, moves along trees, circuits in rounds or configurations.
 
         Parameters
         ----------
         chunks
             Number of chunks per shard, for schedules in steps; of several numbers, the best one. By default a power
             of two up to 16, and other numbers up to 24 if those lose more than 1 %. For moves along trees, the
-            maximum number of chunks (default 24; broadcast 240).
+            maximum number of chunks (default 24; broadcast 240). For circuits that change, the default are the pieces
+            into which the flow divides a shard, which take the time of the flow.
 
         Raises
         ------
@@ -401,8 +409,11 @@ class Result(Run):
             return Rounds(self, plan.formulation.rounds(values))
         from opticoll.solvers.schedules import collective_steps
         from opticoll.solvers.schedules.link_schedule import schedule_routes
+        from opticoll.solvers.schedules.sequence_schedule import SERVES, sequence_schedule
         from opticoll.solvers.schedules.shard_routes import routes_of, without_steps
 
+        if plan.formulation.name in SERVES:
+            return Configurations(self, chunks, sequence_schedule(plan.data, values, chunks))
         if not isinstance(plan.instance, Topology):
             msg = f"{plan.formulation.name}: its solutions hold no routes for a schedule; solve an all-to-all"
             raise BadInput(msg)

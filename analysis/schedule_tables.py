@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
+    from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -83,15 +84,18 @@ class _Steps:
         refuse_early(target, self.result.solved()[0].formulation.name)
         return write_schedule(schedule_request(target, chunks=self.chunks, **options), self.result)
 
-    def _summary(self, where: str, sizes: Sequence[tuple[int, str]], chunks: int, fluid_time: float | None) -> str:
+    def _summary(
+        self, where: str, sizes: Sequence[tuple[int, str]], chunks: int | None, fluid_time: float | None
+    ) -> str:
         """The schedule on one line."""
         wrong, seconds = self.check(), self.result.scale.seconds
         end = f"invalid: {wrong}" if wrong else f"simulated T = {number(self.time, 8)} [{TIME}]"
         if self.time is not None and seconds is not None:
             end += f" = {self.time * seconds:.6g} s"
         fluid = "" if fluid_time is None else f"; fluid time {number(fluid_time, 8)}"
-        size = ", ".join(counted(*one) for one in (*sizes, (chunks, "chunk")))
-        return f"schedule of {label(where, WIDTH)}: {size} per shard; {end}{fluid}"
+        parts = "" if chunks is None else f", {counted(chunks, 'chunk')} per shard"
+        size = ", ".join(counted(*one) for one in sizes)
+        return f"schedule of {label(where, WIDTH)}: {size}{parts}; {end}{fluid}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -187,6 +191,52 @@ class Moves(_Steps):
         steps = self.made.steps
         sizes = ((len(steps.steps), "step"), (steps.moves, "move"))
         return self._summary(self.result.instance.spec, sizes, steps.chunks, self.made.fluid_time)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Configurations(_Steps):
+    """Circuits that change, and the chunks that flow over them.
+
+    Parameters
+    ----------
+    result
+        The solution whose circuits and flows it uses.
+    chunks
+        Requested number of chunks per shard; None for the pieces of the flow.
+    made
+        The schedule, as :mod:`opticoll.solvers.schedules.sequence_schedule` defines it.
+    """
+
+    made: SequenceSchedule
+
+    @cached_property
+    def verdict(self) -> ScheduleCheck:
+        """The schedule executed."""
+        from opticoll.solvers.schedules.schedule_json import configurations_document
+        from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
+
+        plan, _ = self.result.solved()
+        document = configurations_document(plan.instance, self.made)
+        return run_configurations(read_configurations(document, Path("schedule"), plan.data.n), plan.data)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per transfer: configuration, path, the chunk with its ends and its amount, start and end."""
+        import pandas as pd
+
+        chunks = self.made.chunks
+        rows = [
+            (k, " ".join(map(str, move.path)), move.chunk, *chunks[move.chunk], move.start, move.end)
+            for k, one in enumerate(self.made.configurations)
+            for move in one.transfers
+        ]
+        names = ["configuration", "path", "chunk", "source", "target", "amount", "start", "end"]
+        return pd.DataFrame(rows, columns=names)
+
+    def __repr__(self) -> str:
+        own = self.made
+        sizes = ((len(own.configurations), "configuration"), (own.transfers, "transfer"))
+        return self._summary(self.result.instance.spec, sizes, own.per_shard, own.fluid_time)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -319,6 +319,33 @@ def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     return {"file": str(path), **size, "delivers": result["verified"], "violation": result["reason"] or None}
 
 
+def _write_configurations(request: ScheduleRequest, run: Run) -> dict[str, Any]:
+    """Write the circuits and transfers of a verified run, read them back and execute them."""
+    from opticoll.solvers import solution
+    from opticoll.solvers.schedules.schedule_json import configurations_document
+    from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
+
+    plan, path = run.plan, request.path
+    assert plan is not None
+    assert run.values is not None
+    schedule = sequence_schedule(plan.data, run.values, request.chunks)
+    write_text(path, json.dumps(configurations_document(plan.instance, schedule)) + "\n")
+    result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
+    return {
+        "file": str(path),
+        "chunks": schedule.per_shard,
+        "configurations": len(schedule.configurations),
+        "transfers": schedule.transfers,
+        "fluid_time": schedule.fluid_time,
+        "time": schedule.time,
+        "loss": schedule.loss,
+        "time_by_chunks": {str(number): time for number, time in schedule.prices.items()},
+        "simulated_time": result["objective"],
+        "delivers": result["verified"],
+        "violation": result["reason"] or None,
+    }
+
+
 def write_text(path: Path, text: str) -> Path:
     """Write a file.
 
@@ -343,7 +370,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     ``file``, the facts of :class:`opticoll.solvers.schedules.lowering.CutFacts`, ``simulated_time``, and
     ``delivers``: whether the simulator found every shard in its place. For a program, ``fits_runtime`` names the
     runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For rounds of circuits
-    only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``.
+    only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``. For circuits that change,
+    ``chunks`` is null where a shard is divided as the flow is.
 
     Raises
     ------
@@ -353,9 +381,12 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     from opticoll.solvers.schedules import lowering as build
     from opticoll.solvers.schedules.collective_steps import COLLECTIVES
     from opticoll.solvers.schedules.schedule_json import verify_file
+    from opticoll.solvers.schedules.sequence_schedule import SERVES
 
     assert run.plan is not None
     assert run.values is not None
+    if run.plan.formulation.name in SERVES:
+        return _write_configurations(request, run)
     assert isinstance(run.plan.instance, Topology)
     if states(run.plan.formulation, "rounds"):
         return _write_rounds(request.path, run)

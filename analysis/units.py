@@ -28,15 +28,19 @@ class Scale:
     rate: float | None = None
 
     @classmethod
-    def of(cls, model: type[Formulation], instance: Instance, shard: str | float | None) -> Scale:
+    def of(
+        cls, model: type[Formulation], instance: Instance, shard: str | float | None, bandwidth: object = None
+    ) -> Scale:
         """The scale of a formulation on an instance, for shards of a given size.
+
+        ``bandwidth`` is the parameter of that name, of formulations whose instances have no unit of capacity.
 
         Raises
         ------
         BadInput
             If the formulation has no shards, or the capacities have no unit.
         """
-        unit = instance.capacity_unit if isinstance(instance, Topology) else None
+        unit = instance.capacity_unit if isinstance(instance, Topology) else str(bandwidth or "") or None
         rate = None if unit is None else parse_rate(unit)
         if shard is None:
             return cls(None, rate)
@@ -46,6 +50,9 @@ class Scale:
             raise BadInput(msg)
         if rate is None:
             spec = label(instance.spec, 60)
+            if any(parameter.name == "bandwidth" for parameter in model.parameters):
+                msg = f"shard: {model.name} needs the bandwidth of a circuit; add --set bandwidth=100Gb/s"
+                raise BadInput(msg)
             msg = f"shard: the capacities of {spec} have no unit; give one, as in torus:4x4+unit=100Gb/s"
             raise BadInput(msg)
         return cls(size, rate)

@@ -94,7 +94,8 @@ class Parameter:
         except BadInput:
             raise
         except (TypeError, ValueError, OverflowError):
-            msg = f"{where}: parameter {self.name!r} must be {_KINDS.get(self.kind, self.kind.__name__)}, not {text!r}"
+            wanted = _KINDS.get(self.kind) or getattr(self.kind, "described", self.kind.__name__)
+            msg = f"{where}: parameter {self.name!r} must be {wanted}, not {text!r}"
             raise BadInput(msg) from None
         if self.choices and value not in self.choices:
             msg = f"{where}: parameter {self.name!r} must be one of {', '.join(self.choices)}, not {text!r}"

@@ -159,6 +159,8 @@ def check(
     if is_schedule(document):
         if document.get("kind") == "rounds":
             return check_rounds(model, instance, path, parameters, document)
+        if document.get("kind") == "configurations":
+            return check_configurations(model, instance, path, parameters, document)
         return check_schedule(model, instance, path, given, document)
     refuse_other_problem(model, instance, document, path)
     refuse_other_settings(model, parameters, document.get("settings"), path, instance)
@@ -423,6 +425,45 @@ def check_rounds(
     record |= {
         "metrics": {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers},
         "schedule": {"violation": worst if reason else None, "rank": None, "chunk": None, "step": None},
+    }
+    return record
+
+
+def check_configurations(
+    model: type[Formulation], instance: Instance, path: Path, parameters: Settings, document: dict[str, Json]
+) -> CheckRecord:
+    """Execute an external schedule of circuits that change; ``objective`` in the record is its time.
+
+    The parameters define the problem, as for a solution.
+
+    Raises
+    ------
+    BadFile
+        If the document is malformed, too large, or for another instance; also for a formulation without such schedules.
+    """
+    from opticoll.solvers.schedules.schedule_json import refuse_other_instance
+    from opticoll.solvers.schedules.sequence_schedule import SERVES
+    from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
+
+    if model.name not in SERVES:
+        msg = f"{path}: circuits that change are checked as {' or '.join(SERVES)}, not as {model.name}"
+        raise BadFile(msg)
+    refuse_other_instance(document, path, instance)
+    data: Any = prepared(model, instance, parameters)
+    verdict = run_configurations(read_configurations(document, path, data.n), data)
+    violations = {} if verdict.valid else {verdict.reason: None}
+    record = check_record(model, instance, parameters, verdict.message, violations, verdict.time)
+    bound = max(bound.value for bound in data.bounds())
+    if verdict.valid and verdict.time is not None and 0 < bound < math.inf:
+        verdict.metrics.update({"T_bound": bound, "over_bound": verdict.time / bound})
+    record |= {
+        "metrics": verdict.metrics,
+        "schedule": {
+            "violation": verdict.reason or None,
+            "rank": verdict.rank,
+            "chunk": verdict.chunk,
+            "step": verdict.step,
+        },
     }
     return record
 

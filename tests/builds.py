@@ -174,6 +174,9 @@ CASES = {
         ("servers:n=3,degree=3", {"demand": "permutation:1", "configurations": "0", "delay": "0.25"}),
         ("servers:n=4,degree=1", {"configurations": "3", "relays": "step", "delay": "0.125", "overlap": "true"}),
         ("servers:n=4,degree=1", {"configurations": "1", "directed": "true", "demand": "gravity:2"}),
+        ("servers:n=3,degree=1", {"startup": "2ms", "delay": "1us", "shard": "1MB", "bandwidth": "8Gb/s"}),
+        ("servers:n=5,degree=2", {"rack": "2", "cables": "1", "uplinks": "2", "startup": "0.5"}),
+        ("servers:n=4,degree=1", {"rack": "2", "uplinks": "1", "directed": "true", "configurations": "3"}),
     ],
     "topology.matchings": [
         ("servers:n=3,degree=2", {"configurations": "2", "delay": "0.5"}),

@@ -68,6 +68,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("topology.design", "servers:n=4,degree=2", {"rack": 2, "uplinks": 2}, ()),
     ("topology.sequence", "servers:n=3,degree=1", {"directed": "true"}, ("x", "t", "g")),
     ("topology.sequence", "servers:n=3,degree=1", {"delay": "1", "charge": "changed", "overlap": "true"}, ()),
+    ("topology.sequence", "servers:n=3,degree=1", {"startup": "1", "rack": "2", "uplinks": "1"}, ("x", "t", "g", "y")),
     ("topology.matchings", "servers:n=3,degree=2", {}, ("x", "t")),
     ("topology.matchings", "servers:n=3,degree=2", {"configurations": "3", "first": "false"}, ()),
     ("topology.steps", RING, {}, ("topology",)),

@@ -65,7 +65,8 @@ def show_executed(result: Mapping[str, object]) -> None:
     from opticoll.analysis.rendering import number
 
     metrics: dict[str, Any] = dict(result)
-    lines = {name: number(metrics.get(name)) for name in ("ranks", "chunks", "steps", "transfers")}
+    names = ("ranks", "chunks", "steps", "configurations", "transfers")
+    lines = {name: number(metrics.get(name)) for name in names}
     if metrics.get("redundant"):
         lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of chunks that the receiver already has)"
     if metrics.get("over_bound"):

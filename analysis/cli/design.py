@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.analysis.cli.options import JSON, notify
+from opticoll.analysis.cli.options import JSON, notify, progress_line, refuse_together
 
 if TYPE_CHECKING:
     from opticoll.analysis.design import TopologyDesign
+    from opticoll.analysis.reconfiguration.reconfigure import Reconfiguration
+
+
+#: Characters of a topology's spec, and configurations of a sequence, that are printed; --json has all.
+SPEC, MOST_LINES = 72, 16
 
 
 @click.command()
@@ -46,8 +51,23 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of local searches per group, and of starts of the link exchange.",
 )
-@click.option("--time-limit", type=float, metavar="S", help="Limit of the search and of the final solve [s].")
+@click.option(
+    "--time-limit",
+    type=float,
+    metavar="S",
+    help="Limit of the search and of the final solve [s] (default: none; with --delay 30).",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
+@click.option(
+    "--delay",
+    metavar="TIME",
+    help="Time of a change of circuits, such as 3.7us (with --shard), or in shards / link bandwidth: whether to change "
+    "circuits during an all-to-all, and how often.",
+)
+@click.option("--shard", metavar="SIZE", help="What a node sends to another, such as 64MB; with --delay.")
+@click.option(
+    "--bandwidth", metavar="RATE", help="Bandwidth of a circuit (default: 100Gb/s); with --delay and --shard."
+)
 @JSON
 def design(
     sizes: tuple[str, ...],
@@ -61,6 +81,9 @@ def design(
     starts: int,
     time_limit: float | None,
     seed: int,
+    delay: str | None,
+    shard: str | None,
+    bandwidth: str | None,
     as_json: bool,
 ) -> int:
     """Find a topology of N nodes with D ports each that has a small all-to-all time T.
@@ -68,9 +91,13 @@ def design(
     The topology comes from a table of records, or from a search among vertex-transitive topologies. Either way, T is
     computed, verified and compared with a bound that holds for every topology of this degree.
 
+    With --delay, find out whether an all-to-all should keep one topology or change circuits in between, and how often:
+    for every number of configurations, the best sequence found and a bound on all sequences.
+
     \b
     opticoll design n=64 degree=4
     opticoll design n=32 degree=4 --rack 8 --cables 2 --uplinks 6
+    opticoll design n=64 degree=4 --delay 3.7us --shard 64MB
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     from opticoll.analysis.cli import output
 
@@ -82,12 +109,21 @@ def design(
     ):
         notify(f"design: cannot read {' '.join(sizes)[:60]!r}; write whole numbers, such as n=64 degree=4")
         return 2
+    n, degree = int(given["n"]), int(given["degree"])
+    if delay is not None:
+        others_given = {"--compare": others, "--failed-links": failed_links, "--search": search, "--rack": rack}
+        refuse_together({"--delay": delay, **others_given}, *(("--delay", name) for name in others_given))
+        options = {"shard": shard or "", "bandwidth": bandwidth or "", "directed": directed}
+        return _reconfigure(n, degree, delay, {**options, "time_limit": time_limit, "seed": seed}, as_json=as_json)
+    if shard is not None or bandwidth is not None:
+        notify("design: --shard and --bandwidth are for times in seconds; add --delay TIME")
+        return 2
     with output.diverted_stdout():
         from opticoll.analysis import design as topology_design
 
         result = topology_design.design(
-            int(given["n"]),
-            int(given["degree"]),
+            n,
+            degree,
             directed=directed,
             table=not search,
             compare=others,
@@ -136,3 +172,74 @@ def _show_design(design: TopologyDesign) -> None:
     if design.others:
         rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in design.others]
         output.show_table(rows, ["topology", "T", "proof"], "for comparison")
+
+
+def _reconfigure(n: int, degree: int, delay: str, options: dict[str, Any], *, as_json: bool) -> int:
+    """Answer whether to change circuits; Ctrl-C keeps what was found."""
+    from opticoll.analysis.cli import output
+
+    with (
+        output.diverted_stdout(),
+        progress_line(f"design n={n} degree={degree}", shown=True, plain=not as_json) as on_progress,
+    ):
+        from opticoll.analysis.reconfiguration import reconfigure
+
+        answer = reconfigure.reconfigure(n, degree, delay, on_progress=on_progress, **options)
+    if as_json:
+        output.emit_json(reconfigure.as_json(answer))
+    else:
+        _show_reconfiguration(answer, reconfigure.VERDICTS[answer.verdict])
+    return 0
+
+
+def _in_words(answer: Reconfiguration) -> str:
+    """The best sequence where its topologies have no specs."""
+    source = next(row.source for row in answer.rows if row.configurations == answer.configurations)
+    return "direct circuits in turn" if source == "direct" else f"circuits u -> u g of the group {source}"
+
+
+def _seconds(time: float | None) -> str:
+    return "" if time is None else f" = {time:.4g} s"
+
+
+def _show_reconfiguration(answer: Reconfiguration, verdict: str) -> None:
+    """Print the verdict, the best sequence, and what is known of every number of configurations."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.plots.style import counted, label
+    from opticoll.analysis.rendering import number
+
+    K = answer.configurations
+    often = "one topology that stays" if K == 1 else f"{K} configurations, {counted(K - 1, 'change')}"
+    certain = "provably the best number" if answer.certain else "best known; other numbers are not excluded"
+    fields = {
+        "nodes": f"{answer.n}, degree {answer.degree}, circuits {'one way' if answer.directed else 'both ways'}",
+        "delay": f"{number(answer.delay, 6)}   [shards / link bandwidth]{_seconds(answer.delay_s)}",
+        "answer": verdict,
+        "best": f"{often}   ({certain})",
+        "time": f"{number(answer.value, 6)}   with the changes{_seconds(answer.value_s)}",
+        "bound": f"{number(answer.bound, 6)}   for any number of configurations",
+        "gap": "none: best possible" if answer.gap <= 1e-8 else f"{100 * answer.gap:.2f} %",
+        "others": f"{number(answer.beyond, 6)} or more   with numbers of configurations that are not listed",
+        **({} if answer.topologies else {"sequence": _in_words(answer)}),
+        **({"search": "ended before all numbers that may pay were searched"} if answer.interrupted else {}),
+    }
+    output.show_fields(fields, "design")
+    columns = {
+        "K": "configurations",
+        "T": "T",
+        "bound": "bound",
+        "with changes": "value",
+        "at least": "value_bound",
+        "from": "source",
+    }
+    rows = [{name: getattr(row, field) for name, field in columns.items()} for row in answer.rows]
+    output.show_table(rows, [*columns], "configurations")
+    lines = [
+        {"configuration": k, "length": length, "topology": label(spec, SPEC)}
+        for k, (spec, length) in enumerate(zip(answer.topologies, answer.lengths, strict=False))
+    ]
+    if len(lines) > MOST_LINES:
+        lines = lines[:MOST_LINES]
+        lines[-1] |= {"topology": f"… {K - MOST_LINES + 1} configurations more, with --json"}
+    if lines:
+        output.show_table(lines, ["configuration", "length", "topology"], "best sequence")

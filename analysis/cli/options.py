@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from opticoll.analysis.cli.completions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from opticoll.analysis.progress_line import ProgressLine
     from opticoll.analysis.store import Store
 
 
@@ -119,7 +121,7 @@ _SCHEDULE = (
         "--schedule",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Write an executable schedule: .xml (MSCCL), .json (links) or .routes.json.",
+        help="Write an executable schedule: .xml (MSCCL), .json (links, circuits) or .routes.json.",
     ),
     click.option(
         "--chunks",
@@ -265,6 +267,16 @@ def stoppable() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nullcontext[None]:
+    """Progress on stderr: in place on a terminal, else in plain lines; none if it is not ``shown``."""
+    terminal = sys.stderr.isatty()
+    if not shown or not (terminal or plain):
+        return nullcontext()
+    from opticoll.analysis.progress_line import ProgressLine
+
+    return ProgressLine(title, notify, terminal=terminal)
 
 
 def notify(message: str) -> None:

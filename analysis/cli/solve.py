@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from opticoll.analysis.cli.options import (
     STORE,
     demand_of,
     notify,
+    progress_line,
     refuse_together,
     refuse_unwritable,
     schedule_options,
@@ -32,7 +33,6 @@ from opticoll.analysis.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.analysis.progress_line import ProgressLine
     from opticoll.analysis.result import Result
     from opticoll.analysis.solution_files import ScheduleRequest
     from opticoll.instances import Instance
@@ -119,7 +119,7 @@ def solve(
     started = datetime.now(UTC)
     with (
         output.diverted_stdout(),
-        _progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
+        progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable() as stop,
     ):
         from opticoll.analysis.result import solve_task
@@ -154,16 +154,6 @@ def solve(
         notify(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
         return result.exit_status or 3
     return result.exit_status
-
-
-def _progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nullcontext[None]:
-    """Progress on stderr: in place on a terminal, else in plain lines; none if it is not ``shown``."""
-    terminal = sys.stderr.isatty()
-    if not shown or not (terminal or plain):
-        return nullcontext()
-    from opticoll.analysis.progress_line import ProgressLine
-
-    return ProgressLine(title, notify, terminal=terminal)
 
 
 def _listed_one_way(instance: Instance) -> bool:
@@ -207,8 +197,9 @@ def _show_written(kind: str, written: Mapping[str, object]) -> None:
     several = facts["time_by_chunks"] if len(facts["time_by_chunks"]) > 1 else {}
     lines = {
         "file": facts["file"],
-        "chunks": f"{facts['chunks']} per shard",
+        "chunks": "the pieces of the flow" if facts["chunks"] is None else f"{facts['chunks']} per shard",
         "steps": number(facts.get("steps")),
+        "configurations": number(facts.get("configurations")),
         "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
         "loss": f"{100 * facts['loss']:.3g} %",
         "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",

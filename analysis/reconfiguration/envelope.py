@@ -92,6 +92,10 @@ class Envelope:
             result.append(math.inf if impossible else float(bound_on_time(data, K)))
         return tuple(result)
 
+    def bound(self, configurations: int) -> float:
+        """Lower bound on the time of so many configurations, without changes."""
+        return self.bounds[min(configurations, len(self.bounds)) - 1]
+
     @cached_property
     def times(self) -> dict[int, float]:
         """Times of the best known sequences, without changes, by number of configurations."""
@@ -105,10 +109,7 @@ class Envelope:
         import pandas as pd
 
         best = {one.configurations: one for one in sorted(self.known, key=lambda one: -one.time)}
-        rows = [
-            (K, T, bound := self.bounds[min(K, len(self.bounds)) - 1], T / bound - 1.0, best[K].group)
-            for K, T in self.times.items()
-        ]
+        rows = [(K, T, self.bound(K), T / self.bound(K) - 1.0, best[K].group) for K, T in self.times.items()]
         return pd.DataFrame(rows, columns=["configurations", "T", "bound", "gap", "group"])
 
     def plot(self, *, schemes: bool = True) -> Figure:

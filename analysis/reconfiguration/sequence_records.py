@@ -21,7 +21,13 @@ import numpy as np
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
-from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, few_hops, neighbour, some_groups
+from opticoll.solvers.methods.topology.sequence_orbits import (
+    OrbitSequence,
+    few_hops,
+    named_group,
+    neighbour,
+    some_groups,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,7 +91,9 @@ class SequenceRecord:
             return ()
         m, k, r = self.group.split(",")
         way = ",directed" if self.directed else ""
-        return tuple(f"cayley:m={m},k={k},r={r},generators={'x'.join(map(str, row))}{way}" for row in self.generators)
+        inverses = named_group(self.n, self.group).inverses
+        rows = [[g for g in row if self.directed or g <= inverses[g]] for row in self.generators]
+        return tuple(f"cayley:m={m},k={k},r={r},generators={'x'.join(map(str, row))}{way}" for row in rows)
 
 
 #: Sequences by nodes, degree and whether circuits may run one way.

@@ -5,21 +5,29 @@ Source  ours. The question: *To Reconfigure or Not to Reconfigure*, arXiv 2602.1
 Sets    i, j, u in V nodes (n); s in V sources that send; k = 0..K-1 configurations; m = 0..M-1 parallel circuits;
         p = 0..P-1 phases: the configurations and, with ``overlap``, the K-1 changes between them (P = 2K-1, else K)
 Data    d ports: circuits out of and into a node, each of capacity 1; M parallel circuits at most; D_sv >= 0 demand
-        [shards], (n,n); delay >= 0 of a change [shards / link bandwidth]; optional: x^0 the circuits at the start;
+        [shards], (n,n); delay >= 0 of a change, startup >= 0 of a configuration [shards / link bandwidth]; optional:
+        x^0 the circuits at the start; racks R_p of r nodes each (r p .. r p + r - 1, the last may have fewer), at most
+        c circuits from one rack to another, at most U uplinks of a rack;
         L no less than the length of a configuration in some optimum [shards / link bandwidth]
 Vars    x_kijm in {0,1} circuit m from i to j, (K,n,n,M); t_k >= 0 length of a configuration, at most L, (K,);
         w_kijm >= 0 shards that a circuit can carry, (K,n,n,M); g_psij >= 0 flow of source s in a phase, none into s,
         (P,n,n,n); b_psu >= 0 shards of s held by u != s after a phase, (P,n,n); with ``overlap``: e_kij >= 0 circuits
-        kept in change k, (K-1,n,n); with ``charge=changed``: z_k in {0,1} whether change k sets a circuit, (K-1,)
+        kept in change k, (K-1,n,n); with ``charge=changed``: z_k in {0,1} whether change k sets a circuit, (K-1,);
+        with ``startup`` > 0: y_k in {0,1} whether configuration k is used, (K,)
 
-min sum_k t_k + delay (K-1)      or, with ``charge=changed``,      sum_k t_k + delay sum_k z_k      s.t.
+min sum_k t_k + delay (K-1) + startup sum_k y_k      or, with ``charge=changed``, delay sum_k z_k in place of
+                                                     delay (K-1)      s.t.
     ports_out[k,i]       sum_jm x_kijm <= d
     ports_in[k,j]        sum_im x_kijm <= d
     both_ways[k,i,j,m]   x_kijm = x_kjim                            i < j       (unless ``directed``)
+    cables[k,p,q]        sum_(i in R_p, j in R_q, m) x_kijm <= c    p != q      (with ``cables``)
+    uplinks_out[k,p]     sum_(i in R_p, j not in R_p, m) x_kijm <= U            (with ``uplinks``)
+    uplinks_in[k,p]      sum_(i not in R_p, j in R_p, m) x_kijm <= U            (with ``uplinks``)
     order[k,i,j,m]       x_kijm >= x_kij,m+1                        m < M-1
     standing[i,j,m]      x_0ijm = x^0_ijm                                       (with ``start``)
     lit[k,i,j,m]         w_kijm <= L x_kijm
     lasting[k,i,j,m]     w_kijm <= t_k
+    used[k]              t_k <= L y_k                                           (with ``startup``)
     capacity[p,i,j]      sum_s g_psij <= sum_m w_kijm                           p is configuration k
                          sum_s g_psij <= delay e_kij                            p is change k   (``overlap``)
     kept_before[k,i,j]   e_kij <= sum_m x_kijm                                  (``overlap``)
@@ -40,11 +48,15 @@ at most the total demand; and no configuration of an optimum outlasts the time o
 rotation of direct circuits (:func:`opticoll.formulations.topology.sequence_bounds.known_sequences`). Flow grouped by
 source is exact: over the phases it is a single-source flow, which decomposes into paths that end at (u, P-1).
 
+Start-up. A configuration that lasts takes ``startup`` before its data flow, and in that time nothing is sent.
+
 Delay. ``charge=any``: each of the K-1 changes takes the delay, even one that changes nothing. ``charge=changed``: only
 changes that set a circuit which was not there, so that K is a maximum. In a change the whole fabric stops; with
 ``overlap`` only circuits that change are dark, and those of both configurations transmit. ``start`` is the first
 configuration, which may be left at once (t_0 = 0). ``configurations=0`` chooses K: with ``charge=changed`` and a K
-that no optimum exceeds (:func:`opticoll.formulations.topology.sequence_bounds.most_useful`).
+that no optimum exceeds (:func:`opticoll.formulations.topology.sequence_bounds.most_useful`); not with ``relays=step``,
+where the same circuits may serve any number of configurations. Delay and start-up may be given in seconds (``3.7us``),
+with the size of a shard and the bandwidth of a circuit.
 """
 
 from __future__ import annotations
@@ -60,15 +72,20 @@ from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.topology.design import Design, rack_excess
 from opticoll.formulations.variables import SHARDS, TIME, Array, Links
 from opticoll.instances import parse
 from opticoll.instances.demands import UNIFORM, read_demand
+from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
+from opticoll.instances.topology_setting import TopologySetting, read_topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    import pyomo.environ as pyo
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
@@ -94,10 +111,20 @@ class TopologySequence(Formulation):
     problem = "MILP"
     parameters = (
         Parameter("configurations", int, default=2, help="number of configurations K; 0 to choose it, for a delay > 0"),
-        Parameter("delay", float, default=0.0, help="time of a change of circuits [shards / link bandwidth]"),
+        Parameter(
+            "delay",
+            Duration,
+            default=Duration(0.0),
+            help="time of a change of circuits [shards / link bandwidth], or in seconds: 3.7us",
+        ),
         Parameter("directed", bool, default=False, help="allow one-way circuits"),
         demand_parameter(),
-        Parameter("start", str, default="", help="spec of the topology that stands at the start; empty for any"),
+        Parameter(
+            "start",
+            TopologySetting,
+            default=TopologySetting(""),
+            help="spec of the topology that stands at the start; empty for any",
+        ),
         Parameter(
             "relays",
             str,
@@ -114,6 +141,19 @@ class TopologySequence(Formulation):
         ),
         Parameter("overlap", bool, default=False, help="circuits that do not change transmit during a change"),
         Parameter("parallel", int, default=0, help="maximum number of circuits from a node to another; 0 for no limit"),
+        Parameter(
+            "startup",
+            Duration,
+            default=Duration(0.0),
+            help="time of every configuration that is used before its data flow, like delay",
+        ),
+        Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
+        Parameter("cables", int, default=0, help="maximum number of circuits from one rack to another; 0 for no limit"),
+        Parameter(
+            "uplinks", int, default=0, help="maximum number of circuits from a rack to all others; 0 for no limit"
+        ),
+        Parameter("shard", str, default="", help="size of a shard, such as 64MB, for times in seconds"),
+        Parameter("bandwidth", str, default="", help="bandwidth of a circuit, such as 100Gb/s, for times in seconds"),
     )
     size = "P n (n-1)^2 flows, 2 K M n (n-1) circuits and capacities"
     meaning = "time of all configurations and changes [shards / link bandwidth]"
@@ -132,6 +172,19 @@ class TopologySequence(Formulation):
     overlap: bool = False
     parallel: int = 1
     chosen: bool = False
+    startup: float = 0.0
+    rack: int = 0
+    cables: int = 0
+    uplinks: int = 0
+
+    @property
+    def racks(self) -> Design:
+        """The racks and the limits on their cables, as in a design."""
+        return Design(self.n, self.degree, self.directed, self.rack, self.cables, self.uplinks)
+
+    def fits(self, circuits: I64) -> bool:
+        """Whether circuits ``(n, n)`` keep to the limits of the racks."""
+        return not self.rack or max(rack_excess(self.racks, circuits.astype(float)).values()) == 0
 
     @property
     def phases(self) -> int:
@@ -185,15 +238,22 @@ class TopologySequence(Formulation):
             raise NotApplicable(msg)
         nodes = parse(f"ring:{instance.n}")
         assert isinstance(nodes, Topology)
-        start = str(given.get("start", ""))
+        unit_s = shard_seconds(str(given.get("shard", "")), str(given.get("bandwidth", "")), NAME)
+        delay, startup = (
+            relative(Duration(given.get(name, 0.0)), unit_s, f"{NAME}: {name}") for name in ("delay", "startup")
+        )
         return sequence_data(
             instance.n,
             instance.degree,
             int(given.get("configurations", 2)),
             demand=read_demand(stated, nodes, NAME),
-            delay=float(given.get("delay", 0.0)),
+            delay=delay,
             directed=bool(given.get("directed", False)),
-            start=parse(start) if start else None,
+            start=read_topology(TopologySetting(given.get("start", "")), f"{NAME}: start"),
+            startup=startup,
+            rack=int(given.get("rack", 0)),
+            cables=int(given.get("cables", 0)),
+            uplinks=int(given.get("uplinks", 0)),
             relays=str(given.get("relays", "pass")),
             charge=str(given.get("charge", "any")),
             overlap=bool(given.get("overlap", False)),
@@ -201,8 +261,9 @@ class TopologySequence(Formulation):
         )
 
     def derived(self) -> list[Fraction]:
-        """The demands, and the bound L on the lengths, which holds with some room."""
-        return [*rounding.decimals(self.demand), rounding.decimal(self.longest)]
+        """The demands, the times, and the bound L on the lengths, which holds with some room."""
+        times = self.delay, self.startup, self.longest
+        return [*rounding.decimals(self.demand), *map(rounding.decimal, times)]
 
     def bounds(self) -> list[Bound]:
         """Bounds on every sequence, from hops, ports and the delay."""
@@ -262,6 +323,21 @@ class TopologySequence(Formulation):
             onward = np.flatnonzero(i < j)
             back = X[k[onward], j[onward], i[onward], m[onward]]
             named["both_ways"] = Named(x[onward] - x[back] == 0, X.shape, circuits[onward])
+        if self.rack:
+            rack, R = self.racks.rack_of, self.racks.racks
+            crossing = np.flatnonzero(rack[i] != rack[j])
+            out, into = k[crossing] * R + rack[i[crossing]], k[crossing] * R + rack[j[crossing]]
+            if self.cables:
+                between = ones(out * R + rack[j[crossing]], crossing, (K * R * R, C))
+                two = np.flatnonzero(np.broadcast_to(~np.eye(R, dtype=bool), (K, R, R)))
+                named["cables"] = Named(between[two] @ x <= self.cables, (K, R, R), two)
+            if self.uplinks:
+                named["uplinks_out"] = Named(
+                    ones(out, crossing, (K * R, C)) @ x <= self.uplinks, (K, R), np.arange(K * R)
+                )
+                named["uplinks_in"] = Named(
+                    ones(into, crossing, (K * R, C)) @ x <= self.uplinks, (K, R), np.arange(K * R)
+                )
         if M > 1:
             first = np.flatnonzero(m < M - 1)
             index = np.ravel_multi_index((k[first], i[first], j[first], m[first]), (K, n, n, M - 1))
@@ -281,6 +357,12 @@ class TopologySequence(Formulation):
             "g": Named(g, G.shape, flows),
             "b": Named(b, B.shape, stocks),
         }
+        starting: Any = 0.0
+        if self.startup > 0:
+            y = cp.Variable(K, name="y", boolean=True)
+            variables["y"] = Named(y, (K,))
+            starting = self.startup * cp.sum(y)
+            named["used"] = Named(t - self.longest * y <= 0, (K,))
         waiting: Any = self.delay * (K - 1)
         if self.charge == "changed" and K > 1:
             z = cp.Variable(K - 1, name="z", boolean=True)
@@ -315,7 +397,9 @@ class TopologySequence(Formulation):
         due = np.flatnonzero((bp == P - 1) & (self.demand[bs, bu] > 0))
         named["served"] = Named(b[due] >= self.demand[bs[due], bu[due]], (n, n), stocks[due] - (P - 1) * n * n)
         return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(t) + waiting), [row.item for row in named.values()]), variables, named
+            cp.Problem(cp.Minimize(cp.sum(t) + waiting + starting), [row.item for row in named.values()]),
+            variables,
+            named,
         )
 
     def pyomo(self) -> PyomoModel:
@@ -368,6 +452,7 @@ class TopologySequence(Formulation):
                 rule=lambda c, k, u, v, m: c.x[k, u, v, m] == c.x[k, v, u, m],
             )
             named["both_ways"] = (K, n, n, M)
+        named |= _rack_rows(self, model)
         if M > 1:
             model.order = pyo.Constraint(
                 [(k, u, v, m) for k, u, v, m in circuits if m < M - 1],
@@ -435,7 +520,14 @@ class TopologySequence(Formulation):
             rule=lambda c, s, u: c.b[self.phases - 1, s, u] >= D[s][u],
         )
         waiting = pyo.quicksum(model.z[k] for k in range(K - 1)) if changing else K - 1
-        model.time = pyo.Objective(expr=pyo.quicksum(model.t[k] for k in range(K)) + self.delay * waiting)
+        total = pyo.quicksum(model.t[k] for k in range(K)) + self.delay * waiting
+        if self.startup > 0:
+            model.y = pyo.Var(range(K), domain=pyo.Binary)
+            variables["y"] = (K,)
+            model.used = pyo.Constraint(range(K), rule=lambda c, k: c.t[k] <= L * c.y[k])
+            named["used"] = (K,)
+            total += self.startup * pyo.quicksum(model.y[k] for k in range(K))
+        model.time = pyo.Objective(expr=total)
         return PyomoModel(model, variables, named)
 
     def estimate(self) -> dict[str, int]:
@@ -451,11 +543,16 @@ class TopologySequence(Formulation):
         ordered, fixed = K * (M - 1) * pairs, 0 if self.standing is None else M * pairs
         setting, waiting = changes * M * changing, windows * changing
         step = states if self.relays == "step" else 0
+        starting = K * (self.startup > 0)
+        R, rack = self.racks.racks, self.racks.rack_of
+        crossing = K * M * int((rack[:, None] != rack[None, :]).sum())
+        wiring = K * (R * (R - 1) * bool(self.cables) + 2 * R * bool(self.uplinks))
         entries = 2 * circuits + 2 * mutual + 2 * ordered + fixed + 4 * circuits
         entries += flows + circuits + windows + 2 * windows * (1 + M) + 2 * waiting + 3 * setting
         entries += states + earlier + flows + leaving + (leaving + earlier if step else 0) + due
+        entries += 2 * starting + crossing * (bool(self.cables) + 2 * bool(self.uplinks))
         return {
-            "variables": 2 * circuits + K + flows + states + windows + (K - 1) * changing,
+            "variables": 2 * circuits + K + flows + states + windows + (K - 1) * changing + starting,
             "constraints": 2 * K * n
             + mutual
             + ordered
@@ -467,9 +564,11 @@ class TopologySequence(Formulation):
             + setting
             + states
             + step
-            + due,
+            + due
+            + starting
+            + wiring,
             "nonzeros": entries,
-            "integers": circuits + (K - 1) * changing,
+            "integers": circuits + (K - 1) * changing + starting,
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
@@ -486,6 +585,8 @@ class TopologySequence(Formulation):
         }
         if K > 1 and self.charge == "changed":
             result["z"] = Array((K - 1,), axes=("change",))
+        if self.startup > 0:
+            result["y"] = Array((K,), axes=("configuration",))
         if K > 1 and self.overlap:
             result["e"] = Array((K - 1, n, n), axes=("change", *pair), required=False)
         return result
@@ -515,6 +616,13 @@ class TopologySequence(Formulation):
             "served": float(max(((self.demand - stock[-1]) * others).max(), 0.0)) / largest,
             "sign": float(max(-moved.min(), -t.min(), 0.0)) / largest,
         }
+        for one in counts if self.rack else ():
+            result |= {name: max(result.get(name, 0.0), over) for name, over in rack_excess(self.racks, one).items()}
+        if self.startup > 0:
+            given = np.nan_to_num(np.asarray(values["y"], dtype=float))
+            y = np.rint(np.clip(given, 0.0, 1.0))
+            result["integrality"] = max(result["integrality"], float(np.abs(given - y).max()))
+            result["used"] = float((t * (y == 0)).max()) / largest
         if self.relays == "step":
             result["held"] = float(max(((moved.sum(axis=3) - before) * others).max(), 0.0)) / largest
         if self.charge == "changed" and self.configurations > 1:
@@ -549,7 +657,8 @@ class TopologySequence(Formulation):
         changes: Any = self.configurations - 1
         if self.charge == "changed" and self.configurations > 1:
             changes = np.asarray(values["z"], dtype=float).sum()
-        return float(np.asarray(values["t"], dtype=float).sum() + self.delay * changes)
+        used = np.asarray(values["y"], dtype=float).sum() if self.startup > 0 else 0.0
+        return float(np.asarray(values["t"], dtype=float).sum() + self.delay * changes + self.startup * used)
 
     def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
         """Properties of a verified solution: its configurations, their lengths and topologies."""
@@ -600,6 +709,10 @@ def sequence_data(
     charge: str = "any",
     overlap: bool = False,
     parallel: int = 0,
+    startup: float = 0.0,
+    rack: int = 0,
+    cables: int = 0,
+    uplinks: int = 0,
 ) -> TopologySequence:
     """Prepare the data of the model for n nodes of the given degree.
 
@@ -613,8 +726,8 @@ def sequence_data(
         Shards from every node to every other, ``(n, n)``; None for one each.
     start
         Topology that stands at the start, as an instance; None for any.
-    delay, directed, relays, charge, overlap, parallel
-        As the parameters of the formulation.
+    delay, directed, relays, charge, overlap, parallel, startup, rack, cables, uplinks
+        As the parameters of the formulation; times in shards / link bandwidth.
 
     Raises
     ------
@@ -627,13 +740,22 @@ def sequence_data(
             f"0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
         )
         raise NotApplicable(msg)
-    if not 0 <= delay < np.inf:
-        msg = f"{NAME}: delay={delay} must be finite and nonnegative"
-        raise NotApplicable(msg)
-    needing = {"charge=changed": charge == "changed", "overlap=true": overlap, "configurations=0": configurations == 0}
+    for name, time in (("delay", delay), ("startup", startup)):
+        if not 0 <= time < np.inf:
+            msg = f"{NAME}: {name}={time} must be finite and nonnegative"
+            raise NotApplicable(msg)
+    _refuse_racks(n, rack, cables, uplinks)
+    needing = {
+        "charge=changed": charge == "changed",
+        "overlap=true": overlap,
+        "configurations=0": not configurations + startup,
+    }
     if delay == 0 and any(needing.values()):
         word = next(word for word, stated in needing.items() if stated)
         msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
+        raise NotApplicable(msg)
+    if configurations == 0 and relays == "step":
+        msg = f"{NAME}: with relays=step, circuits may stay for any number of configurations; give configurations="
         raise NotApplicable(msg)
     amounts = np.ones((n, n)) - np.eye(n) if demand is None else np.asarray(demand, dtype=float)
     standing = None if start is None else _standing(start, n, degree, directed=directed, most=parallel or degree)
@@ -651,8 +773,18 @@ def sequence_data(
         overlap,
         min(parallel or degree, degree),
         chosen,
+        startup,
+        rack,
+        cables,
+        uplinks,
     )
+    if data.standing is not None and not data.fits(data.standing):
+        msg = f"{NAME}: start={getattr(start, 'spec', 'the topology')} has more circuits between racks than the limits"
+        raise NotApplicable(msg)
     if chosen:
+        if not sequence_bounds.known_sequences(data):
+            msg = f"{NAME}: no sequence is known that keeps to the limits of the racks; give configurations="
+            raise NotApplicable(msg)
         most = sequence_bounds.most_useful(data)
         if most > MOST_CONFIGURATIONS:
             msg = (
@@ -686,6 +818,43 @@ def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) 
         msg = f"{NAME}: start={start.spec} has one-way links; add directed=true"
         raise NotApplicable(msg)
     return counts
+
+
+def _refuse_racks(n: int, rack: int, cables: int, uplinks: int) -> None:
+    if min(rack, cables, uplinks) < 0 or rack >= n:
+        msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
+        raise NotApplicable(msg + "use racks of 1 to n-1 nodes and limits of at least 1")
+    if bool(rack) != bool(cables or uplinks):
+        msg = f"{NAME}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
+        raise NotApplicable(msg)
+
+
+def _rack_rows(data: TopologySequence, model: pyo.ConcreteModel) -> dict[str, tuple[Any, ...]]:
+    """Add the limits on the circuits between racks to the Pyomo model; return their axes."""
+    import pyomo.environ as pyo
+
+    named: dict[str, tuple[Any, ...]] = {}
+    if not data.rack:
+        return named
+    K, V, copies = range(data.configurations), range(data.n), range(data.parallel)
+    R = [[i for i in V if i // data.rack == p] for p in range(-(-data.n // data.rack))]
+    others = [[j for j in V if j // data.rack != p] for p in range(len(R))]
+
+    def links(m: Any, k: int, tails: list[int], heads: list[int]) -> Any:
+        return pyo.quicksum(m.x[k, i, j, c] for i in tails for j in heads for c in copies)
+
+    if data.cables:
+        model.cables = pyo.Constraint(
+            [(k, p, q) for k in K for p in range(len(R)) for q in range(len(R)) if p != q],
+            rule=lambda m, k, p, q: links(m, k, R[p], R[q]) <= data.cables,
+        )
+        named["cables"] = (len(K), len(R), len(R))
+    if data.uplinks:
+        places = [(k, p) for k in K for p in range(len(R))]
+        model.uplinks_out = pyo.Constraint(places, rule=lambda m, k, p: links(m, k, R[p], others[p]) <= data.uplinks)
+        model.uplinks_in = pyo.Constraint(places, rule=lambda m, k, p: links(m, k, others[p], R[p]) <= data.uplinks)
+        named |= {name: (len(K), len(R)) for name in ("uplinks_out", "uplinks_in")}
+    return named
 
 
 def _refuse_large(data: TopologySequence) -> None:

@@ -51,15 +51,28 @@ its nodes send and those that the others receive, so the bound of a cut is at mo
 
 Delay. With ``charge=any`` the objective is sum_k t_k + delay (K-1). With ``charge=changed``, merge configurations
 between which no circuit is set: a sequence of K' <= K configurations, so the least over K' of bound(K') + delay (K'-1)
-is a bound. With ``overlap`` a change also carries at most C delay shards, over circuits of both configurations: they
-count as circuits of the earlier one, and a walk remains one of ``pass``. Then sum_k t_k + delay (K-1) >= W / C and the
-same for ports, without the delay on the right, and of course the objective >= delay (K-1).
+is a bound. With ``relays=step`` a walk takes one circuit in each of the K configurations, several where they are
+merged: N_h is the smaller of the counts for ``pass`` and K', and for ``step`` and K. With ``overlap`` a change also
+carries at most C delay shards, over circuits of both configurations: they count as circuits of the earlier one, and a
+walk remains one of ``pass``. Then sum_k t_k + delay (K-1) >= W / C and the same for ports, without the delay on the
+right, and of course the objective >= delay (K-1).
+
+Start-up. At least one configuration is used. With ``charge=any`` and K' used ones, the walks and the capacity are those
+of the K': the bound is the least over K' <= K of bound(K') + startup K', plus delay (K-1). With ``charge=changed``
+every one of the K' merged configurations is used, as others can be left out, except the start perhaps: startup K', or
+startup max(K'-1, 1) with a start. With ``overlap`` an unused configuration has changes in which data flow: the bound is
+that for K, plus startup.
+
+Racks. k of R racks with w nodes in all are left by at most U_k = min(w d, (n-w) d, k U, (R-k) U, c k (R-k)) circuits of
+a configuration. What their nodes send to the others, or receive, over U_k is a bound on sum_k t_k: for single racks,
+and for uniform demand for consecutive racks of any number.
 
 Known sequences. One configuration: all demand around a ring, shortest way round if two-way (not with ``step``). Direct
 circuits: shifts i -> i+r, or the rounds of a tournament, d in a configuration, each as long as its largest demand. An
 optimum takes no longer than the best of them, which bounds the length of its configurations (L) and, as the
 configurations of an optimum take at least the ports' bound, the number of changes that can pay:
-K - 1 <= (known - ports) / delay; with ``overlap`` K - 1 <= known / delay.
+K - 1 <= (known - ports) / (delay + startup), as every change leads to a configuration that is used; with ``overlap``
+K - 1 <= known / delay.
 """
 
 from __future__ import annotations
@@ -137,10 +150,14 @@ def hops_from_one(reached: Sequence[int]) -> int:
 def layers(data: TopologySequence, configurations: int) -> list[int]:
     """N_1, N_2, ... until all other nodes are reached, or no more are."""
     step = one_by_one(data)
+    merged = step and data.charge == "changed"
     degree, left = min(data.degree, data.n - 1), data.n - 1
     result: list[int] = []
     while left > 0:
-        most = nodes_at(len(result) + 1, configurations, degree, directed=data.directed, step=step)
+        hops = len(result) + 1
+        most = nodes_at(hops, configurations, degree, directed=data.directed, step=step and not merged)
+        if merged:
+            most = min(most, nodes_at(hops, data.configurations, degree, directed=data.directed, step=True))
         if most == 0:
             break
         result.append(min(most, left))
@@ -170,7 +187,8 @@ def _exact_rows(matrix: F64) -> list[list[Fraction]]:
 
 def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
     """Lower bound on the lengths of this many configurations in all, by hops, and its reason."""
-    if configurations == 1 and data.standing is not None:
+    leaving = data.startup > 0 and data.charge == "any" and data.configurations > 1  # the start may be the unused one
+    if configurations == 1 and data.standing is not None and not leaving:
         return _standing_time(data, data.standing)
     reached = layers(data, configurations)
     if data.amount is not None:
@@ -208,10 +226,10 @@ def full_circuits_time(n: int, degree: int, configurations: int) -> Fraction:
 
 
 def _standing_time(data: TopologySequence, standing: I64) -> tuple[Time, str]:
-    """Lower bound on the length of the configuration at the start, if there is no other."""
+    """Lower bound on the length of the configuration at the start, or of all that have its circuits."""
     distance = np.where(standing > 0, 1.0, np.inf)
     np.fill_diagonal(distance, 0.0)
-    if data.relays == "pass":
+    if data.relays == "pass" or data.configurations > 1:
         for k in range(data.n):
             np.minimum(distance, distance[:, k : k + 1] + distance[k : k + 1, :], out=distance)
     wanted = data.demand > 0
@@ -233,30 +251,55 @@ def port_time(data: TopologySequence) -> tuple[Fraction, str]:
     return most / degree, f"a node sends or receives {float(most):g} shards over {degree} circuits"
 
 
+def rack_time(data: TopologySequence) -> tuple[Fraction, str]:
+    """Lower bound on the lengths of any number of configurations in all, by the circuits between racks."""
+    racks, best = data.racks, Fraction(0)
+    reason = "no rack sends anything to another"
+    for number in range(1, racks.racks if data.amount is not None else 2):
+        for first in range(racks.racks - number + 1):
+            inside = (racks.rack_of >= first) & (racks.rack_of < first + number)
+            links = racks.leaving(int(inside.sum()), number)
+            for tails, heads in ((inside, ~inside), (~inside, inside)):
+                shards = sum(map(exact, data.demand[np.ix_(tails, heads)].ravel().tolist()), Fraction(0))
+                if shards > best * links:
+                    best = shards / links
+                    several = "a rack sends or receives" if number == 1 else f"{number} racks send"
+                    reason = f"{several} {float(shards):g} shards over at most {links} circuits"
+    return best, reason
+
+
 def bounds(data: TopologySequence) -> list[Bound]:
     """All bounds on the objective, rounded down."""
-    ports, why = port_time(data)
-    if data.charge == "any" or data.configurations == 1:
-        hops, reason = hop_time(data, data.configurations)
+    any_number = {"ports": port_time(data)} | ({"racks": rack_time(data)} if data.rack else {})
+    if data.configurations == 1 or (data.charge == "any" and (data.startup == 0 or data.overlap)):
+        times = {"hops": hop_time(data, data.configurations), **any_number}
         return [
-            Bound("hops", _down(_with_delay(data, hops, data.configurations)), reason, "topology"),
-            Bound("ports", _down(_with_delay(data, ports, data.configurations)), why, "topology"),
+            Bound(name, _down(_with_delay(data, time, data.configurations)), why, "topology")
+            for name, (time, why) in times.items()
         ]
     best: Time = math.inf
     reason = ""
+    flow, because = max(any_number.values(), key=lambda one: one[0])
     for configurations in range(1, data.configurations + 1):
-        hops, because = hop_time(data, configurations)
-        flow, because = (hops, because) if hops > ports else (ports, why)
-        value = _with_delay(data, flow, configurations)
+        hops, why = hop_time(data, configurations)
+        value = _with_delay(data, max(hops, flow), configurations)
         if value < best or not reason:
-            best, reason = value, f"{because}; least for {configurations} of up to {data.configurations} configurations"
-    return [Bound("choice", _down(best), reason, "topology"), Bound("ports", _down(ports), why, "topology")]
+            why = why if hops > flow else because
+            best, reason = value, f"{why}; least for {configurations} of up to {data.configurations} configurations"
+    return [
+        Bound("choice", _down(best), reason, "topology"),
+        *(Bound(name, _down(time + exact(data.startup)), why, "topology") for name, (time, why) in any_number.items()),
+    ]
 
 
 def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time:
     """Lower bound on the objective of this many configurations from one on what they and changes carry."""
-    waiting = exact(data.delay) * (configurations - 1)
-    return max(flow, waiting) if data.overlap else flow + waiting
+    changes = (data.configurations if data.charge == "any" else configurations) - 1
+    started = 1 if data.overlap else configurations
+    if data.standing is not None and data.charge == "changed":
+        started = max(started - 1, 1)
+    waiting = exact(data.delay) * changes
+    return (max(flow, waiting) if data.overlap else flow + waiting) + exact(data.startup) * started
 
 
 def _down(value: Time) -> float:
@@ -282,8 +325,7 @@ def rotation(n: int, degree: int, *, directed: bool) -> list[list[tuple[int, int
 
 def ring_time(data: TopologySequence) -> Fraction | None:
     """Time of all demand around the ring 0, 1, ..., n-1 of parallel circuits; None if the ports allow no ring."""
-    n, d = data.n, data.degree
-    copies = min(data.parallel, d if data.directed or n == 2 else d // 2)
+    n, copies = data.n, ring_copies(data)
     if copies == 0 or data.relays == "step":
         return None
     farthest = n - 1 if data.directed else n // 2
@@ -304,12 +346,34 @@ def ring_time(data: TopologySequence) -> Fraction | None:
 
 
 def known_sequences(data: TopologySequence) -> list[KnownSequence]:
-    """Sequences that serve the demand from any start, without the start."""
+    """Sequences that serve the demand from any start, without the start; those that keep to the limits of racks."""
+    result = []
     ring = ring_time(data)
+    if ring is not None and (not data.rack or data.fits(ring_circuits(data))):
+        result.append(KnownSequence(1, ring))
     direct = rotation(data.n, data.degree, directed=data.directed)
-    slowest = [max(float(data.demand[pair]) for pair in pairs) for pairs in direct]
-    time = sum(map(exact_up, slowest), Fraction(0))
-    return [*([] if ring is None else [KnownSequence(1, ring)]), KnownSequence(len(direct), time)]
+    if not data.rack or all(data.fits(_counted(data.n, pairs)) for pairs in direct):
+        slowest = [max(float(data.demand[pair]) for pair in pairs) for pairs in direct]
+        result.append(KnownSequence(len(direct), sum(map(exact_up, slowest), Fraction(0))))
+    return result
+
+
+def _counted(n: int, pairs: list[tuple[int, int]]) -> I64:
+    counts = np.zeros((n, n), dtype=np.int64)
+    np.add.at(counts, tuple(np.array(pairs).T), 1)
+    return counts
+
+
+def ring_circuits(data: TopologySequence) -> I64:
+    """Circuits of the ring 0, 1, ..., n-1 with as many parallel ones as ports allow, ``(n, n)``."""
+    counts, nodes = np.zeros((data.n, data.n), dtype=np.int64), np.arange(data.n)
+    counts[nodes, (nodes + 1) % data.n] = ring_copies(data)
+    return counts if data.directed else np.maximum(counts, counts.T)
+
+
+def ring_copies(data: TopologySequence) -> int:
+    """Parallel circuits from a node of the ring to the next."""
+    return min(data.parallel, data.degree if data.directed or data.n == 2 else data.degree // 2)
 
 
 def _changes(data: TopologySequence, known: KnownSequence) -> int:
@@ -322,13 +386,16 @@ def longest(data: TopologySequence) -> float:
     for known in known_sequences(data):
         if _changes(data, known) < data.configurations:
             charged = exact_up(data.delay) * _changes(data, known) if data.charge == "changed" else Fraction(0)
-            most = min(most, known.time + charged)
+            most = min(most, known.time + charged + exact_up(data.startup) * known.configurations)
     return rounding.digits_up(rounding.fraction_up(most), LENGTH_DIGITS)
 
 
 def most_useful(data: TopologySequence) -> int:
     """Number of configurations that no optimum needs to exceed, for a delay > 0."""
-    delay = exact(data.delay)
-    known = min(known.time + delay * _changes(data, known) for known in known_sequences(data))
+    delay, startup = exact(data.delay), exact(data.startup)
+    known = min(
+        known.time + delay * _changes(data, known) + startup * known.configurations for known in known_sequences(data)
+    )
     spare = known if data.overlap else known - port_time(data)[0]
-    return 1 + max(math.floor(spare / delay * (1 + Fraction(1, 10**9))), 0)
+    each = delay if data.overlap else delay + startup
+    return 1 + max(math.floor(spare / each * (1 + Fraction(1, 10**9))), 0)

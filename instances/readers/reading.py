@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 PREFIX = "file:"
 #: Prefixes of instance specs that name a file.
 FILE_SPECS = (PREFIX, "mps:")
-_PIN = "#sha256="
+#: What stands between the path and the digest of a pinned file.
+PIN = "#sha256="
 
 
 def names_file(spec: str) -> bool:
@@ -217,18 +218,18 @@ def pinned(text: str, most: int) -> str:
     reason.
     """
     text = text.strip()
-    if not text.startswith(PREFIX) or _PIN in text:
+    if not text.startswith(PREFIX) or PIN in text:
         return text
     try:
         data = read_bytes(Path(text.removeprefix(PREFIX)), most, "")
     except BadFile:
         return text
-    return f"{text}{_PIN}{hashlib.sha256(data).hexdigest()}"
+    return f"{text}{PIN}{hashlib.sha256(data).hexdigest()}"
 
 
 def same_text(a: str, b: str) -> bool:
     """Whether two settings are equal: pinned files by content, anything else as strings."""
-    first, second = (text.partition(_PIN)[2] if text.startswith(PREFIX) else "" for text in (a, b))
+    first, second = (text.partition(PIN)[2] if text.startswith(PREFIX) else "" for text in (a, b))
     return a == b or bool(first and first == second)
 
 
@@ -261,7 +262,7 @@ def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Pat
     BadFile
         If it cannot be read, is too large, or has changed since it was pinned.
     """
-    name, _, digest = text.strip().removeprefix(PREFIX).partition(_PIN)
+    name, _, digest = text.strip().removeprefix(PREFIX).partition(PIN)
     path = Path(name)
     where = f"{what} {path}"
     data = read_bytes(path, most, remedy, where)

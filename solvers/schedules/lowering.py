@@ -43,6 +43,7 @@ from opticoll.solvers.schedules.schedule_json import (
     links_document,
     routes_document,
 )
+from opticoll.solvers.schedules.sequence_schedule import SERVES
 from opticoll.solvers.schedules.shard_routes import cut, refuse_without_routes, routes_of, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of, deal_channels
 
@@ -330,6 +331,11 @@ def refuse_early(path: Path, name: str) -> None:
     NotApplicable
         For a formulation without routes.
     """
+    if name in SERVES:
+        if path.suffix.lower() != ".json" or path.name.lower().endswith(".routes.json"):
+            msg = f"{path}: circuits that change are written as .json"
+            raise BadInput(msg)
+        return
     if path.suffix.lower() not in {".xml", ".json"}:
         msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
         raise BadInput(msg)

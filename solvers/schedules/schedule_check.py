@@ -35,6 +35,11 @@ REASONS = {
     "no-chunk": "a transfer names a chunk that the collective does not have",
     "duplicate": "a rank receives a chunk that it already holds",
     "no-route": "a route is not a path from its source to its target",
+    "ports": "circuits are not those that ports, directions or the start allow",
+    "early": "a configuration or a transfer takes too little time",
+    "dark": "a transfer uses a circuit that is not set at the time",
+    "rate": "circuits carry more than their rate",
+    "relayed": "data take more than one circuit in a configuration",
     "weights": "the routes of a pair do not carry exactly its shard",
 }
 

@@ -20,6 +20,12 @@ kind "rounds"
     "transfers": [[from, to, chunk, "copy" | "add"], ...]}``. A path lists the vertices of a circuit; of parallel arcs,
     circuits of one wavelength take one after the other. ``collective`` and ``chunks`` are optional; chunks are numbered
     as by :func:`opticoll.formulations.rounds.collectives.collective`.
+kind "configurations"
+    Circuits that change (``topology.sequence``): ``chunks``, a list of ``[source, target, amount]`` in shards, and
+    ``configurations``, a list of ``{"start", "end", "circuits": [[from, to, number], ...], "transfers": [[path, chunk,
+    start, end], ...]}``: a chunk, by its place in the list, flows along a path of nodes at a constant rate. Times in
+    shards / link bandwidth, from the start of the collective. ``per_shard`` (for information) is the number of equal
+    chunks of every shard, null for the pieces of a fluid (:mod:`opticoll.solvers.schedules.sequence_simulator`).
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
     weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D.
@@ -52,10 +58,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, Instance
     from opticoll.instances.types import Json
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.program import Program
+    from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
     from opticoll.solvers.schedules.shard_routes import Chunked
 
 
@@ -120,7 +127,7 @@ def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Json]:
     return {**_head(topology, "routes", amount), "chunks": chunked.chunks, "routes": routes}
 
 
-def _head(topology: Topology, kind: str, amount: dict[tuple[int, int], float] | None) -> dict[str, Json]:
+def _head(topology: Instance, kind: str, amount: dict[tuple[int, int], float] | None) -> dict[str, Json]:
     head: dict[str, Json] = {
         "format": FORMAT,
         "kind": kind,
@@ -158,6 +165,25 @@ def rounds_document(topology: Topology, schedule: RoundSchedule) -> dict[str, Js
     return {**head, "rounds": rounds}
 
 
+def configurations_document(instance: Instance, schedule: SequenceSchedule) -> dict[str, Json]:
+    """A schedule of circuits that change as a JSON-able document."""
+    configurations: list[dict[str, Any]] = []
+    for one in schedule.configurations:
+        tail, head = np.nonzero(one.circuits)
+        circuits = np.column_stack([tail, head, one.circuits[tail, head]])
+        transfers = [[list(move.path), move.chunk, move.start, move.end] for move in one.transfers]
+        configurations.append(
+            {"start": one.start, "end": one.end, "circuits": circuits.tolist(), "transfers": transfers}
+        )
+    chunks: list[Json] = [list(chunk) for chunk in schedule.chunks]
+    return {
+        **_head(instance, "configurations", None),
+        "per_shard": schedule.per_shard,
+        "chunks": chunks,
+        "configurations": configurations,
+    }
+
+
 def is_schedule(document: Any) -> bool:
     """Whether a JSON document has the format of a schedule, ours or that of another tool."""
     return foreign_tool(document) is not None or (isinstance(document, dict) and document.get("format") == FORMAT)
@@ -185,7 +211,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     if not is_schedule(document):
         msg = f"{path}: not a schedule (format {FORMAT!r})"
         raise BadFile(msg)
-    _refuse_other_instance(document, path, topology)
+    refuse_other_instance(document, path, topology)
     kind = document.get("kind")
     if kind == "links":
         return _links(document, path, topology.n)
@@ -197,10 +223,17 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     raise BadFile(msg)
 
 
-def _refuse_other_instance(document: dict[str, Json], path: Path, topology: Topology) -> None:
+def refuse_other_instance(document: dict[str, Json], path: Path, instance: Instance) -> None:
+    """Refuse a schedule that states another instance.
+
+    Raises
+    ------
+    BadFile
+        If its hash differs.
+    """
     instance_hash = document.get("instance_hash")
-    if instance_hash is not None and instance_hash != topology.hash:
-        msg = f"{path}: instance_hash does not match {topology.spec}; use the instance of the file"
+    if instance_hash is not None and instance_hash != instance.hash:
+        msg = f"{path}: instance_hash does not match {instance.spec}; use the instance of the file"
         raise BadFile(msg)
 
 
@@ -281,7 +314,7 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
     """
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
 
-    _refuse_other_instance(document, path, topology)
+    refuse_other_instance(document, path, topology)
     rounds = document.get("rounds")
     if not isinstance(rounds, list) or not all(isinstance(one, dict) for one in rounds):
         msg = f"{path}: 'rounds' must be a list of objects with 'circuits' and 'transfers'"

@@ -170,9 +170,9 @@ def timed_routes(data: StepFlow, values: Values) -> list[Route]:
     for k, source in enumerate(data.groups.sources.tolist()):
         targets = np.flatnonzero(data.groups.demand[:, k] > 0)
         amounts = data.groups.demand[targets, k]
-        paths = _stripped(unrolled.graph, source, flow[:, k], targets + topology.n * steps, amounts)
+        paths = stripped(unrolled.graph, source, flow[:, k], targets + topology.n * steps, amounts)
         for target, amount, ways in zip(targets.tolist(), amounts.tolist(), paths, strict=True):
-            routes += _merged([_timed(unrolled.arc, unrolled.step, source, target, way) for way in ways], amount)
+            routes += merged([_timed(unrolled.arc, unrolled.step, source, target, way) for way in ways], amount)
     return sorted(routes, key=_pair)
 
 
@@ -181,10 +181,10 @@ def chunk_routes(data: Any, values: Values) -> list[Route]:
     from opticoll.formulations.alltoall.sccl import ways
 
     routes = sorted((Route(way[0], way[1], way[2], 1.0, way[3]) for way in ways(data, values)), key=_pair)
-    return [route for _, group in groupby(routes, key=_pair) for route in _merged(list(group), 1.0)]
+    return [route for _, group in groupby(routes, key=_pair) for route in merged(list(group), 1.0)]
 
 
-def _stripped(topology: Topology, source: int, flow: F64, targets: I64, amount: F64) -> list[list[WeightedPath]]:
+def stripped(topology: Topology, source: int, flow: F64, targets: I64, amount: F64) -> list[list[WeightedPath]]:
     """Paths of a flow; a shortfall by round-off, up to NOISE, is corrected when weights are normalised."""
     try:
         return strip_paths(topology, source, flow, targets, amount)
@@ -228,9 +228,9 @@ def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
     for i, source in enumerate(data.sources.tolist()):
         targets = np.flatnonzero(data.demand[:, i])
         amounts = data.demand[targets, i]
-        ways = _stripped(topology, source, g[:, i], targets, amounts * F)
+        ways = stripped(topology, source, g[:, i], targets, amounts * F)
         for target, amount, paths in zip(targets.tolist(), amounts.tolist(), ways, strict=True):
-            routes += _merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
+            routes += merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
     return routes
 
 
@@ -259,10 +259,10 @@ def without_steps(routes: Sequence[Route]) -> Sequence[Route]:
     pairs: dict[tuple[int, int], list[Route]] = {}
     for r in routes:
         pairs.setdefault((r.source, r.target), []).append(Route(r.source, r.target, r.arcs, r.weight, amount=r.amount))
-    return [route for ways in pairs.values() for route in _merged(ways, ways[0].amount)]
+    return [route for ways in pairs.values() for route in merged(ways, ways[0].amount)]
 
 
-def _merged(routes: list[Route], amount: float) -> list[Route]:
+def merged(routes: list[Route], amount: float) -> list[Route]:
     """The routes of one commodity with equal paths joined, noise dropped, and weights that sum to 1."""
     weight: dict[tuple[tuple[int, ...], tuple[int, ...] | None], float] = {}
     for route in routes:
@@ -283,7 +283,7 @@ def path_routes(data: Any, values: Values) -> list[Route]:
     return [
         route
         for (s, t), ways in pairs
-        for route in _merged([Route(s, t, tuple(way.arcs), way.amount) for way in ways], amounts[s, t])
+        for route in merged([Route(s, t, tuple(way.arcs), way.amount) for way in ways], amounts[s, t])
     ]
 
 

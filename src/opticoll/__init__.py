@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.model import Model, model
     from opticoll.analysis.plots.network_plots import plot_topology
     from opticoll.analysis.reconfiguration.envelope import envelope
+    from opticoll.analysis.reconfiguration.reconfigure import reconfigure
     from opticoll.analysis.reconfiguration.sequence_records import best_sequence
     from opticoll.analysis.result import Result, solve
     from opticoll.analysis.result_files import check, load
@@ -66,6 +67,7 @@ _HOMES = {
     "model": ("opticoll.analysis.model", "model"),
     "parse": ("opticoll.instances", "parse"),
     "plot_topology": ("opticoll.analysis.plots.network_plots", "plot_topology"),
+    "reconfigure": ("opticoll.analysis.reconfiguration.reconfigure", "reconfigure"),
     "save_topology": ("opticoll.instances", "write_topology"),
     "set_solution": ("opticoll.solvers.adapters.interface", "set_solution"),
     "solve": ("opticoll.analysis.result", "solve"),
@@ -107,6 +109,7 @@ __all__ = [
     "model",
     "parse",
     "plot_topology",
+    "reconfigure",
     "save_topology",
     "set_solution",
     "solve",

@@ -272,6 +272,11 @@ def test_schedules_where_there_are_some(solved, name, tmp_path):
         assert max(rounds.check().values()) <= 1e-6
         assert f"{result.metrics['rounds']} rounds" in repr(rounds)
         assert all(" -> " in path for path in rounds.circuits["path"])
+    elif name == "topology.sequence":
+        schedule = result.schedule()
+        assert schedule.save(tmp_path / "s.json")["delivers"]
+        assert oc.check(name, result.instance, tmp_path / "s.json", {"directed": True})["verified"]
+        assert schedule.frame["amount"].sum() >= result.plan.data.demand.sum() * (1 - 1e-9)
     else:
         with pytest.raises(BadInput, match="hold no routes"):
             result.schedule()

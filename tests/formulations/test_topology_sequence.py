@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -30,13 +30,18 @@ from opticoll.formulations.topology.sequence_bounds import (
     rotation,
 )
 from opticoll.instances import parse
+from opticoll.instances.topology_setting import TopologySetting, read_topology
 from opticoll.solvers.methods.topology.sequence_enumeration import all_configurations as all_configurations_of
 from opticoll.solvers.methods.topology.sequence_enumeration import distinct, dual_time
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
+from opticoll.solvers.plan import make_plan, resume_key
 
 
-def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False):
-    """Least sum of lengths for these circuits, by a plain LP over flows of every source; infinite if there is none."""
+def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False, used=None):
+    """Least sum of lengths for these circuits, by a plain LP over flows of every source; infinite if there is none.
+
+    Configurations that are not ``used`` have length 0.
+    """
     K, n = len(configurations), len(demand)
     rooms = []  # circuits of every phase, and the configuration whose length they last; None for the delay
     for k, counts in enumerate(configurations):
@@ -70,11 +75,14 @@ def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False):
             out = out + leaving
             into = into + [(column[p, s, v, u], -1.0) for v in range(n) if room[v, u]]
             row([*into, *out], -demand[s][u] if p == len(rooms) - 1 else 0.0)
+    if not flows:
+        return np.inf
     places = [(r, c, a) for r, entries in enumerate(above) for c, a in entries]
     rows, cols, entries = zip(*places, strict=True)
     matrix = sp.csr_array((entries, (rows, cols)), shape=(len(above), size))
     cost = np.append(np.zeros(len(flows)), np.ones(K))
-    result = linprog(cost, A_ub=matrix, b_ub=right)
+    most = [None] * len(flows) + [None if used is None or used[k] else 0.0 for k in range(K)]
+    result = linprog(cost, A_ub=matrix, b_ub=right, bounds=[(0.0, one) for one in most])
     return result.fun if result.status == 0 else np.inf
 
 
@@ -330,8 +338,55 @@ MODELS = [
     (3, 2, {"configurations": 2, "delay": 0.25, "overlap": True}),
     (3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True}),
     (3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True, "charge": "changed"}),
+    (3, 1, {"configurations": 3, "startup": 0.25, "directed": True}),
+    (3, 1, {"configurations": 3, "startup": 0.25, "delay": 1.0, "charge": "changed", "directed": True}),
+    (3, 1, {"configurations": 3, "startup": 4.0, "relays": "step", "charge": "changed", "delay": 0.5}),
+    (3, 1, {"configurations": 2, "startup": 0.5, "delay": 1.0, "overlap": True, "directed": True}),
+    (3, 1, {"configurations": 3, "rack": 2, "uplinks": 1}),
+    (4, 2, {"configurations": 2, "rack": 2, "cables": 2, "delay": 0.5}),
+    (3, 1, {"configurations": 2, "startup": 9.0, "delay": 0.5, "directed": True}),
+    (4, 1, {"configurations": 2, "rack": 3, "uplinks": 1, "directed": True, "demand": np.eye(4)[[1, 2, 3, 0]] * 3}),
     (3, 2, {"configurations": 2, "demand": np.array([[0, 5.0, 1], [0, 0, 2], [0.5, 0, 0]]), "delay": 0.5}),
 ]
+
+
+def some_circuits(n, degree, directed):
+    """All circuits within the ports, also those to which others could be added."""
+    seen = {}
+    for counts in all_configurations(n, degree, directed=directed):
+        pairs = np.argwhere(counts if directed else np.triu(counts))
+        for kept in product(*(range(counts[u, v] + 1) for u, v in pairs)):
+            fewer = np.zeros_like(counts)
+            for (u, v), copies in zip(pairs, kept, strict=True):
+                fewer[u, v] = copies
+                if not directed:
+                    fewer[v, u] = copies
+            seen[fewer.tobytes()] = fewer
+    return list(seen.values())
+
+
+def within_racks(counts, rack, cables=0, uplinks=0, **_):
+    n = len(counts)
+    racks = [range(first, min(first + rack, n)) for first in range(0, n, rack)]
+    for p in racks:
+        others = [v for v in range(n) if v not in p]
+        if uplinks and max(counts[np.ix_(p, others)].sum(), counts[np.ix_(others, p)].sum()) > uplinks:
+            return False
+        if cables and any(counts[np.ix_(p, q)].sum() > cables for q in racks if q != p):
+            return False
+    return True
+
+
+def least_started(configurations, demand, startup, *, delay, overlap, step):
+    """Least time with the start-up of every configuration that is used, of all choices of those."""
+    if startup == 0:
+        return time_of(configurations, demand, delay=delay, overlap=overlap, step=step)
+    best = np.inf
+    for used in product((False, True), repeat=len(configurations)):
+        if any(used):
+            time = time_of(configurations, demand, delay=delay, overlap=overlap, step=step, used=used)
+            best = min(best, time + startup * sum(used))
+    return best
 
 
 @pytest.mark.parametrize(("n", "degree", "settings"), MODELS)
@@ -339,18 +394,47 @@ def test_the_model_has_the_least_time_of_all_sequences(n, degree, settings):
     given = dict(settings)
     demand, K = given.get("demand", uniform(n)), given.pop("configurations")
     delay, overlap, directed = (given.get(key, 0) for key in ("delay", "overlap", "directed"))
-    changed, best = given.get("charge") == "changed", np.inf
-    for one in sequences(n, degree, bool(directed), K):
-        kept = [one[0]]
-        for counts in one[1:]:  # without a charge for changes that set nothing
-            if not changed or (counts > kept[-1]).any():
+    changed, best, startup = given.get("charge") == "changed", np.inf, given.get("startup", 0.0)
+    if "rack" in given:  # circuits that could be added may not keep to the limits
+        every = [counts for counts in some_circuits(n, degree, bool(directed)) if within_racks(counts, **given)]
+        largest = [one for one in every if not any((more >= one).all() and (more > one).any() for more in every)]
+        chosen = product(largest, repeat=K)
+    else:
+        chosen = sequences(n, degree, bool(directed), K)
+    for one in chosen:
+        step = given.get("relays") == "step"
+        kept, charged = [one[0]], 0
+        for before, counts in pairwise(one):  # without a charge for changes that set nothing
+            new = not changed or bool((counts > before).any())
+            charged += new
+            if new or step:
                 kept.append(counts)
-        time = time_of(kept, demand, delay=delay, overlap=overlap, step=given.get("relays") == "step")
-        best = min(best, time + delay * (len(kept) - 1))
+        times = {"delay": delay, "overlap": overlap, "step": step}
+        best = min(best, least_started(kept, demand, startup, **times) + delay * charged)
+    assert best >= max(bound.value for bound in sequence_data(n, degree, K, **given).bounds()) * (1 - 1e-9)
     for method in ("highs", "sequence-search"):
         run = oc.solve(NAME, f"servers:n={n},degree={degree}", method=method, configurations=K, **given)
         assert run.verified
         assert run.objective == pytest.approx(best, rel=1e-6)
+
+
+def test_circuits_may_stay_for_several_steps():
+    """A ring that stays for three steps takes 3 + 2 + 1, without any change."""
+    run = oc.solve(
+        NAME,
+        "servers:n=4,degree=1",
+        configurations=3,
+        directed=True,
+        charge="changed",
+        relays="step",
+        delay=100,
+        method="sequence-search",
+        starts=2,
+        exchanges=20,
+    )
+    assert run.objective == pytest.approx(6)
+    assert run.proof == "optimal"
+    assert run.metrics["configurations"] == 1
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -382,6 +466,56 @@ def test_a_start_stands_until_it_is_changed():
     assert run.objective >= max(bound.value for bound in run.bounds)
 
 
+def test_times_in_seconds_are_those_of_a_shard_over_a_link():
+    """8 us is one shard of 100 kB over 100 Gb/s."""
+    given = {"method": "sequence-search", "starts": 2, "exchanges": 20, "bandwidth": "100Gb/s"}
+    spec = "servers:n=6,degree=2"
+    seconds = oc.solve(NAME, spec, configurations=0, delay="6us", startup="800 ns", shard="100kB", **given)
+    plain = oc.solve(NAME, spec, configurations=0, delay=0.75, startup=0.1, **given)
+    assert seconds.objective == pytest.approx(plain.objective)
+    assert seconds.metrics["T_s"] == pytest.approx(seconds.objective * 8e-6)
+    assert "T_s" not in plain.metrics
+    assert seconds.task.settings["shard"] == "100kB"
+    inside = oc.solve(NAME, spec, configurations=0, delay="6µs", startup="8e-4ms", shard=100_000, **given)
+    assert inside.objective == pytest.approx(seconds.objective)
+
+
+def test_files_of_one_name_have_keys_of_their_own(tmp_path):
+    path = tmp_path / "start.csv"
+    task = oc.Task(NAME, "servers:n=4,degree=2", settings={"start": f"file:{path},directed=false"})
+    keys = set()
+    for edges in ("0,1\n1,2\n2,3\n3,0\n", "0,2\n2,1\n1,3\n3,0\n"):
+        path.write_text(edges)
+        plan = make_plan(task)
+        keys.add(resume_key(task))
+        assert plan.parameters["start"].startswith(f"file:{path},directed=false#")
+        assert plan.data.standing.sum() == 8
+    assert len(keys) == 2
+    with pytest.raises(BadInput, match="has changed since it was named"):
+        read_topology(TopologySetting(f"file:{path}#sha256={'0' * 64}"), "start")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
+    draw = np.random.default_rng(seed)
+    n, K = int(draw.integers(3, 6)), int(draw.integers(1, 4))
+    directed, step, changed = (bool(value) for value in draw.integers(0, 2, size=3))
+    racks = {"rack": int(draw.integers(1, n)), "uplinks": int(draw.integers(1, 3))} if seed % 2 else {}
+    startup, delay = float(draw.choice([0.25, 2.0])), float(draw.choice([0.5, 1.0]))
+    demand = uniform(n) if seed % 3 else np.rint(draw.exponential(size=(n, n)) * 4 + 1) * uniform(n)
+    relays, charge = ("step" if step else "pass"), ("changed" if changed else "any")
+    data = sequence_data(
+        n, 2, K, demand=demand, delay=delay, directed=directed, relays=relays, charge=charge, startup=startup, **racks
+    )
+    stated = max(bound.value for bound in data.bounds())
+    every = [one for one in some_circuits(n, 1, directed) if not racks or within_racks(one, **racks)]
+    for _ in range(15):
+        chosen = [every[i] for i in draw.integers(len(every), size=K)]
+        charged = sum(not changed or bool((b > a).any()) for a, b in pairwise(chosen))
+        time = least_started(chosen, demand, startup, delay=delay, overlap=False, step=step)
+        assert time + delay * charged >= stated * (1 - 1e-9)
+
+
 @pytest.mark.parametrize(
     ("instance", "settings", "message"),
     [
@@ -389,9 +523,24 @@ def test_a_start_stands_until_it_is_changed():
         ("servers:n=4,degree=2,traffic=dlrm", {}, "traffic=alltoall"),
         ("servers:n=4,degree=2", {"configurations": 0}, "delay= greater than 0"),
         ("servers:n=4,degree=2", {"overlap": True}, "delay= greater than 0"),
+        ("servers:n=4,degree=2", {"configurations": 0, "delay": 1, "relays": "step"}, "any number of configurations"),
         ("servers:n=4,degree=2", {"charge": "changed"}, "delay= greater than 0"),
         ("servers:n=4,degree=2", {"configurations": 65}, "0 to 64 configurations"),
         ("servers:n=4,degree=2", {"delay": -1.0}, "nonnegative"),
+        ("servers:n=4,degree=2", {"startup": -1.0}, "startup=-1.0 must be finite"),
+        ("servers:n=4,degree=2", {"delay": "3.7us"}, "is in seconds: add --shard SIZE and --set bandwidth=RATE"),
+        ("servers:n=4,degree=2", {"startup": "3.7us", "shard": "1MB"}, "needs the bandwidth of a circuit"),
+        ("servers:n=4,degree=2", {"delay": "3.7 parsec"}, "parameter 'delay' must be a time, such as"),
+        ("servers:n=4,degree=2", {"delay": "1s", "shard": "1 MB", "bandwidth": "fast"}, "not a positive rate"),
+        ("servers:n=4,degree=2", {"delay": "1s", "shard": "-5", "bandwidth": "1Gb/s"}, "not a positive size"),
+        ("servers:n=4,degree=2", {"rack": 2}, "racks need a limit"),
+        ("servers:n=4,degree=2", {"rack": 4, "cables": 1}, "inconsistent"),
+        ("servers:n=4,degree=2", {"rack": 2, "uplinks": 1, "start": "ring:4"}, "more circuits between racks"),
+        (
+            "servers:n=4,degree=2",
+            {"rack": 2, "uplinks": 1, "configurations": 0, "delay": 1.0},
+            "no sequence is known that keeps to the limits",
+        ),
         ("servers:n=4,degree=2", {"delay": float("inf")}, "finite"),
         ("servers:n=4,degree=1", {"start": "ring:4"}, "more links at a node than 1 ports"),
         ("servers:n=4,degree=2", {"start": "ring:4,directed"}, "directed=true"),

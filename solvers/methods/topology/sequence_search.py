@@ -39,7 +39,7 @@ from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.solvers.methods.method import Context
 
 
@@ -99,22 +99,30 @@ class SequenceSearch:
             When no time is left.
         """
         K = self.data.configurations
-        numbers = range(1, K + 1) if self.data.charge == "changed" else (K,)
+        numbers = range(1, K + 1) if self.data.charge == "changed" or self.data.startup > 0 else (K,)
         self.bounds = {number: self._bound(number) for number in numbers}
         order = sorted(numbers, key=lambda number: (self.bounds[number], number))
         for number in order:
             if self.bounds[number] < self.best.value * (1 - self.tol):
                 self._search(self._fixed(number), self.bounds[number] * (1 + self.tol))
+        enumerable = not self.data.overlap and not self.staying and not self.data.rack and self.data.startup == 0
         for number in order:
-            if self.bounds[number] < self.best.value * (1 - self.tol) and not self.data.overlap:
+            if self.bounds[number] < self.best.value * (1 - self.tol) and enumerable:
                 self._enumerate(self._fixed(number))
 
     def _fixed(self, number: int) -> TopologySequence:
         """The problem with this number of configurations."""
         return replace(self.data, configurations=number, charge="any")
 
+    @property
+    def staying(self) -> bool:
+        """Whether the same circuits in several configurations, which cost no delay, may pay."""
+        return self.data.charge == "changed" and self.data.relays == "step" and not self.data.overlap
+
     def _bound(self, number: int) -> float:
-        return max(bound.value for bound in sequence_bounds.bounds(self._fixed(number)))
+        data = replace(self.data, configurations=number) if self.staying else self._fixed(number)
+        unused = self.data.delay * (self._others(number) - number + 1)
+        return max(bound.value for bound in sequence_bounds.bounds(data)) + unused
 
     @property
     def bound(self) -> float | None:
@@ -173,14 +181,19 @@ class SequenceSearch:
 
     # one sequence
 
-    def _value(self, data: TopologySequence, routed: RoutedSequence) -> float:
-        return routed.time + data.delay * (data.configurations - 1)
+    def _value(self, data: TopologySequence, routed: RoutedSequence, counts: I64) -> float:
+        changes = changed(counts).sum() if self.staying else self._others(data.configurations)
+        return routed.time + data.delay * float(changes) + data.startup * float((routed.lengths > 0).sum())
+
+    def _others(self, number: int) -> int:
+        """Changes that are charged for this number of configurations; with ``charge=any`` others are left unused."""
+        return (self.data.configurations if self.data.charge == "any" else number) - 1
 
     def _keep(
         self, data: TopologySequence, counts: I64, routed: RoutedSequence, lines: CircuitLines, table: I64 | None
     ) -> None:
         """Remember the sequence if it is the best one."""
-        value = self._value(data, routed)
+        value = self._value(data, routed, counts)
         if value >= self.best.value * (1 - PROGRESS):
             return
         flows = np.zeros((data.phases, data.n, data.n, data.n))
@@ -240,8 +253,9 @@ class SequenceSearch:
         routed = route(data, lines, data.configurations)
         if routed is None:
             return math.inf
-        self._keep(data, _counts(data, one), routed, lines, one.group.table)
-        return self._value(data, routed)
+        counts = _counts(data, one)
+        self._keep(data, counts, routed, lines, one.group.table)
+        return self._value(data, routed, counts)
 
     # exchanges
 
@@ -280,7 +294,7 @@ class SequenceSearch:
                 _put(data, one, x, v, 1)
                 if one.min() < 0 or one.max() > data.parallel:
                     continue
-                if max(one.sum(axis=0).max(), one.sum(axis=1).max()) > data.degree:
+                if max(one.sum(axis=0).max(), one.sum(axis=1).max()) > data.degree or not data.fits(one):
                     continue
             if (one != counts[k]).any():
                 return result
@@ -318,12 +332,17 @@ class SequenceSearch:
         if routed is None:
             return math.inf
         self._keep(data, counts, routed, lines, None)
-        return self._value(data, routed)
+        return self._value(data, routed, counts)
+
+
+def changed(counts: I64) -> Mask:
+    """Whether each change sets a circuit that was not there, ``(K-1,)``, for circuits ``(K, n, n)``."""
+    return np.asarray((np.diff(counts, axis=0) > 0).any(axis=(1, 2)))
 
 
 def _is_vertex_transitive(data: TopologySequence) -> bool:
-    """Whether all nodes are alike: the demand is uniform, and there are elements enough for the ports."""
-    return data.amount is not None and data.degree < data.n
+    """Whether all nodes are alike: the demand is uniform, there are elements enough for the ports, and no racks."""
+    return data.amount is not None and data.degree < data.n and not data.rack
 
 
 def _counts(data: TopologySequence, one: OrbitSequence) -> I64:
@@ -351,6 +370,9 @@ def _fill(data: TopologySequence, circuits: I64, pairs: list[list[int]]) -> None
             if not data.directed and (out[v] >= data.degree or into[u] >= data.degree):
                 continue
             _put(data, circuits, u, v, 1)
+            if not data.fits(circuits):
+                _put(data, circuits, u, v, -1)
+                continue
             for a, b in ((u, v),) if data.directed else ((u, v), (v, u)):
                 out[a] += 1
                 into[b] += 1
@@ -371,16 +393,12 @@ def _known(data: TopologySequence) -> Iterator[I64]:
         order = np.argsort(-wanted, axis=None, kind="stable")
         _fill(data, greedy[k], [list(divmod(int(at), n)) for at in order if at // n != at % n])
         left = np.where(greedy[k] > 0, 0.0, left)
-    copies = min(data.parallel, data.degree if data.directed or n == 2 else data.degree // 2)
-    ring = np.zeros((K, n, n), dtype=np.int64)
-    nodes = np.arange(n)
-    ring[:, nodes, (nodes + 1) % n] = copies
-    if not data.directed:
-        ring = np.maximum(ring, ring.transpose(0, 2, 1))
-    for counts in (direct, greedy, *([ring] if copies else [])):
+    ring = np.repeat(sequence_bounds.ring_circuits(data)[None], K, axis=0)
+    for counts in (direct, greedy, ring):
         if fixed:
             counts[0] = fixed[0]
-        yield counts
+        if all(data.fits(one) for one in counts):
+            yield counts
 
 
 def run_sequence_search(context: Context) -> Answer:
@@ -429,7 +447,9 @@ def answer(search: SequenceSearch, ending: Termination) -> Answer:
     flows[: len(best.flows)] = best.flows
     values["g"] = flows
     if data.charge == "changed" and K > 1:
-        values["z"] = (np.arange(K - 1) < number - 1).astype(float)
+        values["z"] = (changed(counts) if search.staying else np.arange(K - 1) < number - 1).astype(float)
+    if data.startup > 0:
+        values["y"] = (values["t"] > 0).astype(float)
     return Answer(
         ending,
         values=values,

@@ -1,0 +1,337 @@
+"""Reconfigure or not: the best number of configurations of an all-to-all at a delay, with what is certain about it.
+
+With T(K) the time of the best known sequence of K configurations, and B(K) a bound on every such sequence, both without
+the changes, K configurations take T(K) + delay (K-1) at best known, and no less than B(K) + delay (K-1). The known
+sequences are those of :func:`opticoll.analysis.reconfiguration.envelope.envelope`; numbers whose bound is not met and
+below the best known value are searched.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.analysis.design import MOST_NODES
+from opticoll.analysis.design import records as topology_records
+from opticoll.analysis.reconfiguration.envelope import Envelope, envelope
+from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
+from opticoll.errors import BadInput
+from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
+from opticoll.instances.duration import Duration, relative, shard_seconds
+from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.instances.topology import Topology
+from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
+from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json
+    from opticoll.solvers.task import Progress
+
+
+#: Bandwidth of a circuit, unless one is given.
+BANDWIDTH = "100Gb/s"
+#: Limit of all searches together, unless one is given, and processor time of one at least [s].
+TIME_LIMIT_S, LEAST_S = 30.0, 1.0
+#: Maximum number of numbers of configurations that are searched, and that are listed without a known sequence.
+MOST_SEARCHED, MOST_LISTED = 12, 20
+#: Relative difference of values that counts as none.
+TOL = 1e-9
+
+VERDICTS = {
+    "stay": "staying is provably best",
+    "change": "changing is provably best",
+    "open": "not decided",
+}
+
+
+@dataclass(frozen=True)
+class NumberOfConfigurations:
+    """What is known of a number of configurations.
+
+    Parameters
+    ----------
+    configurations
+        Their number K.
+    T, bound
+        Time of the best known sequence, None without one, and the bound on every sequence, both without the changes
+        [shards / link bandwidth].
+    value, value_bound
+        The same with the delay of the K-1 changes.
+    source
+        Group of the circuits, ``direct`` for direct circuits in turn, or ``static`` for a topology of the table of
+        designs; empty without T.
+    """
+
+    configurations: int
+    T: float | None
+    bound: float
+    value: float | None
+    value_bound: float
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Reconfiguration:
+    """Whether to change circuits during an all-to-all, and how often.
+
+    Parameters
+    ----------
+    n, degree, directed
+        Nodes, circuits out of and into each, and whether they may run one way.
+    delay, delay_s, shard_s
+        Time of a change [shards / link bandwidth] and in seconds, and the time of a shard over a circuit [s]; None
+        where shards and bandwidths have no unit.
+    verdict
+        ``stay`` or ``change`` if that is proven best, otherwise ``open``.
+    configurations, certain
+        Number of configurations of the best known sequence, and whether it is proven that no other number is better.
+    value, bound, gap
+        Its time with the changes, the bound on all sequences of any number, and value / bound - 1.
+    topologies, lengths
+        Specs of its configurations in turn (empty where there is none), and how long each lasts [shards / link
+        bandwidth]; no lengths for a topology that stays.
+    rows
+        What is known of the numbers of configurations; all others take at least ``beyond`` with their changes.
+    interrupted
+        Whether the search ended before all numbers that may pay were searched.
+    """
+
+    n: int
+    degree: int
+    directed: bool
+    delay: float
+    delay_s: float | None
+    shard_s: float | None
+    verdict: str
+    configurations: int
+    certain: bool
+    value: float
+    value_s: float | None
+    bound: float
+    gap: float
+    topologies: tuple[str, ...]
+    lengths: tuple[float, ...]
+    rows: tuple[NumberOfConfigurations, ...]
+    beyond: float
+    interrupted: bool
+
+
+def reconfigure(
+    n: int,
+    degree: int,
+    delay: str | float,
+    *,
+    shard: str | float = "",
+    bandwidth: str = "",
+    directed: bool = False,
+    time_limit: float | None = None,
+    seed: int = 0,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Reconfiguration:
+    """Find out whether an all-to-all should change circuits, at a delay per change.
+
+    Ctrl-C (:class:`KeyboardInterrupt`) ends the search and keeps what is known.
+
+    Parameters
+    ----------
+    n, degree
+        Nodes, and circuits out of and into each, of bandwidth 1.
+    delay
+        Time of a change [shards / link bandwidth], or in seconds, such as ``"3.7us"``, with ``shard``.
+    shard, bandwidth
+        What every node sends to every other, such as ``"64MB"``, and the bandwidth of a circuit (``BANDWIDTH``).
+    directed
+        Whether circuits may run one way only.
+    time_limit
+        Limit of all searches together [s], ``TIME_LIMIT_S`` by default; the last one ends a little later.
+    seed
+        Seed of the searches.
+    on_progress
+        Called with the best value and the bound on all sequences when a search has ended.
+
+    Raises
+    ------
+    BadInput
+        For sizes or times out of range.
+    """
+    at, unit_s = _times(delay, shard, bandwidth)
+    for name, number in (("n", n), ("degree", degree)):
+        if isinstance(number, bool) or not isinstance(number, Integral):
+            msg = f"design: {name}={number!r} is not a whole number; call reconfigure(64, 4, 1.5)"
+            raise BadInput(msg)
+    if n > MOST_NODES:
+        msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
+        raise BadInput(msg)
+    limit = TIME_LIMIT_S if time_limit is None else time_limit
+    if not limit > 0:
+        msg = f"design: time_limit={time_limit} is not a positive number of seconds"
+        raise BadInput(msg)
+    began = time.monotonic()
+    curve, interrupted = envelope(int(n), int(degree), directed=directed), False
+    tried: set[int] = set()
+
+    def report() -> None:
+        if on_progress is not None:
+            choice = curve.at(at)
+            elapsed = time.monotonic() - began
+            on_progress({"objective": choice.value, "bound": choice.bound, "elapsed_s": elapsed})
+
+    report()
+    try:
+        while wanted := [K for K in _open_numbers(curve, at) if K not in tried]:
+            left = began + limit - time.monotonic()
+            if left <= 0 or len(tried) == MOST_SEARCHED:
+                interrupted = True
+                break
+            tried.add(wanted[0])
+            share = max(left / min(len(wanted), MOST_SEARCHED - len(tried) + 1), LEAST_S)
+            found = best_sequence(n, degree, wanted[0], directed=directed, seconds=share, seed=seed)
+            if found is not None:
+                curve = envelope(n, degree, directed=directed, others=(*curve.known, found))
+            report()
+    except KeyboardInterrupt:
+        interrupted = True
+    return _answer(curve, at, unit_s, interrupted=interrupted)
+
+
+def _times(delay: str | float, shard: str | float, bandwidth: str) -> tuple[float, float | None]:
+    """The delay [shards / link bandwidth], and the time of a shard over a circuit [s], None without a shard."""
+    try:
+        stated = Duration(delay)
+    except ValueError:
+        msg = f"design: delay={str(delay)[:40]!r} is not {Duration.described}"
+        raise BadInput(msg) from None
+    unit_s = shard_seconds(str(shard), bandwidth or BANDWIDTH, "design") if str(shard) else None
+    if stated.seconds is not None and unit_s is None:
+        msg = (
+            f"design: delay={stated} is in seconds; add --shard SIZE, such as 64MB, and --bandwidth if not {BANDWIDTH}"
+        )
+        raise BadInput(msg)
+    at = relative(stated, unit_s, "design: delay")
+    if not 0 < at < math.inf:
+        msg = f"design: delay={stated} must be positive and finite; without a delay, changes cost nothing"
+        raise BadInput(msg)
+    return at, unit_s
+
+
+def _open_numbers(curve: Envelope, delay: float) -> list[int]:
+    """Numbers of configurations that may still improve the best value, the smallest bound first."""
+    value, times = curve.at(delay).value, curve.times
+    most = min(curve.direct + MOST_SEARCHED, MOST_CONFIGURATIONS)
+    bounds = {K: curve.bound(K) for K in range(1, most + 1)}
+    paying = [
+        K
+        for K, bound in bounds.items()
+        if bound + delay * (K - 1) < value * (1 - TOL) and bound * (1 + TOL) < times.get(K, math.inf)
+    ]
+    return sorted(paying, key=lambda K: (bounds[K] + delay * (K - 1), K))
+
+
+def _answer(curve: Envelope, delay: float, unit_s: float | None, *, interrupted: bool) -> Reconfiguration:
+    choice = curve.at(delay)
+    best, value, times = choice.configurations, choice.value, curve.times
+    last = max(curve.direct, *times) + 2
+    least = {K: curve.bound(K) + delay * (K - 1) for K in range(1, last)}
+    others = min(bound for K, bound in least.items() if best != K)
+    unknown = sorted((bound, K) for K, bound in least.items() if K not in times and bound < value)
+    shown = sorted([*times, *(K for _, K in unknown[:MOST_LISTED])])
+    sources = {one.configurations: one.group for one in sorted(curve.known, key=lambda one: -one.time)}
+    rows = []
+    for K in shown:
+        T = times.get(K)
+        paid = None if T is None else T + delay * (K - 1)
+        rows.append(NumberOfConfigurations(K, T, curve.bound(K), paid, least[K], sources.get(K, "")))
+    record = min((one for one in curve.known if one.configurations == best), key=lambda one: one.time)
+    topologies, lengths = _sequence(record)
+    return Reconfiguration(
+        curve.n,
+        curve.degree,
+        curve.directed,
+        delay,
+        None if unit_s is None else delay * unit_s,
+        unit_s,
+        choice.verdict,
+        best,
+        value <= others * (1 + TOL),
+        value,
+        None if unit_s is None else value * unit_s,
+        choice.bound,
+        max(choice.gap, 0.0),
+        topologies,
+        lengths,
+        tuple(rows),
+        min(bound for K, bound in least.items() if K not in shown),
+        interrupted,
+    )
+
+
+def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Specs of the configurations of a record, as far as there are any, and their lengths."""
+    n, degree, directed = record.n, record.degree, record.directed
+    if record.group == "static":
+        rows = [topology_records().get((n, degree, way)) for way in {False, directed}]
+        return tuple(row.topology for row in rows if row is not None and row.time == record.time)[:1], (record.time,)
+    if record.group == "direct":
+        return _direct(record)
+    group = named_group(n, record.group)
+    generators = np.array(record.generators, dtype=np.int64)
+    data = sequence_data(n, degree, record.configurations, directed=record.directed)
+    routed = route(data, orbit_lines(data, group.table, generators), record.configurations)
+    lengths: F64 = np.zeros(0) if routed is None else routed.lengths
+    topologies = record.topologies
+    if not topologies:
+        nodes, every = np.arange(n), []
+        for row in OrbitSequence(0, group, generators).generators:
+            counts = np.zeros((n, n), dtype=np.int64)
+            for g in row.tolist():
+                counts[nodes, group.table[nodes, g]] += 1
+            every.append(counts)
+        topologies = _specs(every)
+    return topologies, tuple(lengths.tolist())
+
+
+def _direct(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Direct circuits in turn, as :func:`~opticoll.analysis.reconfiguration.envelope.direct_records` describes them."""
+    n, d, K = record.n, record.degree, record.configurations
+    rounds = sequence_bounds.rotation(n, 1, directed=record.directed)
+    chosen = [list(range(first, min(first + d, len(rounds)))) for first in range(0, len(rounds), d)]
+    lengths = [1.0] * len(chosen)
+    if len(chosen) < K:  # the last rounds have several configurations each, so that no port idles
+        whole, rest = divmod(len(rounds), d)
+        cut, share = d + rest, math.gcd(d, rest)
+        first = len(rounds) - cut
+        several = [[first + (j * d + i) % cut for i in range(d)] for j in range(cut // share)]
+        chosen, lengths = chosen[: whole - 1] + several, [1.0] * (whole - 1) + [share / d] * len(several)
+    every = []
+    for row in chosen:
+        counts = np.zeros((n, n), dtype=np.int64)
+        for at in row:
+            tail, head = np.array(rounds[at]).T
+            counts[tail, head] += 1
+        every.append(counts)
+    return _specs(every), tuple(lengths)
+
+
+def _specs(every: list[I64]) -> tuple[str, ...]:
+    """Specs of circuits ``(n, n)``; none if one cannot be expressed."""
+    specs = []
+    for counts in every:
+        tail, head = np.nonzero(counts)
+        copies = counts[tail, head]
+        specs.append(digraph_spec(Topology(len(counts), np.repeat(tail, copies), np.repeat(head, copies))))
+    return tuple(spec for spec in specs if spec is not None) if all(specs) else ()
+
+
+def as_json(answer: Reconfiguration) -> dict[str, Json]:
+    """The answer as ``--json`` prints it; bounds are null where no sequence of that many configurations exists."""
+    rows = [{name: None if entry == math.inf else entry for name, entry in asdict(row).items()} for row in answer.rows]
+    return asdict(answer) | {"rows": rows}

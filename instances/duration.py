@@ -1,0 +1,83 @@
+"""Times as settings: relative to the time of a shard over a link, or in seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from opticoll.errors import BadInput
+from opticoll.instances.topology import parse_rate, parse_size
+
+_SECONDS = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s?(?P<unit>ns|us|µs|μs|ms|s)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+class Duration(str):
+    """A time in canonical form: a number [shards / link bandwidth], or a number with a unit, such as ``3.7us``.
+
+    Parameters
+    ----------
+    value
+        A number, or a string of either form; units are ns, us, ms and s.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+
+    described = "a time, such as 1.5 (shards / link bandwidth) or 3.7us"
+
+    def __new__(cls, value: object) -> Duration:
+        """Return the canonical form."""
+        text = "" if isinstance(value, bool) else str(value).strip()
+        match = _SECONDS.fullmatch(text)
+        if match is not None:
+            return super().__new__(cls, match["number"] + re.sub("[µμ]", "u", match["unit"]))
+        number = float(text)
+        if math.isnan(number):
+            raise ValueError(text)
+        return super().__new__(cls, repr(number))
+
+    @property
+    def seconds(self) -> float | None:
+        """The time in seconds; None if it is relative."""
+        match = _SECONDS.fullmatch(self)
+        return None if match is None else float(match["number"]) * _UNITS[match["unit"]]
+
+
+def shard_seconds(shard: str, bandwidth: str, where: str) -> float | None:
+    """Time of a shard over a link [s]; None if its size or the bandwidth is not given.
+
+    Raises
+    ------
+    BadInput
+        For a size or a rate that cannot be read.
+    """
+    size = parse_size(_number_or_text(shard), f"{where}: shard") if shard else None
+    rate = parse_rate(bandwidth, f"{where}: bandwidth") if bandwidth else None
+    return None if size is None or rate is None else 8.0 * size / rate
+
+
+def _number_or_text(size: str) -> str | float:
+    """A size in bytes without a unit as a number."""
+    try:
+        return float(size)
+    except ValueError:
+        return size
+
+
+def relative(value: Duration, unit_s: float | None, where: str) -> float:
+    """A time in shards / link bandwidth, where a shard takes ``unit_s`` seconds over a link.
+
+    Raises
+    ------
+    BadInput
+        For a time in seconds if that is not known.
+    """
+    if value.seconds is None:
+        return float(value)
+    if unit_s is None:
+        msg = f"{where}={value} is in seconds: add --shard SIZE and --set bandwidth=RATE, such as 64MB and 100Gb/s, "
+        raise BadInput(msg + "or give it in shards / link bandwidth")
+    return value.seconds / unit_s

@@ -1,0 +1,268 @@
+"""Execute schedules of circuits that change, and refuse what circuits cannot do.
+
+Time in shards / link bandwidth. A chunk flows over the circuits of its path at the constant rate amount / (end -
+start), from ``start`` to ``end``: the first node of the path holds it at ``start``, the last one at ``end``, nodes
+between them never. The simulator knows the problem (ports, delay, demand) and the document, not the solution:
+
+* circuits of a configuration keep to the ports, run both ways unless ``directed``, and begin with the ``start``;
+* they are lit from the start to the end of their configuration, but not in the start-up of one in which data flow; in a
+  change, which takes at least the delay if it is charged, all are dark, or with ``overlap`` those that are not in both
+  configurations;
+* at no time circuits from a node to another carry more than 1 each;
+* a node sends a chunk when it holds it; with ``relays=step`` over one circuit, if it held it before the configuration,
+  or the change, began;
+* the chunks of every pair amount to its demand, and all arrive.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadFile
+from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.solvers.schedules.sequence_schedule import LitCircuits, TimedTransfer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Json
+
+
+#: Amounts relative to the largest demand, and times relative to the end, up to which a violation is round-off.
+AMOUNT, TIME = 1e-6, 1e-9
+#: Most transfers and chunks of a file.
+MAX_ITEMS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class StatedSequence:
+    """A schedule as a file states it: configurations with transfers, and (source, target, amount) of every chunk."""
+
+    configurations: list[LitCircuits]
+    chunks: list[tuple[int, int, float]]
+
+
+def read_configurations(document: dict[str, Json], path: Path, n: int) -> StatedSequence:
+    """The schedule in a document of kind ``configurations``, for n nodes.
+
+    Raises
+    ------
+    BadFile
+        If it is malformed or too large.
+    """
+    chunks, listed = document.get("chunks"), document.get("configurations")
+    if not isinstance(chunks, list) or not isinstance(listed, list) or not listed:
+        msg = f"{path}: 'chunks' and 'configurations' must be lists"
+        raise BadFile(msg)
+    given = [one.get("transfers") if isinstance(one, dict) else None for one in listed]
+    if len(chunks) + sum(len(one) for one in given if isinstance(one, list)) > MAX_ITEMS:
+        msg = f"{path}: more than {MAX_ITEMS} chunks and transfers"
+        raise BadFile(msg)
+    for i, row in enumerate(chunks):
+        if not _row(row, 3, n, nodes=2) or row[0] == row[1] or not row[2] > 0:
+            msg = f"{path}: chunks[{i}] must be [source, target, amount > 0], not {str(row)[:60]}"
+            raise BadFile(msg)
+    configurations = [
+        _configuration(one, f"{path}: configurations[{k}]", n, len(chunks)) for k, one in enumerate(listed)
+    ]
+    return StatedSequence(configurations, [(row[0], row[1], float(row[2])) for row in chunks])
+
+
+def _number(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+
+
+def _row(row: Json, length: int, n: int, *, nodes: int) -> bool:
+    """Whether a row has this many numbers, of which the first ``nodes`` are nodes."""
+    if not isinstance(row, list) or len(row) != length or not all(map(_number, row)):
+        return False
+    return all(type(v) is int and 0 <= v < n for v in row[:nodes])
+
+
+def _configuration(one: Any, where: str, n: int, chunks: int) -> LitCircuits:
+    valid = isinstance(one, dict) and all(_number(one.get(name)) for name in ("start", "end"))
+    if not valid or not all(isinstance(one.get(name), list) for name in ("circuits", "transfers")):
+        msg = f"{where} must have the numbers 'start' and 'end' and the lists 'circuits' and 'transfers'"
+        raise BadFile(msg)
+    counts = np.zeros((n, n), dtype=np.int64)
+    for i, row in enumerate(one["circuits"]):
+        if not _row(row, 3, n, nodes=2) or row[0] == row[1] or type(row[2]) is not int or not 0 < row[2] <= n * n:
+            msg = f"{where}.circuits[{i}] must be [from, to, number of circuits], not {str(row)[:60]}"
+            raise BadFile(msg)
+        counts[row[0], row[1]] += row[2]
+    transfers = []
+    for i, row in enumerate(one["transfers"]):
+        valid = isinstance(row, list) and len(row) == 4 and isinstance(row[0], list) and 2 <= len(row[0]) <= n
+        valid = valid and _row(row[0], len(row[0]), n, nodes=len(row[0])) and len(set(row[0])) == len(row[0])
+        if not valid or not all(map(_number, row[1:])) or type(row[1]) is not int or not 0 <= row[1] < chunks:
+            msg = f"{where}.transfers[{i}] must be [path of different nodes, chunk, start, end], not {str(row)[:60]}"
+            raise BadFile(msg)
+        transfers.append(TimedTransfer(tuple(row[0]), row[1], float(row[2]), float(row[3])))
+    return LitCircuits(float(one["start"]), float(one["end"]), counts, transfers)
+
+
+def run_configurations(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck:
+    """Execute a schedule; a valid one has metrics ``time``, ``arrived``, ``configurations``, ``transfers``, ``chunks``.
+
+    ``time`` is the end of the last configuration, ``arrived`` when the last chunk arrives.
+    """
+    if not any(one.transfers for one in stated.configurations):
+        return refused("missing-chunk", "nothing is sent")
+    for test in (_circuits, _times, _amounts, _held, _rates):
+        verdict = test(stated, data)
+        if verdict is not None:
+            return verdict
+    return ScheduleCheck(
+        True,
+        metrics={
+            "time": stated.configurations[-1].end,
+            "arrived": max(move.end for one in stated.configurations for move in one.transfers),
+            "configurations": len(stated.configurations),
+            "transfers": sum(len(one.transfers) for one in stated.configurations),
+            "chunks": len(stated.chunks),
+        },
+    )
+
+
+def _late(stated: StatedSequence) -> float:
+    """Time up to which a difference is round-off."""
+    return TIME * max(1.0, abs(stated.configurations[-1].end))
+
+
+def _circuits(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+    """Ports, directions and number of the configurations."""
+    number, most = len(stated.configurations), data.configurations
+    if number > most or (number < most and data.charge == "any"):
+        return refused("ports", f"{number} configurations, and the problem has {most}")
+    for k, one in enumerate(stated.configurations):
+        counts = one.circuits
+        if max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) > data.degree:
+            u = int((np.maximum(counts.sum(axis=0), counts.sum(axis=1)) > data.degree).argmax())
+            return refused(
+                "ports", f"node {u} has more than {data.degree} circuits in configuration {k}", rank=u, step=k
+            )
+        if counts.max() > data.parallel:
+            return refused("ports", f"more than {data.parallel} parallel circuits in configuration {k}", step=k)
+        if not data.fits(counts):
+            return refused("ports", f"more circuits between racks than their limits in configuration {k}", step=k)
+        if not data.directed and (counts != counts.T).any():
+            return refused("ports", f"circuits of configuration {k} run one way; add --set directed=true", step=k)
+    if data.standing is not None and (stated.configurations[0].circuits != data.standing).any():
+        return refused("ports", "the first configuration is not the one at the start", step=0)
+    return None
+
+
+def _starting(stated: StatedSequence, data: TopologySequence) -> list[float]:
+    """Start-up of every configuration: of those in which anything is sent."""
+    if data.startup == 0:
+        return [0.0] * len(stated.configurations)
+    slack = _late(stated)
+    start, end = np.array([(move.start, move.end) for one in stated.configurations for move in one.transfers]).T
+    used = [bool(((start < one.end - slack) & (end > one.start + slack)).any()) for one in stated.configurations]
+    return [data.startup if one else 0.0 for one in used]
+
+
+def _times(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+    """Order of the configurations, and the delay between them."""
+    at, slack = 0.0, _late(stated)
+    before: I64 | None = None
+    for k, (one, starting) in enumerate(zip(stated.configurations, _starting(stated, data), strict=True)):
+        if before is not None and (data.charge == "any" or (one.circuits > before).any()):
+            at += data.delay
+        if one.start < at - slack:
+            return refused("early", f"configuration {k} starts at {one.start:g}, before {at:g}", step=k)
+        if one.end < one.start + starting - slack:
+            return refused("early", f"configuration {k} ends at {one.end:g}, before its start is over", step=k)
+        at, before = one.end, one.circuits
+    return None
+
+
+def _amounts(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+    """The chunks of every pair add up to its demand."""
+    total = np.zeros_like(data.demand)
+    for source, target, amount in stated.chunks:
+        total[source, target] += amount
+    wrong = np.abs(total - data.demand) > AMOUNT * float(data.demand.max())
+    if not wrong.any():
+        return None
+    u, v = np.argwhere(wrong)[0].tolist()
+    msg = f"the chunks from {u} to {v} amount to {total[u, v]:g}, and the demand is {data.demand[u, v]:g}"
+    return refused("demand", msg, rank=u)
+
+
+def _held(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+    """Every chunk is where it is sent from, and arrives at its target."""
+    at = [source for source, _, _ in stated.chunks]
+    since = [0.0] * len(at)
+    slack = _late(stated)
+    begins = sorted({edge for one in stated.configurations for edge in (one.start, one.end)})
+    moves = sorted((move for one in stated.configurations for move in one.transfers), key=lambda move: move.start)
+    for move in moves:
+        c, u = move.chunk, move.path[0]
+        if not move.start < move.end:
+            return refused("early", f"chunk {c} takes no time from {u}", rank=u, chunk=c)
+        until = move.start
+        if data.relays == "step":
+            until = begins[max(bisect_right(begins, move.start + slack) - 1, 0)]
+            if len(move.path) > 2:
+                return refused("relayed", f"chunk {c} takes {len(move.path) - 1} circuits at once", rank=u, chunk=c)
+        if at[c] != u or since[c] > until + slack:
+            when = f"at {move.start:g}" if data.relays == "pass" else f"before the configuration at {until:g}"
+            return refused("not-held", f"{u} does not hold chunk {c} {when}", rank=u, chunk=c)
+        at[c], since[c] = move.path[-1], move.end
+    for c, (_, target, _) in enumerate(stated.chunks):
+        if at[c] != target:
+            return refused("missing-chunk", f"chunk {c} ends at {at[c]}, not at {target}", rank=target, chunk=c)
+    return None
+
+
+def _lit(stated: StatedSequence, data: TopologySequence) -> tuple[list[float], list[I64]]:
+    """Times from which circuits ``(n, n)`` are lit, in ascending order; none before the first."""
+    edges: list[float] = []
+    circuits: list[I64] = []
+    ones = stated.configurations
+    for k, (one, starting) in enumerate(zip(ones, _starting(stated, data), strict=True)):
+        following = ones[k + 1].circuits if k + 1 < len(ones) else np.zeros_like(one.circuits)
+        if starting > 0:
+            edges.append(one.start)
+            circuits.append(np.zeros_like(one.circuits))
+        edges += [one.start + starting, max(one.end, one.start + starting)]
+        circuits += [one.circuits, np.minimum(one.circuits, following) if data.overlap else np.zeros_like(following)]
+    return edges, circuits
+
+
+def _rates(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+    """What circuits carry at every time."""
+    edges, circuits = _lit(stated, data)
+    flows: dict[tuple[int, int], list[tuple[float, float, float]]] = defaultdict(list)
+    for one in stated.configurations:
+        for move in one.transfers:
+            rate = stated.chunks[move.chunk][2] / (move.end - move.start)
+            for pair in pairwise(move.path):
+                flows[pair].append((move.start, move.end, rate))
+    allowed = AMOUNT * float(data.demand.max())
+    edge = np.array(edges)
+    for (u, v), listed in sorted(flows.items()):
+        start, end, rate = np.array(listed).T
+        time = np.unique(np.concatenate([start, end, edge]))
+        change: F64 = np.zeros(time.size)
+        np.add.at(change, np.searchsorted(time, start), rate)
+        np.add.at(change, np.searchsorted(time, end), -rate)
+        there = np.append(0, [counts[u, v] for counts in circuits])[np.searchsorted(edge, time, side="right")]
+        over = np.maximum(np.cumsum(change) - there, 0.0)[:-1] * np.diff(time)
+        if over.sum() > allowed:
+            worst = int(over.argmax())
+            if there[worst] == 0:
+                return refused("dark", f"{u} sends to {v} at {time[worst]:g}, when no circuit is set", rank=u)
+            msg = f"{there[worst]} circuits from {u} to {v} carry more than 1 each at {time[worst]:g}"
+            return refused("rate", msg, rank=u)
+    return None

@@ -1,0 +1,247 @@
+"""Schedules of circuits that change: their time, and what the simulator refuses."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opticoll as oc
+from opticoll.errors import BadInput
+from opticoll.formulations.topology.sequence import NAME, sequence_data
+from opticoll.solvers.schedules.schedule_json import configurations_document
+from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
+from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
+
+CASES = {
+    "pass": ("servers:n=8,degree=2", {"configurations": 3}),
+    "one": ("servers:n=5,degree=2", {"configurations": 1, "directed": True}),
+    "step": ("servers:n=8,degree=2", {"configurations": 3, "delay": 0.5, "relays": "step"}),
+    "overlap": ("servers:n=6,degree=2", {"configurations": 2, "delay": 0.5, "overlap": True, "directed": True}),
+    "startup": ("servers:n=5,degree=1", {"configurations": 3, "directed": True, "startup": 0.5, "delay": 0.25}),
+    "startup-overlap": (
+        "servers:n=5,degree=1",
+        {"configurations": 3, "startup": 0.5, "delay": 0.5, "overlap": True, "directed": True},
+    ),
+    "racks": ("servers:n=4,degree=2", {"configurations": 2, "rack": 2, "uplinks": 1, "delay": 0.5}),
+    "overlap-step": (
+        "servers:n=5,degree=2",
+        {"configurations": 3, "delay": 0.25, "overlap": True, "relays": "step", "charge": "changed"},
+    ),
+    "demand": ("servers:n=5,degree=2", {"configurations": 2, "delay": 0.1, "demand": "random:1", "start": "ring:5"}),
+    "chosen": ("servers:n=5,degree=1", {"configurations": 0, "delay": 0.75, "directed": True}),
+}
+
+
+@cache
+def solved(name):
+    spec, settings = CASES[name]
+    search = {"method": "sequence-search", "starts": 1, "exchanges": 15, "sequences": 0}
+    return oc.solve(NAME, spec, **search, **settings)
+
+
+def document_of(result, chunks=None):
+    made = sequence_schedule(result.plan.data, result.values, chunks)
+    return json.loads(json.dumps(configurations_document(result.instance, made)))
+
+
+def executed(result, document):
+    data = result.plan.data
+    return run_configurations(read_configurations(document, Path("schedule"), data.n), data)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_pieces_of_the_flow_take_the_time_of_the_solution(name):
+    result = solved(name)
+    schedule = result.schedule()
+    assert schedule.check() is None
+    assert schedule.time == pytest.approx(result.objective, rel=1e-6)
+    assert schedule.verdict.metrics["arrived"] <= schedule.time * (1 + 1e-9)
+    assert len(schedule.frame) == schedule.made.transfers
+    assert "per shard" not in repr(schedule)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("chunks", [1, 3, 8])
+def test_whole_chunks_are_stored_and_forwarded(name, chunks):
+    result = solved(name)
+    schedule = result.schedule(chunks=chunks)
+    made = schedule.made
+    assert schedule.check() is None
+    assert all(len(move.path) == 2 for one in made.configurations for move in one.transfers)
+    amounts = {made.chunks[move.chunk][2] for one in made.configurations for move in one.transfers}
+    assert all(any(np.isclose(size * chunks, value) for value in set(result.plan.data.demand.flat)) for size in amounts)
+    assert schedule.time >= max(bound.value for bound in result.plan.data.bounds()) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_the_stated_model_gives_schedules_as_well(seed):
+    settings = {"delay": 0.5, "overlap": bool(seed % 2), "relays": ("pass", "step")[seed // 2 % 2]}
+    result = oc.solve(
+        NAME, "servers:n=3,degree=1", method="highs", configurations=3, demand=f"random:{seed}", **settings
+    )
+    schedule = result.schedule()
+    assert schedule.check() is None
+    assert schedule.time == pytest.approx(result.objective, rel=1e-6)
+
+
+def test_a_chunk_loses_what_it_waits_for():
+    """A two-hop path in one configuration: the second circuit waits for the first chunk, not for the fluid."""
+    result = oc.solve(NAME, "servers:n=3,degree=1", configurations=1, directed=True)
+    assert result.objective == pytest.approx(3)
+    assert [result.schedule(chunks=D).time for D in (1, 2, 4)] == pytest.approx([3, 3, 3])
+    demand = {(0, 2): 1.0}
+    line = oc.solve(
+        NAME, "servers:n=3,degree=1", configurations=1, directed=True, demand=demand, start="ring:3,directed"
+    )
+    assert line.objective == pytest.approx(1)
+    assert line.schedule().time == pytest.approx(1)
+    assert [line.schedule(chunks=D).time for D in (1, 2, 4)] == pytest.approx([2, 1.5, 1.25])
+    best = line.schedule(chunks=[1, 2, 4]).made
+    assert best.per_shard == 4
+    assert list(best.prices) == [1, 2, 4]
+
+
+def dropped(document, draw):
+    one = document["configurations"][int(draw.integers(len(document["configurations"])))]
+    if not one["transfers"]:
+        return None
+    one["transfers"].pop(int(draw.integers(len(one["transfers"]))))
+    return {"missing-chunk", "not-held"}
+
+
+def earlier(document, draw):
+    later = document["configurations"][1:]
+    if not later:
+        return None
+    one = later[int(draw.integers(len(later)))]
+    one["start"] -= 0.05
+    return {"early"}
+
+
+def darker(document, draw):
+    """A circuit less, in both directions."""
+    one = document["configurations"][int(draw.integers(len(document["configurations"])))]
+    used = {tuple(move[0][i : i + 2]) for move in one["transfers"] for i in range(len(move[0]) - 1)}
+    if not used:
+        return None
+    u, v = sorted(used)[int(draw.integers(len(used)))]
+    for row in one["circuits"]:
+        if {row[0], row[1]} == {u, v}:
+            row[2] -= 1
+    one["circuits"] = [row for row in one["circuits"] if row[2]]
+    return {"dark", "rate", "ports"}
+
+
+def brighter(document, draw):
+    one = document["configurations"][int(draw.integers(len(document["configurations"])))]
+    if not one["circuits"]:
+        return None
+    row = one["circuits"][int(draw.integers(len(one["circuits"])))]
+    row[2] += 9
+    return {"ports"}
+
+
+def faster(document, draw):
+    """A transfer that takes half the time, at twice the rate."""
+    busy = [move for one in document["configurations"] for move in one["transfers"]]
+    move = busy[int(draw.integers(len(busy)))]
+    move[2] = (move[2] + move[3]) / 2
+    return {"rate", None}
+
+
+def larger(document, draw):
+    chunk = document["chunks"][int(draw.integers(len(document["chunks"])))]
+    chunk[2] *= 1.1
+    return {"demand"}
+
+
+def sooner(document, draw):
+    """A transfer before its configuration begins."""
+    busy = [(one, move) for one in document["configurations"] for move in one["transfers"]]
+    one, move = busy[int(draw.integers(len(busy)))]
+    move[2], move[3] = one["start"] - 0.2, one["start"] - 0.1
+    return {"dark", "not-held", "rate"}
+
+
+@pytest.mark.parametrize("change", [dropped, earlier, darker, brighter, faster, larger, sooner])
+@pytest.mark.parametrize("name", CASES)
+def test_changed_schedules_are_refused(name, change):
+    result = solved(name)
+    whole = {chunks: document_of(result, chunks) for chunks in (None, 2)}
+    for chunks, document in whole.items():
+        draw, refusals = np.random.default_rng(0), 0
+        for _ in range(8):
+            changed = copy.deepcopy(document)
+            reasons = change(changed, draw)
+            if reasons is None:
+                continue
+            verdict = executed(result, changed)
+            assert (verdict.reason or None) in reasons, (chunks, verdict.message)
+            refusals += not verdict.valid
+        assert refusals or reasons is None or change is faster
+
+
+def test_a_chunk_takes_one_circuit_in_a_step():
+    stepping = sequence_data(5, 2, 1, directed=True, relays="step")
+    for chunks, reason in ((None, "relayed"), (4, "not-held")):
+        stated = read_configurations(document_of(solved("one"), chunks), Path("schedule"), 5)
+        assert run_configurations(stated, stepping).reason == reason
+
+
+def test_other_problems_refuse_the_schedule(tmp_path):
+    result, path = solved("step"), tmp_path / "s.json"
+    facts = result.schedule().save(path)
+    assert facts["delivers"]
+    assert facts["simulated_time"] == pytest.approx(result.objective)
+    spec, settings = CASES["step"]
+    record = oc.check(NAME, spec, path, settings)
+    assert record["verified"]
+    assert record["metrics"]["over_bound"] == pytest.approx(result.objective / result.bound)
+    for other, word in (
+        ({"delay": 0.75}, "early"),
+        ({"configurations": 4}, "configurations"),
+        ({"demand": "random:1"}, "demand"),
+        ({"start": "ring:8"}, "start"),
+        ({"parallel": 1, "delay": 0.1, "charge": "changed"}, ""),
+    ):
+        record = oc.check(NAME, spec, path, {**settings, **other})
+        assert record["verified"] == (not word), record["reason"]
+        assert word in record["reason"]
+    with pytest.raises(BadInput, match="instance_hash does not match"):
+        oc.check(NAME, "servers:n=9,degree=2", path, settings)
+    with pytest.raises(BadInput, match="checked as topology"):
+        oc.check("alltoall.master", "ring:8", path)
+    with pytest.raises(BadInput, match="circuits that change are written"):
+        result.schedule().save(tmp_path / "s.xml")
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        (("chunks",), 1, "must be lists"),
+        (("chunks", 0), [0, 0, 1], "source, target"),
+        (("chunks", 0), [0, 1, float("nan")], "source, target"),
+        (("configurations",), [], "must be lists"),
+        (("configurations", 0), [], "'start' and 'end'"),
+        (("configurations", 0, "start"), "0", "'start' and 'end'"),
+        (("configurations", 0, "circuits", 0), [0, 99, 1], "number of circuits"),
+        (("configurations", 0, "circuits", 0), [0, 1, 1.5], "number of circuits"),
+        (("configurations", 0, "transfers", 0), [[0, 1, 0], 0, 0, 1], "path of different nodes"),
+        (("configurations", 0, "transfers", 0), [[0, 1], 10**6, 0, 1], "path of different nodes"),
+    ],
+)
+def test_malformed_schedules_are_refused_in_one_line(where, value, message):
+    result = solved("pass")
+    document = document_of(result)
+    place = document
+    for key in where[:-1]:
+        place = place[key]
+    place[where[-1]] = value
+    with pytest.raises(BadInput, match=message) as refusal:
+        executed(result, document)
+    assert "\n" not in str(refusal.value)
