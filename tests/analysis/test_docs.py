@@ -30,6 +30,7 @@ def test_generated_pages_are_current():
         "reference/commands",
         "reference/json",
         "guide/design",
+        "guide/reconfigure",
         "guide/benchmark-results",
     )
     assert set(pages) == {f"docs/{name}.md" for name in written}
