@@ -40,7 +40,8 @@ class Scale:
         BadInput
             If the formulation has no shards, or the capacities have no unit.
         """
-        unit = instance.capacity_unit if isinstance(instance, Topology) else str(bandwidth or "") or None
+        stated = str(bandwidth) if bandwidth and model.shards else None
+        unit = instance.capacity_unit if isinstance(instance, Topology) else stated
         rate = None if unit is None else parse_rate(unit)
         if shard is None:
             return cls(None, rate)

@@ -4,7 +4,8 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from builds import CASES, problem_of
+from builds import problem_of
+from cases import CASES
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.registry import PAPERS

@@ -10,7 +10,6 @@ from functools import cache
 
 import pytest
 from builds import (
-    CASES,
     code_of,
     differences,
     each_difference,
@@ -20,6 +19,7 @@ from builds import (
     problem_of,
     users,
 )
+from cases import CASES
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import check_stated

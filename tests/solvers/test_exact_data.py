@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
-from builds import CASES
+from cases import CASES
 
 import opticoll as oc
 from opticoll.errors import BadInput, OpticollError

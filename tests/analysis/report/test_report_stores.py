@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import CASES, first_case
 from matplotlib.figure import Figure
 from msgspec import structs
 
@@ -24,37 +25,9 @@ from opticoll.instances import parse
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Record, Run, Task, Termination
 
-#: A small instance of every formulation.
-INSTANCES = {
-    "alltoall.all-gather": "ring:3",
-    "alltoall.all-reduce": "ring:3",
-    "alltoall.broadcast": "ring:3",
-    "alltoall.child": "ring:3",
-    "alltoall.link-mcf": "ring:3",
-    "alltoall.master": "ring:3",
-    "alltoall.min-congestion": "ring:3",
-    "alltoall.path-mcf": "ring:3",
-    "alltoall.reduce-scatter": "ring:3",
-    "alltoall.sccl": "ring:3",
-    "alltoall.timestep-mcf": "ring:3",
-    "alltoall.virtual-channels": "ring:3",
-    "lumorph.co-scheduling": "training:ncf,gpus=4",
-    "lumorph.min-overlap": "lightpath:2x2",
-    "lumorph.rounds": "lightpath:2x2",
-    "lumorph.sum-rounds": "lightpath:1x2",
-    "matrix.program": f"mps:{Path(__file__).resolve().parents[2] / 'data' / 'program.lp'}",
-    "optree.one-stage": "wdm-ring:n=4,wavelengths=2",
-    "optree.tree": "wdm-ring:n=4,wavelengths=2",
-    "sipml.ocs-circuits": "servers:n=4,degree=3",
-    "sipml.placement": "op-graph:model=transformer,layers=1,parts=2",
-    "sipml.ring-wavelengths": "servers:n=4,degree=2",
-    "topoopt.routing": "servers:n=4,degree=2",
-    "topoopt.strategy": "servers:n=4,degree=2,traffic=candle",
-    "topoopt.topology": "servers:n=3,degree=1",
-    "topology.design": "servers:n=3,degree=2",
-    "topology.matchings": "servers:n=3,degree=2",
-    "topology.sequence": "servers:n=3,degree=2",
-    "topology.steps": "ring:4",
+#: A small instance of every formulation, with its settings.
+SMALL = {name: first_case(name) for name in CASES} | {
+    "matrix.program": (f"mps:{Path(__file__).resolve().parents[2] / 'data' / 'program.lp'}", {})
 }
 FAILURES = ("unavailable", "refused", "error", "crashed", "interrupted", "time-limit", "infeasible")
 #: A missing value that was written as if it were one.
@@ -64,7 +37,7 @@ UNWRITTEN = re.compile(r"\b(nan|NaN|NaT|<NA>)\b|\bNone\b(?!: every| of)")
 @pytest.fixture(scope="module")
 def runs() -> dict[str, Run]:
     """One default solve of every formulation."""
-    return {name: solve(Task(name, instance)) for name, instance in INSTANCES.items()}
+    return {name: solve(Task(name, spec, settings=settings)) for name, (spec, settings) in SMALL.items()}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -110,13 +83,14 @@ def save(store: Store, run: Run) -> list[str]:
 def failure(name: str, termination: str, facts: dict[str, Any], message: str = "") -> Run:
     """A run without an answer, as a study records it: a task of its own, told apart by its seed."""
     seed = 2 * sorted(FAILURES).index(termination) + bool(facts)
-    cell = Cell(Task(name, INSTANCES[name], "highs", seed=seed), f"{name} {termination} {bool(facts)}", INSTANCES[name])
+    spec = SMALL[name][0]
+    cell = Cell(Task(name, spec, "highs", seed=seed), f"{name} {termination} {bool(facts)}", spec)
     run = failed_run(cell, Termination(termination), message)
     return replace(run, record=structs.replace(run.record, key=cell.key, **facts))
 
 
 def test_every_formulation_has_an_instance_here() -> None:
-    assert set(INSTANCES) == set(formulations())
+    assert set(SMALL) == set(formulations())
 
 
 def test_an_empty_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +101,7 @@ def test_an_empty_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert not store.root.exists()
 
 
-@pytest.mark.parametrize("name", INSTANCES)
+@pytest.mark.parametrize("name", SMALL)
 def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path / "store")
     saved = save(store, runs[name])
@@ -158,7 +132,7 @@ def test_failures_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     store = Store(tmp_path / "store")
     names = ("alltoall.master", "lumorph.rounds", "optree.tree", "sipml.placement", "topoopt.topology")
     for name in names:
-        instance = parse(INSTANCES[name])
+        instance = parse(SMALL[name][0])
         known = {"n": instance.n, "arcs": getattr(instance, "arcs", None), "instance_hash": instance.hash}
         for termination in FAILURES:
             for facts in (known, {}):
