@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.plots.marks import note, reference
-from opticoll.analysis.plots.style import BAND, INK, MUTED, PALETTE, legend_mark, log_axes, one_panel, styled_figure
+from opticoll.analysis.plots.style import GRID, INK, PALETTE, legend_mark, log_axes, one_panel, styled_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 POINTS = 40
 #: Number of configurations is written at most so often along the envelope.
 MOST_NOTES = 9
+#: With more numbers of nodes, every other one is written.
+MOST_TICKS = 5
 #: Least ratio of two delays at which it is written.
 APART = 1.25
 UNIT = "shards / link bandwidth"
@@ -45,6 +47,8 @@ def draw_envelope(envelope: Envelope, schemes: Sequence[Scheme] = ()) -> Figure:
     schemes
         Schemes to compare, each a line.
     """
+    from matplotlib.ticker import LogLocator
+
     delays = delays_of(envelope)
     choices = [envelope.at(float(delay)) for delay in delays]
     values, bounds = [one.value for one in choices], [one.bound for one in choices]
@@ -71,6 +75,7 @@ def draw_envelope(envelope: Envelope, schemes: Sequence[Scheme] = ()) -> Figure:
                 offset = (-4, 6) if side == "right" else (4, 6)
                 note(axes, name, (delay, 0.0), offset, fraction="y", ha=side, va="bottom")
         log_axes(axes)
+        axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         for at in _noted(delays.tolist(), [one.configurations for one in choices]):
             axes.plot(delays[at], values[at], color=PALETTE[0], marker="o", ms=4)
             note(axes, f"K = {choices[at].configurations}", (float(delays[at]), values[at]), (2, -11), color=INK)
@@ -107,13 +112,14 @@ def draw_regions(envelopes: Sequence[Envelope]) -> Figure:
             panel.fill_between(nodes, np.minimum(stay, top), top, color=PALETTE[1], alpha=0.3, lw=0)
             panel.fill_between(nodes, always, np.minimum(change, top), color=PALETTE[0], alpha=0.3, lw=0)
             panel.fill_between(nodes, 1e-2, np.maximum(always, 1e-2), color=PALETTE[2], alpha=0.4, lw=0)
-            panel.fill_between(nodes, np.minimum(change, top), np.minimum(stay, top), color=BAND, lw=0)
+            panel.fill_between(nodes, np.minimum(change, top), np.minimum(stay, top), color=GRID, lw=0)
             for values, colour in ((stay, PALETTE[1]), (change, PALETTE[0]), (always, PALETTE[2])):
                 panel.plot(
                     nodes, np.where((values > 0) & (values < top), values, np.nan), color=colour, marker=".", lw=1
                 )
             panel.set(xscale="log", yscale="log", ylim=(0.1, top), xlabel="Nodes")
-            panel.set_xticks(nodes, [str(n) for n in nodes])
+            shown = nodes if len(nodes) <= MOST_TICKS else nodes[::2]
+            panel.set_xticks(shown, [str(n) for n in shown])
             panel.minorticks_off()
             panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             panel.set_title(f"{degree} {'port' if degree == 1 else 'ports'}")
@@ -122,7 +128,7 @@ def draw_regions(envelopes: Sequence[Envelope]) -> Figure:
             ("staying is proven best", PALETTE[1]),
             ("some change is proven better than staying", PALETTE[0]),
             ("as many configurations as direct circuits need, proven best", PALETTE[2]),
-            ("not decided", MUTED),
+            ("not decided", GRID),
         ):
             handles.append(legend_mark(name, colour, "s"))
     return figure
