@@ -10,12 +10,17 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from opticoll.solvers import worker
+
 # A run of the suite says what has changed in the code: it draws the same examples everywhere and always, and neither
 # a busy machine nor an earlier run decides it. `pytest --hypothesis-profile explore` looks for new ones.
 _steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, database=None)
 settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
+
+# Tests of many solvers follow one another: as many idle workers as there are solvers save most starts of interpreters.
+worker.MOST_IDLE = 12
 
 
 @pytest.fixture(scope="session", autouse=True)
