@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import sys
@@ -36,17 +35,6 @@ def digits_limit():
     limit = sys.get_int_max_str_digits()
     yield
     sys.set_int_max_str_digits(limit)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call():
-    """Tests share workers, each of which serves one environment: pytest names the current test in it."""
-    current = os.environ.pop("PYTEST_CURRENT_TEST", None)
-    try:
-        return (yield)
-    finally:
-        if current is not None:
-            os.environ["PYTEST_CURRENT_TEST"] = current
 
 
 @pytest.fixture(scope="session")
