@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -17,6 +18,11 @@ _steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], 
 settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
+
+# Tests start hundreds of interpreters: they read modules that were compiled once, also where Python is told not to write
+# them.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Tests of many solvers follow one another: as many idle workers as there are solvers save most starts of interpreters.
 worker.MOST_IDLE = 12
