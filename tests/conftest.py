@@ -19,8 +19,7 @@ settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
 
-# Tests start hundreds of interpreters: they read modules that were compiled once, also where Python is told not to write
-# them.
+# Tests start hundreds of interpreters, which read modules compiled once, also where Python is told not to write them.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
