@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-from opticoll.solvers import worker
 
 # A run of the suite says what has changed in the code: it draws the same examples everywhere and always, and neither
 # a busy machine nor an earlier run decides it. `pytest --hypothesis-profile explore` looks for new ones.
@@ -19,12 +16,27 @@ settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
 
-# Tests start hundreds of interpreters, which read modules compiled once, also where Python is told not to write them.
+# Hundreds of interpreters start in a run. They read modules compiled once, while tests are collected, also where Python
+# is told not to write them; tests themselves do as they are told.
+_writes_no_bytecode = sys.dont_write_bytecode
 sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Tests of many solvers follow one another: as many idle workers as there are solvers save most starts of interpreters.
-worker.MOST_IDLE = 12
+
+def pytest_collection_finish():
+    sys.dont_write_bytecode = _writes_no_bytecode
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_workers():
+    """Tests of many solvers and methods follow one another and share workers.
+
+    As many idle ones as there are solvers save most starts of interpreters. Those for procedures load once what each of
+    the processes that they fork would load.
+    """
+    from opticoll.solvers import attempt, worker
+
+    worker.MOST_IDLE = 12
+    attempt.PROCEDURE_MODULES += ("numba", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg")
 
 
 @pytest.fixture(scope="session", autouse=True)
